@@ -101,7 +101,7 @@ class ClientRow:
         charged = 0.0
         is_held = False
         for node_id, broker in brokers.items():
-            wall_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+            wall_ms = broker.throttler.time.peek(broker.clock.wall_ms())
             managers = [*broker.quotas] if mutation is None else [*broker.quotas, mutation]
             mutation = None  # the controller's is no broker's: once is enough
             for manager in managers:

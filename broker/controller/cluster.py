@@ -26,7 +26,7 @@ from sluice.broker.metadata.topic import (
 )
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.throttling.profile import PROFILES
-from sluice.broker.throttling.quota_resolver import RulesOfQuotas
+from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, TopicConfig
 from sluice.config.value_types import parse_users
@@ -84,8 +84,10 @@ class Cluster:
         self.rules = TopicRules(self, config, random)
         self.next_producer_id = 0  # the first that no broker was given
         self.quota_stores = QuotaStores(config)
-        self._rules = RulesOfQuotas(config, PROFILES[config.text("quota.profile")].empty_client_id)
-        self.controller_quotas = ControllerQuotas(config, self._rules.of("ControllerMutation"), self.quota_stores)
+        self._quota_resolver = QuotaResolver(config, PROFILES[config.text("quota.profile")].empty_client_id)
+        self.controller_quotas = ControllerQuotas(
+            config, self._quota_resolver.rules_of("ControllerMutation"), self.quota_stores
+        )
         # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self.scheduler.schedule(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
@@ -103,7 +105,7 @@ class Cluster:
     def close(self) -> None:
         """Stops time for what belongs to no broker, and closes the logs."""
         self.timer.close()
-        self._rules.close()
+        self._quota_resolver.close()
         if self.metadata_log is not None:
             self.metadata_log.close()
         self.logs.close()

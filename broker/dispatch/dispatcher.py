@@ -13,7 +13,7 @@ from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
 from sluice.broker.requests.session import Session
-from sluice.broker.throttling.throttler import Enforcement
+from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
@@ -47,7 +47,7 @@ class Dispatcher:
         self,
         broker: "DispatchHost",
         clock: Clock,
-        enforcement: Enforcement,
+        throttler: Throttler,
         actions: ActionQueue,
         journal: "Journal | None" = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Dispatcher:
         # Called with each new route; puts fault rules in front of its handler.
         self.on_route_opened: Callable[[Route], None] | None = None
         self._broker = broker
-        self._enforcement = enforcement
+        self._throttler = throttler
         self._routes: dict[int, Route] = {}
         self._held: Collection[int] = ()
         self._holding: list[Forwarded] = []
@@ -127,8 +127,8 @@ class Dispatcher:
         if outcome is not PARKED:
             route.finish(ctx, outcome)
             return
-        if self._enforcement.quotas.request is not None:
-            self._enforcement.request_time.park(ctx)
+        if self._throttler.quotas.request is not None:
+            self._throttler.request_timer.pause(ctx)
         if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
 
@@ -138,8 +138,8 @@ class Dispatcher:
         if connection.closed:
             return
         ctx.now_ms = self.clock.wall_ms()
-        if self._enforcement.quotas.request is not None:
-            self._enforcement.request_time.go_on()
+        if self._throttler.quotas.request is not None:
+            self._throttler.request_timer.resume()
         connection.waiting = False
         try:
             outcome = answer()
@@ -240,7 +240,7 @@ class Dispatcher:
         if not first <= version <= last:
             return None
         handler = HANDLERS[api_key]
-        route = Route(handler, version, self._enforcement.finisher(handler.api))
+        route = Route(handler, version, self._throttler.finisher(handler.api))
         if self.journal is not None:
             route.about = self.journal.reader_of(api_key)
         if api_key in self._held:

@@ -17,9 +17,9 @@ from sluice.broker.metadata.features import listed_features
 from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition, Topic
 from sluice.broker.throttling.profile import PROFILES
-from sluice.broker.throttling.quota_resolver import RulesOfQuotas
-from sluice.broker.throttling.throttle_histogram import ThrottleTimesByClient
-from sluice.broker.throttling.throttler import Enforcement
+from sluice.broker.throttling.quota_resolver import QuotaResolver
+from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
+from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.protocol.errors import ErrorCode
@@ -81,16 +81,16 @@ class Broker:
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.scheduler = Scheduler(self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
-        self._rules = RulesOfQuotas(config, self.profile.empty_client_id)
-        self.quotas = QuotaManagers(config, self.profile.rate, self._rules.of, cluster.quota_stores)
-        throttle_times = ThrottleTimesByClient(config.integer("sluice.metrics.client.ids.max"))
-        self.enforcement = Enforcement(
-            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, throttle_times, cluster.journal
+        self._quota_resolver = QuotaResolver(config, self.profile.empty_client_id)
+        self.quotas = QuotaManagers(config, self.profile.rate, self._quota_resolver.rules_of, cluster.quota_stores)
+        histograms = ThrottleHistograms(config.integer("sluice.metrics.client.ids.max"))
+        self.throttler = Throttler(
+            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, histograms, cluster.journal
         )
         self.authorizer = self._new_authorizer()
         self.actions = cluster.actions
         self.journal = cluster.journal
-        self.dispatcher = Dispatcher(self, clock, self.enforcement, cluster.actions, cluster.journal)
+        self.dispatcher = Dispatcher(self, clock, self.throttler, cluster.actions, cluster.journal)
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)
@@ -105,9 +105,9 @@ class Broker:
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._producer_ids = iter(range(0))
         self.scheduler.schedule(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
-        if self._rules.callback is not None:
+        if self._quota_resolver.callback is not None:
             self.scheduler.schedule(
-                _METADATA_CHECK_MS, lambda: self._rules.tell_metadata(cluster.topics.values(), self.quotas)
+                _METADATA_CHECK_MS, lambda: self._quota_resolver.update_metadata(cluster.topics.values(), self.quotas)
             )
         cluster.join(self)
 
@@ -118,7 +118,7 @@ class Broker:
 
     def quota_time_ms(self) -> int:
         """Return the time for quotas, wall-clock milliseconds that never go far back."""
-        return self.enforcement.time.at(self.clock.wall_ms())
+        return self.throttler.time.at(self.clock.wall_ms())
 
     def leads(self, partition: Partition) -> bool:
         """Whether this broker is the one to write to and read from."""
@@ -323,7 +323,7 @@ class Broker:
         """Stops time: nothing that waits completes any more."""
         self.timer.close()
         self.quotas.close()
-        self._rules.close()
+        self._quota_resolver.close()
         if self._is_alone:
             self.cluster.close()
 
@@ -340,9 +340,9 @@ class Broker:
         return Authorizer(self.config, self.cluster.acls)
 
     def _expire_sensors(self) -> None:
-        now_ms = self.enforcement.time.at(self.clock.wall_ms())
+        now_ms = self.throttler.time.at(self.clock.wall_ms())
         self.quotas.expire(now_ms)
-        self.enforcement.throttle_times.expire(now_ms)
+        self.throttler.histograms.expire(now_ms)
         if self.cluster.controller_quotas.mutation is not None:
             self.cluster.controller_quotas.mutation.expire(now_ms)
 

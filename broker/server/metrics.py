@@ -117,7 +117,7 @@ class BrokerCollector(Collector):
 
     def _quotas(self) -> Iterator[Metric]:
         broker = self._broker
-        now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+        now_ms = broker.throttler.time.peek(broker.clock.wall_ms())
         most = broker.config.integer("sluice.metrics.client.ids.max")
         # The controller's are told by the first broker alone, for all.
         is_first = broker.node_id == min(broker.cluster.brokers)
@@ -141,7 +141,7 @@ class BrokerCollector(Collector):
         exempt = [] if request is None else [(list[str](), request.exempt_request_time(now_ms))]
         yield _gauge("kafka_server_request_exempt_request_time", exempt)
         yield _counter("sluice_throttle_seconds_total", throttle)
-        times = broker.enforcement.throttle_times.by_api.items()
+        times = broker.throttler.histograms.by_api.items()
         waits = (
             ([api, sanitize(user), client], each.counts, each.total_ms / 1e3) for (api, user, client), each in times
         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PROPERTY = "client.quota.callback.class"
 
 
-class RulesOfQuotas:
+class QuotaResolver:
     """Makes the rules of each kind of quota, for one broker or for the controller; each has its own callback."""
 
     def __init__(self, config: Config, empty_client_id: EmptyClientId) -> None:
@@ -29,7 +29,7 @@ class RulesOfQuotas:
             texts = {setting.property.name: setting.value for setting in config.entries()}
             self.callback = load_callback(str(path), {name: text for name, text in texts.items() if text is not None})
 
-    def of(self, kind: str) -> QuotaRules:
+    def rules_of(self, kind: str) -> QuotaRules:
         """The rules of one kind."""
         table = QuotaTable(self._empty_client_id)
         if self.callback is None:
@@ -38,7 +38,7 @@ class RulesOfQuotas:
 
         return CallbackRules(self.callback, kind, table)
 
-    def tell_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
+    def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
         """Tells the callback of topics and leaders if they are others than the last time."""
         cluster = {topic.name: tuple(partition.leader for partition in topic.partitions) for topic in topics}
         if self.callback is None or cluster == self._seen:

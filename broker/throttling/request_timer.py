@@ -11,7 +11,7 @@ from sluice.clock import Clock
 _NANOS_PER_MS = 1e6
 
 
-class RequestTime:
+class RequestTimer:
     """Asked only while there are such quotas: nothing else needs the clock so often."""
 
     __slots__ = ("_clock", "_since_ms")
@@ -25,11 +25,11 @@ class RequestTime:
         worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 
-    def park(self, ctx: RequestContext) -> None:
+    def pause(self, ctx: RequestContext) -> None:
         """The request waits from now on."""
         ctx.worked_ms += self._lap_ms(ctx)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """A request that had waited is worked on from now on."""
         self._since_ms = self._clock.monotonic_ms()
 

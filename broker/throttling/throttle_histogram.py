@@ -13,7 +13,7 @@ OTHER = "__other__"
 _BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]
 
 
-class ThrottleTimes:
+class ThrottleHistogram:
     """The throttle times of one client in answers of one API."""
 
     __slots__ = ("counts", "last_ms", "total_ms")
@@ -29,13 +29,13 @@ class ThrottleTimes:
         self.last_ms = now_ms
 
 
-class ThrottleTimesByClient:
+class ThrottleHistograms:
     """The throttle times of all clients of a broker."""
 
     def __init__(self, most_clients: int) -> None:
         self._most_clients = most_clients
         self._clients: set[tuple[str, str]] = set()
-        self.by_api: dict[tuple[str, str, str], ThrottleTimes] = {}  # API, user, client id
+        self.by_api: dict[tuple[str, str, str], ThrottleHistogram] = {}  # API, user, client id
 
     def add(self, api: str, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
         """Notes a wait that a client was made to serve; `now_ms` is wall clock."""
@@ -47,7 +47,7 @@ class ThrottleTimesByClient:
                 client = ("", OTHER)
         times = self.by_api.get((api, *client))
         if times is None:
-            times = self.by_api[(api, *client)] = ThrottleTimes()
+            times = self.by_api[(api, *client)] = ThrottleHistogram()
         times.add(throttle_ms, now_ms)
 
     def expire(self, now_ms: int) -> None:

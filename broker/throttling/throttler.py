@@ -3,7 +3,7 @@
 Follows KafkaApis.handleProduceRequest, handleFetchRequest and RequestHandlerHelper. What is charged:
 
 - bytes: a produce request, its header and body, once its records are in the log; a fetch, the response's size;
-- request time (KIP-124): every request, by `request_time`. Exempt, as in Kafka, are fetches of followers, produce with
+- request time (KIP-124): every request, by `request_timer`. Exempt, as in Kafka, are fetches of followers, produce with
   acks=0, and what only brokers ask; and all of SASL, which comes before anyone is somebody;
 - controller mutations (KIP-599): by the handlers of the three APIs that have them, which put the wait into the answer.
 
@@ -31,8 +31,8 @@ from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
 from .profile import HOLD, MUTE, WITHHOLD, Profile
-from .request_timer import RequestTime
-from .throttle_histogram import ThrottleTimesByClient
+from .request_timer import RequestTimer
+from .throttle_histogram import ThrottleHistograms
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
@@ -70,7 +70,7 @@ class _Wait(DelayedOperation):
         raise NotImplementedError
 
 
-class _Muted(_Wait):
+class MutedChannel(_Wait):
     """A connection that is not read until its throttle time is over."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class _Muted(_Wait):
         self._ctx.connection.resume()
 
 
-class _Held(_Wait):
+class HeldResponse(_Wait):
     """A response that goes out when its throttle time is over. It holds no record bytes of the request."""
 
     __slots__ = ("_finish",)
@@ -98,7 +98,7 @@ class _Held(_Wait):
             connection.resume()
 
 
-class _HeldFetch(_Wait):
+class HeldFetch(_Wait):
     """A fetch that reads the log, and answers, when its throttle time is over."""
 
     __slots__ = ("_read", "_throttle_ms")
@@ -119,7 +119,7 @@ class _HeldFetch(_Wait):
         return response
 
 
-class Enforcement:
+class Throttler:
     """Charges requests to quotas and makes their connections wait."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Enforcement:
         controller: ControllerQuotas,
         throttled: DelayedOperationPurgatory,
         clock: Clock,
-        throttle_times: ThrottleTimesByClient,
+        histograms: ThrottleHistograms,
         journal: ThrottleJournal | None = None,
     ) -> None:
         self.profile = profile
@@ -137,9 +137,9 @@ class Enforcement:
         self.controller = controller
         self.throttled = throttled
         self.time = MonotonicWallClock(quotas.produce.config.window_ms)
-        self.request_time = RequestTime(clock)
+        self.request_timer = RequestTimer(clock)
         self._wall_ms = self._now_ms = 0  # of the last produce request
-        self.throttle_times = throttle_times
+        self.histograms = histograms
         self._clock = clock
         self._journal = journal
 
@@ -279,7 +279,7 @@ class Enforcement:
             # What is not sent costs nothing: the client comes back for the same bytes.
             self.quotas.fetch.unrecord(ctx.session.user, ctx.session.client_id, size, now_ms)
             ctx.responder.answer(ctx, _throttled(ctx, fetch, throttle_ms))
-            self._wait(ctx, _Muted(ctx, by, throttle_ms))
+            self._wait(ctx, MutedChannel(ctx, by, throttle_ms))
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
@@ -293,7 +293,7 @@ class Enforcement:
         if throttle_ms <= 0:
             return read()
         by = self._note(ctx, self.quotas.fetch, byte_ms, request_ms, now_ms)
-        self._wait(ctx, _HeldFetch(ctx, by, throttle_ms, read))
+        self._wait(ctx, HeldFetch(ctx, by, throttle_ms, read))
         return PARKED
 
     # -- how all of them wait ------------------------------------------------------------------------------------------
@@ -322,9 +322,9 @@ class Enforcement:
         _tell(response, throttle_ms)
         if throttling is MUTE:
             self._answer(ctx, response, exempt=exempt)
-            self._wait(ctx, _Muted(ctx, by, throttle_ms))
+            self._wait(ctx, MutedChannel(ctx, by, throttle_ms))
         else:
-            self._wait(ctx, _Held(ctx, by, throttle_ms, lambda: ctx.responder.answer(ctx, response)))
+            self._wait(ctx, HeldResponse(ctx, by, throttle_ms, lambda: ctx.responder.answer(ctx, response)))
 
     def _withhold(
         self,
@@ -343,7 +343,7 @@ class Enforcement:
                 self._answer(ctx, response)
                 return
             by = self._note(ctx, None, 0, request_ms, now_ms)
-            self._wait(ctx, _Held(ctx, by, request_ms, lambda: ctx.responder.answer(ctx, response)))
+            self._wait(ctx, HeldResponse(ctx, by, request_ms, lambda: ctx.responder.answer(ctx, response)))
 
         if other_ms <= 0:
             charge_time()
@@ -352,13 +352,13 @@ class Enforcement:
         def go_on() -> None:
             if not ctx.connection.closed:
                 ctx.now_ms = self._clock.wall_ms()
-                self.request_time.go_on()
+                self.request_timer.resume()
                 charge_time()
 
         by = self._note(ctx, manager, other_ms, 0, self.time.at(ctx.now_ms))
         if self.quotas.request is not None:
-            self.request_time.park(ctx)
-        self._wait(ctx, _Held(ctx, by, other_ms, go_on))
+            self.request_timer.pause(ctx)
+        self._wait(ctx, HeldResponse(ctx, by, other_ms, go_on))
 
     def _answer(self, ctx: RequestContext, response: Message | Outcome, *, exempt: bool = False) -> None:
         ctx.responder.answer(ctx, response)
@@ -370,7 +370,7 @@ class Enforcement:
         request = self.quotas.request
         if request is None:
             return 0
-        used = request.percentage(self.request_time.take_nanos(ctx))
+        used = request.percentage(self.request_timer.take_nanos(ctx))
         if exempt:
             request.record_exempt(used, now_ms)
             return 0
@@ -379,7 +379,7 @@ class Enforcement:
     def _charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
         request = self.quotas.request
         if request is not None:
-            used = request.percentage(self.request_time.take_nanos(ctx))
+            used = request.percentage(self.request_timer.take_nanos(ctx))
             request.record_no_throttle(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def _note(
@@ -396,7 +396,7 @@ class Enforcement:
             (ctx.session.throttle_times or _throttle_times_of(ctx.session)).produce.record(throttle_ms, now_ms)
         elif ctx.route.api_key == ApiKey.FETCH:
             (ctx.session.throttle_times or _throttle_times_of(ctx.session)).fetch.record(throttle_ms, now_ms)
-        self.throttle_times.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
+        self.histograms.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
         if self._journal is not None:
             self._journal.throttled(ctx, by.kind, throttle_ms)
         return by

@@ -111,7 +111,7 @@ def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation
 def _seen(server: ClusterServer, node_id: int, client_id: str, user: str) -> BrokerSeen:
     broker = server.brokers[node_id]
     mutation = server.cluster.controller_quotas.mutation
-    now_ms = broker.enforcement.time.peek(broker.clock.wall_ms())
+    now_ms = broker.throttler.time.peek(broker.clock.wall_ms())
     return BrokerSeen(
         node_id=node_id,
         quotas=explain([*broker.quotas, *([] if mutation is None else [mutation])], user, client_id, now_ms),

@@ -160,7 +160,7 @@ class Fetch:
         if max_bytes is None:
             max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
             if not self.is_from_follower:
-                most = broker.enforcement.largest_fetch(ctx)
+                most = broker.throttler.largest_fetch(ctx)
                 if most < max_bytes:
                     max_bytes = int(most)
         self._max_bytes = max_bytes
@@ -179,7 +179,7 @@ class Fetch:
     @property
     def is_held(self) -> bool:
         """Whether it is held before it reads, when it is over quota (KIP-13)."""
-        return not self.is_from_follower and self._broker.enforcement.holds_fetch(self._ctx.version)
+        return not self.is_from_follower and self._broker.throttler.holds_fetch(self._ctx.version)
 
     @property
     def read_bytes(self) -> int:
@@ -211,7 +211,7 @@ class Fetch:
         """Reads and answers; a fetch over quota that is to be held waits first (KIP-13)."""
         if self.is_held:
             ctx = self._ctx
-            return self._broker.enforcement.charge_before_read(ctx, self.size(), self.read)
+            return self._broker.throttler.charge_before_read(ctx, self.size(), self.read)
         return self.read()
 
     def size(self) -> int:

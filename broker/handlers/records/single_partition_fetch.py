@@ -32,7 +32,7 @@ def wanted_by(ctx: RequestContext, broker: "RecordServices", request: FetchReque
     except ValueError:  # there are more, or none
         return None
     metadata = broker.metadata
-    quotas = broker.enforcement.quotas
+    quotas = broker.throttler.quotas
     index, epoch = wanted.partition, wanted.current_leader_epoch
     topic = metadata.topics.get(asked.topic) or metadata.topics_by_id.get(
         asked.topic_id

@@ -50,7 +50,7 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "Topic
     if _additional(ctx, broker, once) > MAX_PARTITIONS:
         results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
     else:
-        quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+        quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
         results += [_create(ctx, broker, wanted, request.validate_only, quota) for wanted in once]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response

@@ -49,7 +49,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
         return CreateTopicsResponse(
             topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
         )
-    quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)

@@ -53,7 +53,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
     # A topic that is given by name and by id stays, and has one answer: the name's.
     by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.metadata.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in kept.undeletable}
-    quota = broker.enforcement.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     responses += [
         _delete_by_id(ctx, broker, id_, n, kept, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids
     ]

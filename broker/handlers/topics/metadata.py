@@ -112,7 +112,7 @@ def _answer(
         return _failed(ctx, ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     if not creates:
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
-    if broker.enforcement.refuses_auto_creation(ctx, broker.cluster.config.integer("num.partitions")):
+    if broker.throttler.refuses_auto_creation(ctx, broker.cluster.config.integer("num.partitions")):
         return _failed(
             ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
         )  # its client asks again, as after Kafka's answer

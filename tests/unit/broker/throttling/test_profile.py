@@ -1,4 +1,4 @@
-"""Which profile throttles how. What that means for clients is in test_enforcement and test_request_time."""
+"""Which profile throttles how. What that means for clients is in test_throttler and test_request_timer."""
 
 import pytest
 

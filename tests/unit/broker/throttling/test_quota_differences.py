@@ -19,7 +19,7 @@
 | size of a fetch | - | since 2.5 cut to what an idle client may have |
 | oddities, not copied | - | a time that wraps around up to 4.3; a negative byte rate |
 
-What each looks like for every version of a request is in test_enforcement, more of two quotas in test_request_time, and
+What each looks like for every version of a request is in test_throttler, more of two quotas in test_request_timer, and
 the arithmetic to the last bit in test_sensor.
 """
 
@@ -260,7 +260,7 @@ def test_a_fetch_is_cut_to_what_an_idle_client_may_have_or_not(profile: str, is_
     broker = broker_of(profile, FETCH)
     client = broker.client()
     client.ask(ApiVersionsRequest(), 0)
-    assert (broker.broker.enforcement.largest_fetch(client.connection.ctx) == 10_000) == is_cut
+    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10_000) == is_cut
 
 
 # -- oddities that no profile has --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ CLASS = f"client.quota.callback.class={CALLBACKS}.Tenants"
 
 
 def callback_of(broker: VirtualBroker) -> Tenants:
-    callback = broker.broker._rules.callback
+    callback = broker.broker._quota_resolver.callback
     assert isinstance(callback, Tenants)
     return callback
 
@@ -66,4 +66,4 @@ def test_a_class_that_is_none_stops_the_start() -> None:
 
 
 def test_without_a_class_nothing_is_asked() -> None:
-    assert VirtualBroker().broker._rules.callback is None
+    assert VirtualBroker().broker._quota_resolver.callback is None

@@ -364,7 +364,7 @@ def test_since_kafka_2_5_a_fetch_is_cut_to_what_an_idle_client_may_have(profile:
     broker = filled(profile, *[1_000] * 30)
     client = broker.client()
     client.ask(ApiVersionsRequest(), 0)  # whose first request says who it is
-    assert (broker.broker.enforcement.largest_fetch(client.connection.ctx) == 10 * QUOTA) == quota_cuts
+    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10 * QUOTA) == quota_cuts
 
 
 @pytest.mark.parametrize(
