@@ -18,7 +18,7 @@ from time import perf_counter
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.server.broker import Broker
-from sluice.broker.server.log_dir_recovery import take_up
+from sluice.broker.server.log_dir_recovery import recover_log_dir
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
 from sluice.protocol.records.build import build_batch
@@ -35,7 +35,7 @@ def fill(folder: Path, partitions: int, size: int) -> None:
     cluster = Cluster(config, clock, Random(1))
     Broker(config, clock, Random(1), cluster)
     assert cluster.logs.directory is not None
-    take_up(cluster, cluster.logs.directory)
+    recover_log_dir(cluster, cluster.logs.directory)
     cluster.create(NewTopic("full", partitions))
     records = [Record(offset, WALL_MS, None, os.urandom(RECORD_BYTES)) for offset in range(RECORDS)]
     batch = bytearray(build_batch(records))

@@ -129,11 +129,11 @@ class Cluster:
         return self.config.integer("node.id") + len(self.brokers)
 
     def join(self, broker: "BrokerNode") -> None:
-        """A broker is there, for the first time or again: what was altered for it holds."""
+        """Add a broker that starts, with its dynamic configs."""
         self.brokers[broker.node_id] = broker
-        own, everybody_s = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
-        if own or everybody_s:
-            broker.config.set_dynamic(own, everybody_s)
+        own, cluster_default = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
+        if own or cluster_default:
+            broker.config.set_dynamic(own, cluster_default)
 
     def high_watermark_moved(self, partition: Partition) -> None:
         """Consumers may read more, and produce requests have what they waited for."""
@@ -147,7 +147,7 @@ class Cluster:
     @property
     def controller_id(self) -> int:
         """The broker that clients send controller requests to, NO_LEADER while the controller is unavailable."""
-        if self.controller_in_use is not None and self.controller.is_lost:
+        if self.controller_in_use is not None and self.controller.is_unavailable:
             return NO_LEADER
         return self.metadata.controller_id
 
@@ -268,7 +268,7 @@ class Cluster:
 
     def auto_create(self, name: str) -> Topic | TopicError:
         """Creates a topic that a client asked for by name, with the broker's defaults."""
-        if self.controller_in_use is not None and self.controller.is_lost:
+        if self.controller_in_use is not None and self.controller.is_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.create(NewTopic(name))
 
@@ -296,10 +296,11 @@ class Cluster:
             "segment.bytes": str(self.config.integer(f"{_internal_prefix(name)}.segment.bytes")),
         }
 
-    def adopt(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
-        """Takes topics that the data directory has, with the broker's defaults: nothing says what was set on them.
+    def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
+        """Create topics from the logs in the data directory, with the broker's default configs.
 
-        Of each the name, the id if it is known, and its partitions' leader epochs. Raises OSError, SluiceError.
+        `found` has the name of each, its id if known, and the leader epochs of its partitions. Raises OSError,
+        SluiceError.
         """
         topics: list[tuple[Topic, Sequence[PartitionState]]] = []
         for name, topic_id, leader_epochs in found:
@@ -336,7 +337,7 @@ class Cluster:
     def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
         """Makes the logs of a topic's new partitions, and makes durable that there are such; or neither, and says why.
 
-        What is there of logs when the process dies is nobody's (stored_topics).
+        If the process dies in between, the logs are stray directories (server/log_dir_recovery.py).
         """
         first = len(topic.partitions)
         try:

@@ -20,8 +20,9 @@ Every `leader.imbalance.check.interval.seconds` the preferred leaders are electe
 Whatever changes is told to the brokers, each of which learns of it `sluice.metadata.lag.ms` later
 (metadata_publisher.py); who leads from then on, and who led until then, are told at once.
 
-Fault rules make it worse than it is. While the controller is *lost* (`lose`) nobody is missed, comes back, joins an ISR
-or is elected, and what is asked of it waits; with its return all of that happens. While elections are *slow* (`slow`)
+Fault rules simulate failures. While the controller is *unavailable* (`make_unavailable`) no broker is fenced or
+unfenced, no replica joins an ISR or is elected, and forwarded requests wait; all of that happens when it is available
+again. While elections are *slow* (`slow`)
 a partition has no leader until its election is over. And `elect_uncleanly` makes a leader of one that has lost records.
 """
 
@@ -52,15 +53,15 @@ class BrokerState(Enum):
 
 
 RUNNING, STOPPED, ISOLATED = BrokerState
-# What may happen to a broker, and in which state it is then.
+# Event -> state before -> state after.
 TRANSITIONS = {
     "stop": {RUNNING: STOPPED, ISOLATED: STOPPED},
     "start": {STOPPED: RUNNING},
     "isolate": {RUNNING: ISOLATED},
     "rejoin": {ISOLATED: RUNNING},
 }
-# How often an election that is over looks whether the controller is back.
-_LOST_ELECTION_MS = 100
+# Interval between the attempts to end an election while the controller is unavailable.
+_ELECTION_RETRY_MS = 100
 
 
 class Controller:
@@ -73,7 +74,7 @@ class Controller:
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
         self._absences = dict.fromkeys(cluster.brokers, 0)  # how often each was away: which absence a timer is about
-        self._losses = 0  # how many rules say that it is lost
+        self._outages = 0  # fault rules that make the controller unavailable
         self._slow: list[float] = []  # how long elections take, for each rule that says so
         self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR that will be
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
@@ -95,22 +96,22 @@ class Controller:
         """Whether a broker is gone, which those notice at once that are connected to it."""
         return self._states.get(node_id) is STOPPED
 
-    def refusal(self, node_id: int, happening: str) -> str | None:
-        """Why that cannot happen to a broker, None if it can; `happening` is one of TRANSITIONS."""
+    def transition_error(self, node_id: int, event: str) -> str | None:
+        """Return why an event, a key of TRANSITIONS, is not possible in the broker's state; None if it is."""
         state = self._states[node_id]
-        if state not in TRANSITIONS[happening]:
+        if state not in TRANSITIONS[event]:
             return f"broker {node_id} is {state.value}"
         return None
 
     def shut_down(self, node_id: int) -> None:
         """A broker will stop: it gives up what it leads, if it can say so, and is gone."""
-        if not self.is_lost:
+        if not self.is_unavailable:
             self._fence(node_id)
-        self._away(node_id, STOPPED)
+        self._on_broker_down(node_id, STOPPED)
 
     def crashed(self, node_id: int) -> None:
         """A broker is gone, which nobody was told."""
-        self._away(node_id, STOPPED)
+        self._on_broker_down(node_id, STOPPED)
 
     def isolate(self, node_id: int) -> None:
         """A broker and the others no longer reach each other."""
@@ -118,16 +119,16 @@ class Controller:
         cluster = self._cluster
         broker.isolate(IsolatedMetadata(cluster.topics, cluster.fenced, cluster.brokers, node_id))
         self._hold_forwarded(broker)
-        self._away(node_id, ISOLATED)
+        self._on_broker_down(node_id, ISOLATED)
 
     def started(self, broker: "BrokerNode") -> None:
         """A broker runs again, as a new one of its id."""
         node_id = broker.node_id
         self.publisher.begin(broker)
         self._hold_forwarded(broker)
-        if node_id not in self._cluster.fenced and not self.is_lost:
+        if node_id not in self._cluster.fenced and not self.is_unavailable:
             self._fence(node_id)
-        self._back(node_id)
+        self._on_broker_up(node_id)
 
     def rejoin(self, node_id: int) -> None:
         """A broker is reached again, and learns what happened."""
@@ -136,56 +137,56 @@ class Controller:
         self._hold_forwarded(broker)
         self.publisher.begin(broker)
         if isinstance(isolated, IsolatedMetadata):
-            for believed, partition in isolated.resign_stale_leaders():
-                broker.answer_waiting(believed)
+            for stale, partition in isolated.resign_stale_leaders():
+                broker.complete_delayed_operations(stale)
                 broker.stopped_leading(partition)
-        self._back(node_id)
+        self._on_broker_up(node_id)
 
-    def _away(self, node_id: int, state: BrokerState) -> None:
+    def _on_broker_down(self, node_id: int, state: BrokerState) -> None:
         was_running = self.is_running(node_id)
         self._states[node_id] = state
-        self._note(node_id, state.value)
+        self._journal_state(node_id, state.value)
         if was_running:
             self._absences[node_id] += 1
             self.replication.broker_away(node_id)
-            noticed = partial(self._noticed, node_id, self._absences[node_id])
-            self._cluster.scheduler.schedule_once(self._election_delay_ms, noticed)
+            expire_session = partial(self._expire_session, node_id, self._absences[node_id])
+            self._cluster.scheduler.schedule_once(self._election_delay_ms, expire_session)
         if state is STOPPED:
-            gone = self._cluster.brokers[node_id]
-            for broker in self._cluster.brokers.values():  # what they have asked it is not answered any more
-                broker.produces.check_and_complete(gone)
+            stopped = self._cluster.brokers[node_id]
+            for broker in self._cluster.brokers.values():  # their requests to it get no response
+                broker.produces.check_and_complete(stopped)
 
-    def _noticed(self, node_id: int, absence: int) -> None:
-        missed = not self.is_running(node_id) and self._absences[node_id] == absence and not self.is_lost
+    def _expire_session(self, node_id: int, absence: int) -> None:
+        missed = not self.is_running(node_id) and self._absences[node_id] == absence and not self.is_unavailable
         if missed and node_id not in self._cluster.fenced:
             self._fence(node_id)
 
     def _fence(self, node_id: int) -> None:
         self._cluster.fenced.add(node_id)
-        self._note(node_id, "fenced")
+        self._journal_state(node_id, "fenced")
         self.publisher.brokers_changed()
         for partition in self._partitions():
             if node_id in partition.isr or partition.leader == node_id:
                 isr = tuple(other for other in partition.isr if other != node_id) or partition.isr
-                self._elect(partition, self._online(partition), isr)
+                self._elect(partition, self._online_election(partition), isr)
 
-    def _back(self, node_id: int) -> None:
+    def _on_broker_up(self, node_id: int) -> None:
         self._states[node_id] = RUNNING
-        self._note(node_id, RUNNING.value)
-        if not self.is_lost:
+        self._journal_state(node_id, RUNNING.value)
+        if not self.is_unavailable:
             self._unfence(node_id)
         self.replication.broker_back(node_id)
 
     def _unfence(self, node_id: int) -> None:
         if node_id in self._cluster.fenced:
             self._cluster.fenced.discard(node_id)
-            self._note(node_id, "unfenced")
+            self._journal_state(node_id, "unfenced")
             self.publisher.brokers_changed()
             for partition in self._partitions():
                 if partition.leader == NO_LEADER and node_id in partition.replicas:
-                    self._elect(partition, self._online(partition), partition.isr)
+                    self._elect(partition, self._online_election(partition), partition.isr)
 
-    def _note(self, node_id: int, state: str) -> None:
+    def _journal_state(self, node_id: int, state: str) -> None:
         if self._cluster.journal is not None:
             self._cluster.journal.note_of_cluster("broker-state", node_id, state=state)
 
@@ -196,19 +197,19 @@ class Controller:
     # Faults of its own
 
     @property
-    def is_lost(self) -> bool:
-        """Whether no broker reaches it, for a fault rule says so."""
-        return self._losses > 0
+    def is_unavailable(self) -> bool:
+        """Whether a fault rule makes the controller unreachable for all brokers."""
+        return self._outages > 0
 
-    def lose(self) -> Callable[[], None]:
-        """No broker reaches the controller until what is returned is called. Several may say so: the last ends it."""
-        self._losses += 1
-        self._hold_all_forwarded()
-        return self._found
+    def make_unavailable(self) -> Callable[[], None]:
+        """Make the controller unreachable until the returned function, and that of every other call, is called."""
+        self._outages += 1
+        self._hold_forwarded_of_all()
+        return self._make_available
 
-    def _found(self) -> None:
-        self._losses -= 1
-        if self.is_lost:
+    def _make_available(self) -> None:
+        self._outages -= 1
+        if self.is_unavailable:
             return
         for node_id in self._states:
             if self.is_running(node_id):
@@ -216,14 +217,14 @@ class Controller:
             elif node_id not in self._cluster.fenced:
                 self._fence(node_id)
         self.replication.catch_up()
-        self._hold_all_forwarded()
+        self._hold_forwarded_of_all()
 
-    def _hold_all_forwarded(self) -> None:
+    def _hold_forwarded_of_all(self) -> None:
         for broker in self._cluster.brokers.values():
             self._hold_forwarded(broker)
 
     def _hold_forwarded(self, broker: "BrokerNode") -> None:
-        broker.hold_forwarded(hold=self.is_lost or broker.is_isolated)
+        broker.hold_forwarded(hold=self.is_unavailable or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
         """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
@@ -234,7 +235,7 @@ class Controller:
 
     def unclean_problem(self, partition: Partition, node_id: int | None) -> str | None:
         """Why `elect_uncleanly` cannot be, None if it can."""
-        if self.is_lost or not self._unclean_candidates(partition, node_id):
+        if self.is_unavailable or not self._unclean_candidates(partition, node_id):
             other = "no other replica" if node_id is None else f"no replica on broker {node_id}"
             return f"{partition} has {other} that could lead"
         return None
@@ -259,7 +260,7 @@ class Controller:
     def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
         """Holds the election that someone asks for, or says why not (electLeader)."""
         preferred = election is Election.PREFERRED
-        if self.is_lost:
+        if self.is_unavailable:
             return ErrorCode.REQUEST_TIMED_OUT
         if partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER:
             return ErrorCode.ELECTION_NOT_NEEDED
@@ -277,7 +278,7 @@ class Controller:
             return f"broker {node_id} is not in sync for {partition}; those that are: {_listed(partition.isr)}"
         if not self.is_live(node_id):
             return f"broker {node_id} is {self._states[node_id].value}"
-        if self.is_lost:
+        if self.is_unavailable:
             return "the controller is lost, by a fault rule"
         if partition.leader != node_id:
             self._change(partition, node_id, partition.isr)
@@ -287,7 +288,7 @@ class Controller:
         """A topic has other configs: more may lead now, and fewer may suffice."""
         for partition in topic.partitions:
             if partition.leader == NO_LEADER:
-                self._elect(partition, self._online(partition), partition.isr)
+                self._elect(partition, self._online_election(partition), partition.isr)
             else:
                 self.replication.update(partition)
 
@@ -296,17 +297,17 @@ class Controller:
         self.replication.begin(partition)
         self.publisher.partition_created(partition)
 
-    def _online(self, partition: Partition) -> Election:
+    def _online_election(self, partition: Partition) -> Election:
         unclean = partition.topic.config.boolean("unclean.leader.election.enable")
         return Election.UNCLEAN if unclean else Election.ONLINE
 
     def _elect_preferred_leaders(self) -> None:
-        for partition in () if self.is_lost else self._partitions():
+        for partition in () if self.is_unavailable else self._partitions():
             if partition.leader != partition.replicas[0]:
                 self._elect(partition, Election.PREFERRED, partition.isr)
 
     def _elect(self, partition: Partition, election: Election, isr: tuple[int, ...]) -> bool:
-        """Returns whether that changed who leads."""
+        """Hold an election; return whether the leader changed."""
         before = partition.leader
         elected = elect(election, before, partition.replicas, isr, self.is_live)
         if (elected.leader, elected.isr) != (before, partition.isr):
@@ -314,50 +315,50 @@ class Controller:
         return elected.leader != before
 
     def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """Another leader, or other replicas in sync; another leader at once, unless elections are slow."""
+        """Change leader or ISR: a new leader at once, unless elections are slow."""
         if partition in self._elections:
             self._elections[partition] = leader, isr
         elif self._slow and leader not in (partition.leader, NO_LEADER):
             self._elections[partition] = leader, isr
             self._cluster.scheduler.schedule_once(max(self._slow), partial(self._elected, partition))
-            self._become(partition, NO_LEADER, partition.isr)
+            self._apply_change(partition, NO_LEADER, partition.isr)
         else:
-            self._become(partition, leader, isr)
+            self._apply_change(partition, leader, isr)
 
     def _elected(self, partition: Partition) -> None:
-        if self.is_lost:
-            self._cluster.scheduler.schedule_once(_LOST_ELECTION_MS, partial(self._elected, partition))
+        if self.is_unavailable:
+            self._cluster.scheduler.schedule_once(_ELECTION_RETRY_MS, partial(self._elected, partition))
             return
         leader, isr = self._elections.pop(partition)
         if partition.deleted:
             return
         if not self.is_live(leader):  # not any more
-            leader, isr = elect(self._online(partition), NO_LEADER, partition.replicas, isr, self.is_live)
-        self._become(partition, leader, isr)
+            leader, isr = elect(self._online_election(partition), NO_LEADER, partition.replicas, isr, self.is_live)
+        self._apply_change(partition, leader, isr)
 
-    def _become(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """The one place where leader, ISR and epochs change."""
+    def _apply_change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+        """Change leader, ISR and epochs; nothing else does."""
         partition.partition_epoch += 1
         if leader == partition.leader:
             partition.isr = isr
             self.replication.update(partition)
         else:
-            self._lead(partition, leader, isr)
-        self._changed(partition)
+            self._change_leader(partition, leader, isr)
+        self._publish_change(partition)
 
-    def _changed(self, partition: Partition) -> None:
-        """Has it written down, and tells the brokers. What cannot be written holds all the same."""
+    def _publish_change(self, partition: Partition) -> None:
+        """Write a change to the metadata log and publish it to the brokers, also if it cannot be written."""
         if self._cluster.metadata_log is not None:
             self._cluster.metadata_log.partition_changed(partition)
         self.publisher.partition_changed(partition)
 
-    def _lead(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
+    def _change_leader(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
         before, log = self._broker(partition.leader), partition.log
         end = self.replication.offset_of(partition, leader)
         for broker in self._cluster.brokers.values():
             if isinstance(broker.metadata, IsolatedMetadata):
-                broker.metadata.keep(partition, shares_log=leader == NO_LEADER)
-        self._note_leader(partition, leader, isr, log.log_end_offset - end)
+                broker.metadata.retain_partition(partition, shares_log=leader == NO_LEADER)
+        self._journal_leader(partition, leader, isr, log.log_end_offset - end)
         partition.leader, partition.isr = leader, isr
         partition.leader_epoch += 1
         if leader != NO_LEADER:
@@ -371,8 +372,8 @@ class Controller:
         if after is not None:
             after.started_leading(partition)
 
-    def _note_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
-        """Another leader is about to be: in the journal, `lost_records` of the one before go with it."""
+    def _journal_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
+        """Journal a change of leader that loses `lost_records` of the leader before."""
         if self._cluster.journal is not None:
             self._cluster.journal.note_of_cluster(
                 "leader-change",
@@ -387,16 +388,16 @@ class Controller:
 
     # In sync
 
-    def caught_up(self, partition: Partition, node_id: int) -> None:
-        """A follower has what the leader has: it joins the ISR (AlterPartition)."""
-        if node_id not in partition.isr and self.is_live(node_id) and not self.is_lost:
+    def expand_isr(self, partition: Partition, node_id: int) -> None:
+        """Add a follower that has caught up with the leader to the ISR (AlterPartition)."""
+        if node_id not in partition.isr and self.is_live(node_id) and not self.is_unavailable:
             order = partition.replicas
             isr = tuple(sorted((*partition.isr, node_id), key=order.index))
             self._change(partition, partition.leader, isr)
             self.complete_reassignment(partition)
 
-    def fell_behind(self, partition: Partition, node_id: int) -> None:
-        """A follower lags too much: it leaves the ISR."""
+    def shrink_isr(self, partition: Partition, node_id: int) -> None:
+        """Remove a follower that lags too much from the ISR."""
         self._change(partition, partition.leader, tuple(other for other in partition.isr if other != node_id))
 
     # Reassignments
@@ -408,7 +409,7 @@ class Controller:
         for node_id in plan.adding:
             if node_id not in partition.isr and node_id not in partition.lagging_followers:
                 self.replication.add(partition, node_id)
-        self._changed(partition)
+        self._publish_change(partition)
         self.replication.follow(partition, plan.adding)
         self.complete_reassignment(partition)
 
@@ -421,18 +422,18 @@ class Controller:
     def settle(self, partition: Partition, settled: Replicas) -> None:
         """The partition has these replicas, and no reassignment is in progress."""
         replicas, isr = settled
-        gone = set(partition.replicas) - set(replicas)
+        removed = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()
         partition.lagging_followers = {
             node_id: one for node_id, one in partition.lagging_followers.items() if node_id in replicas
         }
-        elected = elect(self._online(partition), partition.leader, replicas, isr, self.is_live)
-        if elected.leader == partition.leader and gone:
-            # So that what still believes in another replica learns better, the epoch is another all the same.
-            self._lead_on(partition)
+        elected = elect(self._online_election(partition), partition.leader, replicas, isr, self.is_live)
+        if elected.leader == partition.leader and removed:
+            # A new epoch makes clients of the removed replicas refresh their metadata.
+            self._bump_leader_epoch(partition)
         self._change(partition, *elected)
 
-    def _lead_on(self, partition: Partition) -> None:
+    def _bump_leader_epoch(self, partition: Partition) -> None:
         partition.leader_epoch += 1
         partition.log.begin_epoch(partition.leader_epoch)
         partition.epoch_start_offset = partition.log.log_end_offset

@@ -1,13 +1,15 @@
-"""The cluster as a broker believes it to be that the others do not reach any more.
+"""The metadata and the logs of an isolated broker, which the controller and the other brokers do not reach.
 
-It goes on as it was: it leads what it led, and tells clients of leaders as it knew them. What a real one does follows
-from that: acks=all runs out of time, since its followers do not fetch; acks=1 is taken, is not seen by consumers, whose
-high watermark stays, and is lost when the broker is back and another has led meanwhile. What goes to the controller
-(new topics, configs, quotas) waits for it (forwarding.py).
+The broker still leads the partitions that it led, and returns the leaders it knew. As with a real broker:
 
-A partition that it leads is the cluster's own until another broker leads it there. From then on it has one for itself,
-whose log is a `IsolatedLog`: up to the high watermark the records that everybody has, and behind them what only this
-broker has, in a piece of memory that goes when it is back.
+- a produce request with acks=all times out, since the followers do not fetch
+- records with acks=1 are appended, but the high watermark stays, so consumers do not read them; they are lost if
+  another broker has led the partition when the isolation ends
+- requests for the controller (new topics, configs, quotas) wait until it is reached again (forwarding.py)
+
+A partition that the broker leads is the cluster's own object until the cluster elects another leader. From then on the
+broker has a copy, whose log is an `IsolatedLog`: the committed records up to the high watermark, and after them the
+records that only this broker has, in memory that is freed when the isolation ends.
 """
 
 from collections.abc import Mapping
@@ -19,17 +21,17 @@ from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
-# What a stranded leader may take: it is lost anyway, and a producer that writes more has not noticed for long.
-_STRANDED_BYTES = 64 * 1024 * 1024
+# Most bytes that an isolated leader appends to a partition; they are lost anyway.
+_MAX_UNCOMMITTED_BYTES = 64 * 1024 * 1024
 
 
 class IsolatedLog(PartitionLog):
-    """A log that goes on from where another branched off: what is appended is here, what was committed is there."""
+    """A log that branches off from another one: that has the committed records, this one the records appended since."""
 
     __slots__ = ("_committed",)
 
     def __init__(self, log: PartitionLog) -> None:
-        super().__init__(log.name, log.config, MemoryStorage(_STRANDED_BYTES))
+        super().__init__(log.name, log.config, MemoryStorage(_MAX_UNCOMMITTED_BYTES))
         self._committed = log
         self.log_end_offset = log.log_end_offset
         self.log_start_offset = log.log_start_offset
@@ -63,16 +65,16 @@ class IsolatedLog(PartitionLog):
 
 
 class IsolatedMetadata(MetadataCache):
-    """The metadata of one broker, from the moment on when the controller no longer reached it."""
+    """The metadata of one broker as of the beginning of its isolation."""
 
     def __init__(self, topics: dict[str, Topic], fenced: set[int], brokers: Mapping[int, Node], node_id: int) -> None:
         super().__init__({}, {}, set(fenced), brokers)
         self._cluster_topics = topics
         self._node_id = node_id
         for topic in topics.values():
-            self.adopt(topic)
+            self.add_topic(topic)
 
-    def adopt(self, topic: Topic) -> Topic:
+    def add_topic(self, topic: Topic) -> Topic:
         """Add a copy of a topic that the cluster has, and return it."""
         copy = topic.copy()
         copy.partitions = [
@@ -81,32 +83,34 @@ class IsolatedMetadata(MetadataCache):
         self.topics[topic.name] = self.topics_by_id[topic.topic_id] = copy
         return copy
 
-    def keep(self, partition: Partition, *, shares_log: bool) -> None:
-        """The cluster is about to have another leader, or none, for a partition: here it stays as it is.
+    def retain_partition(self, partition: Partition, *, shares_log: bool) -> None:
+        """Keep a partition as it is here, before the cluster changes its leader.
 
-        With no leader there, this broker's log is still the only one, which it will lead again.
+        With `shares_log` the cluster has no leader for it, and this broker's log stays the only one.
         """
         topic = self.topics.get(partition.topic.name)
-        mine = topic.partition(partition.index) if topic is not None else None
-        if mine is None or mine.leader != self._node_id:
+        local = topic.partition(partition.index) if topic is not None else None
+        if local is None or local.leader != self._node_id:
             return
-        if mine is partition:
+        if local is partition:
             assert topic is not None
-            mine = topic.partitions[partition.index] = partition.copy()
-        if not shares_log and not isinstance(mine.log, IsolatedLog):
-            mine.log = IsolatedLog(mine.log)
+            local = topic.partitions[partition.index] = partition.copy()
+        if not shares_log and not isinstance(local.log, IsolatedLog):
+            local.log = IsolatedLog(local.log)
 
     def resign_stale_leaders(self) -> list[tuple[Partition, Partition]]:
-        """This broker knows better now: returns the partitions that it only believed to lead, with those they are."""
-        believed = [
-            (mine, partition)
+        """Resign from the partitions that another broker leads; return each with the cluster's current object."""
+        stale = [
+            (local, partition)
             for topic in self.topics.values()
-            for mine in topic.partitions
-            if mine.leader == self._node_id and (partition := self._current(mine)) is not None and partition is not mine
+            for local in topic.partitions
+            if local.leader == self._node_id
+            and (partition := self._current(local)) is not None
+            and partition is not local
         ]
-        for mine, _ in believed:
-            mine.leader = NO_LEADER
-        return believed
+        for local, _ in stale:
+            local.leader = NO_LEADER
+        return stale
 
     def _current(self, partition: Partition) -> Partition | None:
         topic = self._cluster_topics.get(partition.topic.name)

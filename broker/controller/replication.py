@@ -73,7 +73,7 @@ class Replication:
             followers = partition.replicas if partition.leader == node_id else (node_id,)
             for follower in followers:
                 if follower != partition.leader:
-                    self._leave_behind(partition, follower)
+                    self._mark_lagging(partition, follower)
             self.update(partition)
         self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
@@ -102,7 +102,7 @@ class Replication:
             if behind is None or not self._fetches(partition, node_id):
                 continue
             end = partition.log.log_end_offset
-            caught_up = partial(self._caught_up, partition, node_id, end, partition.leader_epoch)
+            caught_up = partial(self._fetched_all, partition, node_id, end, partition.leader_epoch)
             partition.lagging_followers[node_id] = behind._replace(target=end)
             if self._delay_ms and behind.offset < end:
                 self._cluster.scheduler.schedule_once(self._delay_ms, caught_up)
@@ -116,7 +116,7 @@ class Replication:
             for partition in topic.partitions:
                 for node_id in partition.replicas:
                     if node_id not in partition.lagging_followers and self._fetches(partition, node_id):
-                        self._controller.caught_up(partition, node_id)
+                        self._controller.expand_isr(partition, node_id)
 
     def add(self, partition: Partition, node_id: int) -> None:
         """A broker gets a replica, empty as yet."""
@@ -152,13 +152,13 @@ class Replication:
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self.update(partition)
 
-    def _caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
+    def _fetched_all(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
         """A follower has what there was as it began to fetch."""
         behind = partition.lagging_followers.get(node_id)
         if behind is not None and behind.target == offset and self._is_of(partition, leader_epoch):
             del partition.lagging_followers[node_id]
             partition.replicated_offset = max(partition.replicated_offset, offset)
-            self._controller.caught_up(partition, node_id)
+            self._controller.expand_isr(partition, node_id)
             self.update(partition)
 
     def _shrink(self, node_id: int) -> None:
@@ -170,14 +170,14 @@ class Replication:
             if behind is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
                 continue
             lags = behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset
-            if lags and not self._controller.is_lost:
-                self._controller.fell_behind(partition, node_id)
+            if lags and not self._controller.is_unavailable:
+                self._controller.shrink_isr(partition, node_id)
             else:
                 waits = True
         if waits:
             self._cluster.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
-    def _leave_behind(self, partition: Partition, node_id: int) -> None:
+    def _mark_lagging(self, partition: Partition, node_id: int) -> None:
         behind = partition.lagging_followers.get(node_id)
         since_ms = self._now_ms() if behind is None else behind.since_ms
         partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)

@@ -45,8 +45,8 @@ class MetadataCache:
         topic = self.topics.get(topic_name)
         return topic.partition(index) if topic is not None else None
 
-    def adopt(self, topic: Topic) -> Topic:
-        """Return this broker's own object for a topic of the cluster: the same, unless it is isolated."""
+    def add_topic(self, topic: Topic) -> Topic:
+        """Add a topic of the cluster; return this broker's object for it: the same, unless the broker is isolated."""
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:

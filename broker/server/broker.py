@@ -143,7 +143,7 @@ class Broker:
 
     def internal_topic(self, name: str) -> Topic:
         """Return one of Kafka's internal topics, created on first use. Raises NotDurableError."""
-        return self.metadata.topics.get(name) or self.metadata.adopt(self.cluster.internal_topic(name))
+        return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))
 
     def isolate(self, metadata: MetadataCache) -> None:
         """Cut this broker off from the controller and the other brokers; clients still reach it."""
@@ -179,10 +179,10 @@ class Broker:
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)
-        self.answer_waiting(partition)
+        self.complete_delayed_operations(partition)
 
-    def answer_waiting(self, partition: Partition) -> None:
-        """Completes what waits here for a partition, as far as it can be."""
+    def complete_delayed_operations(self, partition: Partition) -> None:
+        """Complete the delayed fetches, produces and deletions of records of a partition, if they can be."""
         self.fetches.check_and_complete(partition)
         self.produces.check_and_complete(partition)
         self.delete_records.check_and_complete(partition)

@@ -46,9 +46,9 @@ class ClusterServer:
             self.brokers[broker.node_id] = broker
             self.servers[broker.node_id] = SocketServer(broker, loop)
         if self.cluster.logs.directory is not None:
-            from .log_dir_recovery import take_up  # only those who have a directory wait for it
+            from .log_dir_recovery import recover_log_dir  # only those who have a directory wait for it
 
-            take_up(self.cluster, self.cluster.logs.directory)
+            recover_log_dir(self.cluster, self.cluster.logs.directory)
 
     async def start(self, listeners: Mapping[int, Sequence[Endpoint]] | None = None) -> None:
         """Listen on the configured listeners, or on `listeners` by node id.
@@ -176,7 +176,7 @@ class ClusterServer:
             raise UnknownResourceError(
                 f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
             )
-        problem = self.cluster.controller.refusal(node_id, event)
+        problem = self.cluster.controller.transition_error(node_id, event)
         if problem is not None:
             raise ClusterError(problem)
         return self.cluster.controller

@@ -1,9 +1,9 @@
-"""What a data directory has is taken up again: what its metadata log tells, or topics that nothing tells of.
+"""Recovery of a data directory: topics from its metadata log, or imported from the logs themselves.
 
-Where the log knows of no topic, those that are there are taken as they are, so that a directory with copies of a
-Kafka's partitions is one to start from: the topic's id is in `partition.metadata`, the number of partitions is what is
-there. Where it knows of topics, the directories of others are stray, as in Kafka: the process died as a topic came or
-went. They are left alone, and put aside when a topic of their name is created.
+If the metadata log has no topic, the topics of the directory are imported, so that a broker can start from copies of
+Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the number of directories. If
+the metadata log has topics, the directories of other topics are stray, as in Kafka: the process died while a topic was
+created or deleted. They are not changed, and are put aside when a topic of their name is created.
 """
 
 import logging
@@ -18,20 +18,20 @@ from .metadata_restore import open_metadata
 log = logging.getLogger("sluice.broker")
 
 
-def take_up(cluster: Cluster, directory: LogDirectory) -> None:
-    """Makes the cluster, which has its brokers, what the directory says. Raises SluiceError."""
+def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
+    """Restore the cluster, whose brokers exist, from the directory. Raises SluiceError."""
     try:
         cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id)
         if cluster.topics:
-            _tell_strays(cluster, directory)
+            _log_stray_directories(cluster, directory)
         else:
-            _adopt_topics(cluster, directory)
+            _import_topics(cluster, directory)
     except OSError as error:
         raise SluiceError(f"{error.filename or directory.path}: {error.strerror}") from None
 
 
-def _adopt_topics(cluster: Cluster, directory: LogDirectory) -> None:
-    """Adds to the cluster, which has none, the topics in `directory`."""
+def _import_topics(cluster: Cluster, directory: LogDirectory) -> None:
+    """Add the topics in `directory` to the cluster, which has none."""
     found: dict[str, dict[int, str]] = {}
     for topic, index, printed_id in directory.partitions():
         found.setdefault(topic, {})[index] = printed_id
@@ -43,13 +43,13 @@ def _adopt_topics(cluster: Cluster, directory: LogDirectory) -> None:
         )
         for topic, partitions in found.items()
     ]
-    if cluster.adopt(topics):
+    if cluster.import_topics(topics):
         raise SluiceError(f"{directory.path}: the metadata log cannot be written")
     if found:
         log.info("topics found", extra={"topics": " ".join(found)})
 
 
-def _tell_strays(cluster: Cluster, directory: LogDirectory) -> None:
+def _log_stray_directories(cluster: Cluster, directory: LogDirectory) -> None:
     strays = [
         f"{topic}-{index}"
         for topic, index, _ in directory.partitions()

@@ -36,7 +36,7 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        return target.cluster.controller.lose()
+        return target.cluster.controller.make_unavailable()
 
 
 class SlowElection(StateAction, frozen=True, tag="slow-election"):

@@ -34,7 +34,7 @@ def leader_told(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
 
 def test_nobody_is_missed_while_the_controller_is_lost() -> None:
     cluster = three()
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     stop(cluster, 1)
     cluster.advance(10 * DELAY_MS)
     assert state(cluster) == (1, (1, 2, 3))
@@ -44,7 +44,7 @@ def test_nobody_is_missed_while_the_controller_is_lost() -> None:
 
 def test_who_would_shut_down_in_order_crashes_where_there_is_no_controller_to_tell() -> None:
     cluster = three()
-    cluster.cluster.controller.lose()
+    cluster.cluster.controller.make_unavailable()
     stop(cluster, 1, controlled=True)
     assert state(cluster) == (1, (1, 2, 3))
 
@@ -52,7 +52,7 @@ def test_who_would_shut_down_in_order_crashes_where_there_is_no_controller_to_te
 def test_who_comes_back_is_let_in_when_the_controller_is_back() -> None:
     cluster = three()
     stop(cluster, 1, controlled=True)
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     start(cluster, 1)
     assert (cluster.cluster.fenced, state(cluster)) == ({1}, (2, (2, 3)))
     found()
@@ -61,7 +61,7 @@ def test_who_comes_back_is_let_in_when_the_controller_is_back() -> None:
 
 def test_who_lags_leaves_the_isr_when_the_controller_is_back() -> None:
     cluster = three("sluice.election.delay.ms=10000000")
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     stop(cluster, 3)
     send(cluster, 1)
     cluster.advance(2 * LAG_MS)
@@ -73,7 +73,7 @@ def test_who_lags_leaves_the_isr_when_the_controller_is_back() -> None:
 
 def test_what_is_for_the_controller_waits_for_it() -> None:
     cluster = three()
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     client = cluster.client(node_id=2)
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 5)
     cluster.advance(30_000)
@@ -85,7 +85,7 @@ def test_what_is_for_the_controller_waits_for_it() -> None:
 
 def test_clients_are_told_of_no_controller_and_create_no_topics_on_the_way() -> None:
     cluster = three()
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
     told = cluster.client().ask(request, 9)
     assert (told.controller_id, told.topics[0].error_code) == (NO_LEADER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -96,23 +96,23 @@ def test_clients_are_told_of_no_controller_and_create_no_topics_on_the_way() -> 
 
 def test_records_go_on_without_a_controller() -> None:
     cluster = three()
-    cluster.cluster.controller.lose()
+    cluster.cluster.controller.make_unavailable()
     assert send(cluster, 1, acks=-1) == []
 
 
 def test_of_two_losses_the_last_ends_it() -> None:
     cluster = three()
     controller = cluster.cluster.controller
-    first, second = controller.lose(), controller.lose()
+    first, second = controller.make_unavailable(), controller.make_unavailable()
     first()
-    assert controller.is_lost
+    assert controller.is_unavailable
     second()
-    assert not controller.is_lost
+    assert not controller.is_unavailable
 
 
 def test_no_leader_is_moved_without_a_controller() -> None:
     cluster = three()
-    found = cluster.cluster.controller.lose()
+    found = cluster.cluster.controller.make_unavailable()
     assert cluster.cluster.controller.move_leader(cluster.partition(), 2) == "the controller is lost, by a fault rule"
     found()
     assert cluster.cluster.controller.move_leader(cluster.partition(), 2) is None
@@ -164,7 +164,7 @@ def test_an_election_waits_for_a_controller_that_is_lost_meanwhile() -> None:
     controller = cluster.cluster.controller
     controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
-    found = controller.lose()
+    found = controller.make_unavailable()
     cluster.advance(10 * ELECTION_MS)
     assert state(cluster)[0] == NO_LEADER
     found()
