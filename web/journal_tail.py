@@ -9,7 +9,7 @@ from msgspec import Struct
 from sluice.broker.journal.entries import entry, event
 from sluice.broker.journal.format_event import what
 from sluice.broker.journal.journal import Journal
-from sluice.broker.journal.reader import Wanted
+from sluice.broker.journal.reader import EventFilter
 from sluice.journal_events import AnyEvent, ClientEvent, Fault, Request, Throttle
 
 # Lines of one look.
@@ -46,7 +46,7 @@ class Lines(Struct, frozen=True, gc=False):
     after: int
 
 
-def newest(journal: Journal, wanted: Wanted, after: int) -> Lines:
+def newest(journal: Journal, wanted: EventFilter, after: int) -> Lines:
     """Of the events with a `seq` above `after`, the newest that are wanted."""
     first = max(after, journal.first, journal.written - _LOOKED_AT)
     numbers: list[int] = []
@@ -56,7 +56,7 @@ def newest(journal: Journal, wanted: Wanted, after: int) -> Lines:
         if takes_all and len(numbers) == _MOST:
             left_off += number + 1 - first
             break
-        if not wanted.takes(entry(journal, number)):
+        if not wanted.matches(entry(journal, number)):
             continue
         if len(numbers) < _MOST:
             numbers.append(number)

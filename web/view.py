@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sluice.broker.admin.resources.journal import Filters
-from sluice.broker.journal.reader import Wanted, parse_wanted
+from sluice.broker.journal.reader import EventFilter, parse_event_filter
 
 from .clients import Sort
 
@@ -22,7 +22,7 @@ class View(Struct, frozen=True):
     size: int = 25
     connections: bool = False
     journal: bool = False
-    wanted: Wanted = parse_wanted({})
+    event_filter: EventFilter = parse_event_filter({})
 
 
 class ViewQuery(Filters):
@@ -44,4 +44,4 @@ class ViewQuery(Filters):
     @property
     def view(self) -> View:
         """Raises ValueError for a filter that lets nothing through, ever."""
-        return View(self.search, self.sort, self.page, self.size, self.connections, self.journal, self.wanted)
+        return View(self.search, self.sort, self.page, self.size, self.connections, self.journal, self.event_filter)

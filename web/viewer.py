@@ -69,7 +69,7 @@ class Viewer:
     def _new_lines(self) -> bytes:
         if self._journal is None:
             return b"null"
-        found = newest(self._journal, self.view.wanted, self._after)
+        found = newest(self._journal, self.view.event_filter, self._after)
         self._after = found.after
         if not found.lines:
             return b"null"

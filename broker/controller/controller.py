@@ -188,7 +188,7 @@ class Controller:
 
     def _journal_state(self, node_id: int, state: str) -> None:
         if self._cluster.journal is not None:
-            self._cluster.journal.note_of_cluster("broker-state", node_id, state=state)
+            self._cluster.journal.add_cluster_event("broker-state", node_id, state=state)
 
     def is_live(self, node_id: int) -> bool:
         """Whether the controller takes a broker for alive."""
@@ -375,7 +375,7 @@ class Controller:
     def _journal_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
         """Journal a change of leader that loses `lost_records` of the leader before."""
         if self._cluster.journal is not None:
-            self._cluster.journal.note_of_cluster(
+            self._cluster.journal.add_cluster_event(
                 "leader-change",
                 leader,
                 topic=partition.topic.name,

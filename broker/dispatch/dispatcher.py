@@ -262,7 +262,7 @@ class Dispatcher:
             assert route is not None  # version 0 of ApiVersions is always served
             ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
             if self.journal is not None:
-                ctx.subject = self.journal.about_nothing
+                ctx.subject = self.journal.empty_subject
             self.answer(ctx, unsupported_version(ctx, self._broker))
             return
         api = API_KEYS.get(api_key)

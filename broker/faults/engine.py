@@ -151,12 +151,12 @@ class FaultEngine:
     def record_broker_hit(self, node_id: int, fault: Fault) -> None:
         """Record in the journal that a rule hits a broker."""
         if self._cluster.journal is not None:
-            self._cluster.journal.fault_of_broker(node_id, fault.id, fault.action.kind)
+            self._cluster.journal.add_broker_fault(node_id, fault.id, fault.action.kind)
 
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
         """Record in the journal the throttle time of the response to the request in flight."""
         if self._cluster.journal is not None:
-            self._cluster.journal.throttle_told(ctx, throttle_ms)
+            self._cluster.journal.set_throttle_time(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
         """End a rule because of an error. It stays in the list; what it hit continues without it."""

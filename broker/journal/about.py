@@ -27,25 +27,25 @@ _read_header = Struct(">b26xqhi").unpack_from
 NO_PRODUCER = (-1, -1, -1)
 
 Reader = Callable[[Message], RequestSubject | None]
-NOTHING: AnySubject = ((), 0, "", "")
+EMPTY_SUBJECT: AnySubject = ((), 0, "", "")
 
 
 def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
     """What takes this from the requests of an API."""
     if api_key == ApiKey.PRODUCE:
-        return cast("Reader", of_produce)
+        return cast("Reader", produce_subject)
     if api_key == ApiKey.FETCH:
-        return partial(_of_fetch, read=entities.reader_of(ApiKey.FETCH), topics_by_id=topics_by_id)
-    return partial(_of_any, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
+        return partial(_fetch_subject, read=entities.reader_of(ApiKey.FETCH), topics_by_id=topics_by_id)
+    return partial(_any_subject, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
 
 
-def of_produce(request: "ProduceRequest") -> RequestSubject:
+def produce_subject(request: "ProduceRequest") -> RequestSubject:
     """Nearly every request has one batch for one partition, of which only the least is taken here."""
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
     except ValueError:  # there are more
-        return _of_many_batches(request)
+        return _many_batches_subject(request)
     try:
         header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder gives bytes
     except (TypeError, StructError):  # there are none, or what there is is no batch
@@ -53,17 +53,17 @@ def of_produce(request: "ProduceRequest") -> RequestSubject:
     return topic.name or topic.topic_id, item.index, header, request.transactional_id
 
 
-def producer_in(header: BatchStart | None) -> tuple[int, int, int]:
+def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
     """Its id, epoch and base sequence."""
     return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
 
 
-def _of_fetch(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
+def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
     """Return what the request itself names. If it belongs to a session, the handler adds what that has."""
-    return of_partitions(read(request, topics_by_id)[0])
+    return partitions_subject(read(request, topics_by_id)[0])
 
 
-def of_partitions(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
+def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
     """Return these partitions and nothing else."""
     named: list[NamedPartition] = []
     for name, index in partitions:
@@ -73,7 +73,7 @@ def of_partitions(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
     return (*_bounded(named), "", "")
 
 
-def _of_any(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
+def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
     """Return what a request of an API without a reader above names."""
     partitions, groups, transactional_ids = read(request, topics_by_id)
     named = [(name, index, *NO_PRODUCER) for name, index in partitions]
@@ -86,7 +86,7 @@ def _only(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else ""
 
 
-def _of_many_batches(request: "ProduceRequest") -> AnySubject:
+def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
     named = [
         (topic.name or topic.topic_id, item.index, *_producer_of(item))
         for topic in request.topic_data
@@ -97,7 +97,7 @@ def _of_many_batches(request: "ProduceRequest") -> AnySubject:
 
 def _producer_of(item: "PartitionProduceData") -> tuple[int, int, int]:
     try:
-        return producer_in(_read_header(item.records, _MAGIC_AT))  # type: ignore[arg-type]  # as above
+        return producer_of_header(_read_header(item.records, _MAGIC_AT))  # type: ignore[arg-type]  # as above
     except (TypeError, StructError):
         return NO_PRODUCER
 

@@ -16,7 +16,7 @@ from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartiti
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import name_of
 
-from .about import producer_in
+from .about import producer_of_header
 from .journal import REQUEST, UNANSWERED, Journal
 
 _NOTHING_SPECIAL = RequestAnnotations()
@@ -147,7 +147,7 @@ def _about(subject: RequestSubject) -> AnySubject:
     if isinstance(subject[0], tuple):
         return subject
     topic, index, header, transactional_id = subject
-    return ((topic, index, *producer_in(header)),), 0, "", transactional_id or ""
+    return ((topic, index, *producer_of_header(header)),), 0, "", transactional_id or ""
 
 
 def _partition(named: NamedPartition, journal: Journal) -> TopicPartition:

@@ -22,7 +22,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.text.printable import printable
 
 
-def in_words(event: AnyEvent) -> str:
+def format_event(event: AnyEvent) -> str:
     """The line, without its end."""
     broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
     who = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""

@@ -21,7 +21,7 @@ from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
 
-from .about import NOTHING, Reader, reader_of
+from .about import EMPTY_SUBJECT, Reader, reader_of
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
@@ -34,7 +34,7 @@ _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is la
 class Journal:
     """What happened to the brokers of a cluster."""
 
-    about_nothing = NOTHING  # for what cannot be read
+    empty_subject = EMPTY_SUBJECT  # for what cannot be read
 
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
         """Keeps the newest `size` entries."""
@@ -99,11 +99,11 @@ class Journal:
         """A client connected."""
         self._connections += 1
         ctx.connection.number = self._connections
-        self.note("connection-opened", ctx)
+        self.add_client_event("connection-opened", ctx)
 
     def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None:
         """A limit keeps a connection out, which will be closed."""
-        self.note("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
+        self.add_client_event("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
     def closed(self, ctx: RequestContext) -> None:
         """A connection ended; the request in flight, if there is one, has no answer."""
@@ -114,7 +114,9 @@ class Journal:
             turn, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
             rest = (ctx.request_bytes, UNANSWERED, about, ctx.annotations)
             self._append((REQUEST, now, who, *what, turn, self._answered, *rest))
-        self.note("connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason)
+        self.add_client_event(
+            "connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason
+        )
 
     # -- what else happens ---------------------------------------------------------------------------------------------
 
@@ -124,7 +126,7 @@ class Journal:
             return
         self.parked(ctx)
         _annotations_of(ctx).throttle_ms += throttle_ms
-        self.note("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
+        self.add_client_event("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
     def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
         """A fault rule hits the request in flight; without one, the connection."""
@@ -133,25 +135,25 @@ class Journal:
             of_request = _request(ctx)
             self.parked(ctx)
             _annotations_of(ctx).rule_id = rule_id
-        self.note("fault", ctx, **of_request, rule_id=rule_id, action=action)
+        self.add_client_event("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
-    def fault_of_broker(self, broker: int, rule_id: str, action: str) -> None:
+    def add_broker_fault(self, broker: int, rule_id: str, action: str) -> None:
         """A fault rule does something to a broker."""
         nobody = {"connection": -1, "listener": "", "peer": "", "client_id": "", "software_name": ""}
         nothing = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
-        self.note_of_cluster("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
+        self.add_cluster_event("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
 
-    def throttle_told(self, ctx: RequestContext, throttle_ms: int) -> None:
+    def set_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
         """A fault rule has another throttle time in the answer than a quota demands."""
         if ctx.subject is not None:
             _annotations_of(ctx).throttle_ms = throttle_ms
 
-    def note(self, kind: str, ctx: RequestContext, **fields: object) -> None:
+    def add_client_event(self, kind: str, ctx: RequestContext, **fields: object) -> None:
         """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
         identity = ctx.session.identity or ctx.session.identify()
         self._append((kind, self._reading(), identity, identity.broker, fields))
 
-    def note_of_cluster(self, kind: str, broker: int, **fields: object) -> None:
+    def add_cluster_event(self, kind: str, broker: int, **fields: object) -> None:
         """Something that no client did."""
         self._append((kind, self._reading(), None, broker, fields))
 

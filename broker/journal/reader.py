@@ -20,7 +20,7 @@ from .journal import Journal
 
 POLL_MS = 20.0
 # Entries looked at in one turn of the loop: of all of them events are made in about 3 ms.
-SLICE = 256
+PAGE_ENTRIES = 256
 API_NAMES = tuple(api.name for api in API_KEYS.values())
 # Names of filters, and what each must be.
 FILTERS = {
@@ -31,7 +31,7 @@ FILTERS = {
 }
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """Which events are read: for each of these, one of its values, or all where it has none."""
 
     client_ids: Collection[str] = ()
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     kinds: Collection[str] = ()
     brokers: Collection[int] = ()
 
-    def takes(self, found: Entry) -> bool:
+    def matches(self, found: Entry) -> bool:
         """Whether this is one of them."""
         return (
             (not self.kinds or found.kind in self.kinds)
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
         )
 
 
-def parse_wanted(given: Mapping[str, Sequence[str]]) -> Wanted:
+def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
     """What filters ask for. Raises ValueError, one line that says what is accepted."""
     unknown = [name for name in given if name not in FILTERS]
     if unknown:
@@ -60,7 +60,7 @@ def parse_wanted(given: Mapping[str, Sequence[str]]) -> Wanted:
             raise ValueError(f"broker={name}: must be {FILTERS['broker']}")
     _known("kind", given.get("kind", ()), KINDS)
     _known("api", given.get("api", ()), API_NAMES)
-    return Wanted(
+    return EventFilter(
         client_ids=frozenset(given.get("client_id", ())),
         apis=frozenset(given.get("api", ())),
         kinds=frozenset(given.get("kind", ())),
@@ -74,7 +74,7 @@ def _known(name: str, values: Collection[str], known: Collection[str]) -> None:
             raise ValueError(f"{name}={value}: {one_of(value, known)}")
 
 
-class Slice(NamedTuple):
+class EventPage(NamedTuple):
     """Some events, and the `seq` of the last entry that was looked at for them."""
 
     events: list[AnyEvent]
@@ -103,8 +103,8 @@ class JournalReader:
         broker: int | Collection[int] = (),
     ) -> list[AnyEvent]:
         """All events with a `seq` above `after`, oldest first. Raises ValueError for what no event can be."""
-        wanted = _wanted(kind, client_id, api, broker)
-        return self.read(after, wanted, self._journal.size + 1).events
+        event_filter = _event_filter(kind, client_id, api, broker)
+        return self.read(after, event_filter, self._journal.size + 1).events
 
     def requests(
         self,
@@ -128,16 +128,16 @@ class JournalReader:
         broker: int | Collection[int] = (),
     ) -> AsyncIterator[AnyEvent]:
         """Yield the events with a `seq` above `after` as they come; None: those from now on."""
-        wanted = _wanted(kind, client_id, api, broker)
+        event_filter = _event_filter(kind, client_id, api, broker)
         position = self.last_seq if after is None else after
         while True:
-            found = self.read(position, wanted, SLICE, SLICE)
+            found = self.read(position, event_filter, PAGE_ENTRIES, PAGE_ENTRIES)
             for one in found.events:
                 yield one
             position = found.after
             await self.wait()
 
-    def read(self, after: int, wanted: Wanted, limit: int, looked_at: int | None = None) -> Slice:
+    def read(self, after: int, event_filter: EventFilter, limit: int, looked_at: int | None = None) -> EventPage:
         """Up to `limit` wanted events after `after`, from that many entries that are `looked_at`; None: from all."""
         journal = self._journal
         events: list[AnyEvent] = []
@@ -148,18 +148,18 @@ class JournalReader:
         end = journal.written if looked_at is None else min(journal.written, number + looked_at)
         while number < end and len(events) < limit:
             found = entry(journal, number)
-            if wanted.takes(found):
+            if event_filter.matches(found):
                 events.append(event(journal, number, found))
             number += 1
-        return Slice(events, number)
+        return EventPage(events, number)
 
-    def before_last(self, count: int, wanted: Wanted) -> int:
+    def before_last(self, count: int, event_filter: EventFilter) -> int:
         """After which `seq` the last `count` wanted events are; at the least, those come that are still there."""
         journal = self._journal
         number = journal.written
         while number > journal.first and count:
             number -= 1
-            if wanted.takes(entry(journal, number)):
+            if event_filter.matches(entry(journal, number)):
                 count -= 1
         return number
 
@@ -173,15 +173,15 @@ class JournalReader:
         return Gap(seq=journal.first, at_ns=at_ns, broker=-1, lost=journal.first - after)
 
 
-def _wanted(
+def _event_filter(
     kind: str | Collection[str],
     client_id: str | Collection[str],
     api: str | Collection[str],
     broker: int | Collection[int],
-) -> Wanted:
+) -> EventFilter:
     given = {"kind": _several(kind), "client_id": _several(client_id), "api": _several(api)}
     brokers = (broker,) if isinstance(broker, int) else broker
-    return parse_wanted({**given, "broker": [str(each) for each in brokers]})
+    return parse_event_filter({**given, "broker": [str(each) for each in brokers]})
 
 
 def _several(values: str | Collection[str]) -> Sequence[str]:

@@ -216,7 +216,7 @@ class Run:
         journal = self._server.cluster.journal
         if journal is not None:
             own = {"run": self.run_id, "scenario": self.scenario.name, "step": path, "what": what, "problem": problem}
-            journal.note_of_cluster(_KIND, broker, **own)
+            journal.add_cluster_event(_KIND, broker, **own)
 
 
 def _value(config: Config, name: str) -> str | None:

@@ -13,7 +13,7 @@ import msgspec
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.journal.journal import Journal
-from sluice.broker.journal.reader import POLL_MS, SLICE, JournalReader, Wanted
+from sluice.broker.journal.reader import PAGE_ENTRIES, POLL_MS, EventFilter, JournalReader
 from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import JOURNAL_TOPIC, NO_LEADER, Partition
@@ -24,7 +24,7 @@ from sluice.protocol.records.record import Record
 
 from .broker import brokers_of
 
-_ALL = Wanted()
+_ALL = EventFilter()
 # At full rate a slice is some 20 ms of events: when there are more, the next is written before clients fill the ring.
 _HURRY_MS = 5
 _NANOS_PER_MS = 1_000_000
@@ -52,10 +52,10 @@ class JournalTopic:
         self._cluster.scheduler.schedule_once(delay_ms, self._publish)
 
     def _publish(self) -> None:
-        found = self._reader.read(self._after, _ALL, SLICE, SLICE)
+        found = self._reader.read(self._after, _ALL, PAGE_ENTRIES, PAGE_ENTRIES)
         if found.events and self._write(found.events):
             self._after = found.after
-        self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= SLICE else POLL_MS)
+        self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= PAGE_ENTRIES else POLL_MS)
 
     def _write(self, events: list[AnyEvent]) -> bool:
         """Whether they are written: not while nobody leads the partition, nor where the disk fails."""

@@ -49,7 +49,7 @@ def tail(
     **filters: tuple[str | int, ...] | int | None,
 ) -> None:
     """Prints the newest events, one a line."""
-    from sluice.broker.journal.format_event import in_words
+    from sluice.broker.journal.format_event import format_event
     from sluice.journal_events import decode
 
     from .client import JournalClient
@@ -61,7 +61,7 @@ def tail(
     lines = client.follow({**filters, **begins}) if follow else client.lines({**filters, **begins})
     try:
         for line in lines:
-            click.echo(line if output_format == "json" else in_words(decode(line)))
+            click.echo(line if output_format == "json" else format_event(decode(line)))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
 

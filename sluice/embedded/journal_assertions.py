@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.broker.journal.format_event import in_words
+from sluice.broker.journal.format_event import format_event
 from sluice.errors import ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
 from sluice.text.did_you_mean import did_you_mean, one_of
@@ -159,7 +159,7 @@ def last_events(broker: JournalAssertions) -> str:
 
 def _lines(events: Sequence[AnyEvent], most: int) -> list[str]:
     earlier = len(events) - most
-    lines = [f"  {in_words(event)}" for event in events[-most:]]
+    lines = [f"  {format_event(event)}" for event in events[-most:]]
     return [f"  ... {earlier} earlier", *lines] if earlier > 0 else lines
 
 

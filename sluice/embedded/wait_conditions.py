@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from inspect import isawaitable
 from typing import Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from sluice.broker.journal.format_event import in_words
+from sluice.broker.journal.format_event import format_event
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import KINDS, AnyEvent, Event
 
@@ -84,7 +84,7 @@ class WaitDiagnostics:
             return "there is no journal to tell more: sluice.journal.events is 0"
         count = self._journal.last_seq - self._start_seq
         last = self._journal.events(after=max(0, self._journal.last_seq - _EVENTS_SHOWN))
-        lines = "".join(f"\n  {in_words(event)}" for event in last)
+        lines = "".join(f"\n  {format_event(event)}" for event in last)
         happened = f"meanwhile the journal has {count} more events" if count else "meanwhile nothing happened"
         return f"{happened}; the last of all are:{lines}" if last else f"{happened}, nor before"
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response, StreamingResponse
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
-from sluice.broker.journal.reader import API_NAMES, SLICE, JournalReader, Wanted, parse_wanted
+from sluice.broker.journal.reader import API_NAMES, PAGE_ENTRIES, EventFilter, JournalReader, parse_event_filter
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.journal_events import KINDS, AnyEvent, schema
 
@@ -34,10 +34,10 @@ class Filters(msgspec.Struct, forbid_unknown_fields=True):
     broker: list[_NodeId] = []
 
     @property
-    def wanted(self) -> Wanted:
+    def event_filter(self) -> EventFilter:
         """Raises ValueError, one line that says what is accepted."""
         given = {"client_id": self.client_id, "api": self.api, "kind": self.kind, "broker": self.broker}
-        return parse_wanted({name: values for name, values in given.items() if values})
+        return parse_event_filter({name: values for name, values in given.items() if values})
 
 
 class EventQuery(Filters):
@@ -71,11 +71,11 @@ async def _get_journal(context: AdminContext, params: EventQuery, body: Nothing)
     reader = context.journal
     if reader is None:
         raise RefusedError(404, _NO_JOURNAL)
-    wanted = params.wanted
-    after = _beginning(reader, params, wanted)
+    event_filter = params.event_filter
+    after = _beginning(reader, params, event_filter)
     if params.follow:
-        return StreamingResponse(_lines(context.server, reader, wanted, after), media_type=_NDJSON)
-    found = reader.read(after, wanted, params.limit)
+        return StreamingResponse(_lines(context.server, reader, event_filter, after), media_type=_NDJSON)
+    found = reader.read(after, event_filter, params.limit)
     return JournalShown(found.events, found.after, reader.last_seq)
 
 
@@ -83,21 +83,23 @@ async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> 
     return Response(msgspec.json.encode(schema()), media_type=_JSON_SCHEMA)
 
 
-def _beginning(reader: JournalReader, params: EventQuery, wanted: Wanted) -> int:
+def _beginning(reader: JournalReader, params: EventQuery, event_filter: EventFilter) -> int:
     if params.last is UNSET:
         return 0 if params.after is UNSET else params.after
     if params.after is not UNSET:
         raise RefusedError(400, "after and last exclude each other")
-    return reader.before_last(params.last, wanted)
+    return reader.before_last(params.last, event_filter)
 
 
-async def _lines(server: ClusterServer, reader: JournalReader, wanted: Wanted, after: int) -> AsyncIterator[bytes]:
+async def _lines(
+    server: ClusterServer, reader: JournalReader, event_filter: EventFilter, after: int
+) -> AsyncIterator[bytes]:
     """An event a line, until the client goes or the broker stops."""
     clock, encode = server.cluster.clock, msgspec.json.encode
     quiet_since_ms = clock.monotonic_ms()
     yield b"\n"  # it is accepted: there may be nothing to tell for long
     while not server.is_stopping:
-        found = reader.read(after, wanted, SLICE, SLICE)
+        found = reader.read(after, event_filter, PAGE_ENTRIES, PAGE_ENTRIES)
         after = found.after
         if found.events:
             yield b"".join(encode(one) + b"\n" for one in found.events)

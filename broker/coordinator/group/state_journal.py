@@ -42,7 +42,7 @@ class GroupStateJournal:
         before = self._states.get(group.group_id, _NEW)
         self._states[group.group_id] = after
         if self._journal is not None and after != before:
-            self._journal.note_of_cluster(
+            self._journal.add_cluster_event(
                 "group-state",
                 self._node_id,
                 group_id=group.group_id,

@@ -413,7 +413,7 @@ class TransactionCoordinator:
         """Record a change of the state in the journal."""
         journal = self._host.journal
         if journal is not None and state is not before.state:
-            journal.note_of_cluster(
+            journal.add_cluster_event(
                 "transaction-state",
                 self._host.node_id,
                 transactional_id=before.transactional_id,

@@ -14,7 +14,7 @@ charge. Only then it is known whether the data go out, and the session is told (
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from sluice.broker.journal.about import of_partitions
+from sluice.broker.journal.about import partitions_subject
 from sluice.broker.log.log_results import LogRead
 from sluice.broker.metadata.topic import Partition, Traffic
 from sluice.broker.replica.fetch_session import (
@@ -104,7 +104,7 @@ def _begin(ctx: RequestContext, broker: "RecordServices", request: FetchRequest)
         if item.partition is None or item.partition.deleted:
             item.locate(broker.metadata)
     if ctx.subject is not None:
-        ctx.subject = of_partitions((item.topic_name, key[1]) for key, item in session.partitions.items())
+        ctx.subject = partitions_subject((item.topic_name, key[1]) for key, item in session.partitions.items())
     return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
 
 

@@ -1,6 +1,6 @@
 """The newest of the journal: those wanted, and how many more there were."""
 
-from sluice.broker.journal.reader import Wanted, parse_wanted
+from sluice.broker.journal.reader import EventFilter, parse_event_filter
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.web.journal_tail import Lines, newest
@@ -10,7 +10,7 @@ from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 def _read(broker: VirtualBroker, after: int = 0, **filters: str) -> Lines:
     assert broker.cluster.journal is not None
-    wanted = parse_wanted({name: [value] for name, value in filters.items()}) if filters else Wanted()
+    wanted = parse_event_filter({name: [value] for name, value in filters.items()}) if filters else EventFilter()
     return newest(broker.cluster.journal, wanted, after)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sluice.broker.journal.reader import parse_wanted
+from sluice.broker.journal.reader import parse_event_filter
 from sluice.text.typed_decoding import read_texts
 from sluice.web.view import View, ViewQuery
 
@@ -22,7 +22,7 @@ VIEWS = {
     "connections": ({"connections": "true"}, View(connections=True)),
     "a filtered journal": (
         {"journal": "true", "api": ["Produce", "Fetch"], "broker": ["2"]},
-        View(journal=True, wanted=parse_wanted({"api": ["Produce", "Fetch"], "broker": ["2"]})),
+        View(journal=True, event_filter=parse_event_filter({"api": ["Produce", "Fetch"], "broker": ["2"]})),
     ),
 }
 

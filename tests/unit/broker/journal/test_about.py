@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.journal.about import NOTHING, reader_of
+from sluice.broker.journal.about import EMPTY_SUBJECT, reader_of
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.apis import API_KEYS, Api, ApiKey
@@ -44,13 +44,13 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
     "Produce of something too short": (produce(9, b"short"), ("t", 0, None, None)),
     "Produce to two partitions": (TWO, ((("t", 0, 9, 2, 30), ("t", 1, 9, 2, 30)), 0, "", "tx")),
     "Fetch": (fetch(), ((("t", 0, *NO_PRODUCER),), 0, "", "")),
-    "Fetch without partitions": (FetchRequest(), NOTHING),
+    "Fetch without partitions": (FetchRequest(), EMPTY_SUBJECT),
     "FindCoordinator of a group": (FindCoordinatorRequest(key="g"), ((), 0, "g", "")),
     "FindCoordinator of a transaction": (
         FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
         ((), 0, "", "tx"),
     ),
-    "FindCoordinator of two groups": (FindCoordinatorRequest(coordinator_keys=["a", "b"]), NOTHING),
+    "FindCoordinator of two groups": (FindCoordinatorRequest(coordinator_keys=["a", "b"]), EMPTY_SUBJECT),
     "Heartbeat": (HeartbeatRequest(group_id="g"), ((), 0, "g", "")),
     "AddPartitionsToTxn": (
         AddPartitionsToTxnRequest(
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         DeleteTopicsRequest(topic_names=["t"]),
         ((("t", -1, *NO_PRODUCER),), 0, "", ""),
     ),
-    "ListGroups": (ListGroupsRequest(), NOTHING),
+    "ListGroups": (ListGroupsRequest(), EMPTY_SUBJECT),
 }
 
 
@@ -116,4 +116,4 @@ def test_a_fetch_of_several_topics_is_not_told_if_the_journals_is_one_of_them() 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
 def test_an_empty_request_of_any_api_is_about_nothing(api: Api) -> None:
-    assert reader_of(api.key, {})(api.request()) == NOTHING
+    assert reader_of(api.key, {})(api.request()) == EMPTY_SUBJECT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.journal.format_event import in_words, what
+from sluice.broker.journal.format_event import format_event, what
 from sluice.journal_events import (
     AnyEvent,
     BrokerState,
@@ -124,13 +124,13 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
 
 @pytest.mark.parametrize(("event", "line"), SHOWN.values(), ids=SHOWN)
 def test_each_kind_is_put_into_words(event: AnyEvent, line: str) -> None:
-    assert in_words(event) == f"22:13:20.123456 {line}"
+    assert format_event(event) == f"22:13:20.123456 {line}"
     assert line.endswith(what(event))
 
 
 def test_a_client_cannot_forge_a_line() -> None:
     forged = WHO | {"client_id": "shop\n\x1b[31m"}
-    line = in_words(ConnectionClosed(seq=1, by_client=True, reason="", **forged))  # type: ignore[arg-type]
+    line = format_event(ConnectionClosed(seq=1, by_client=True, reason="", **forged))  # type: ignore[arg-type]
     assert line.endswith("broker 1 #4 shop\\n\\x1b[31m closed by the client")
     refused = ConnectionRefused(**WHO, seq=1, reason="too many\n", throttle_time_ms=0)  # type: ignore[arg-type]
     assert what(refused) == "refused: too many\\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.journal.journal import Journal
-from sluice.broker.journal.reader import API_NAMES, JournalReader, Wanted, parse_wanted
+from sluice.broker.journal.reader import API_NAMES, EventFilter, JournalReader, parse_event_filter
 from sluice.clock import LoopClock, ManualClock
 from sluice.journal_events import KINDS, BrokerState, Gap, Request
 from sluice.protocol.apis.metadata import MetadataRequest
@@ -20,7 +20,7 @@ def noted(size: int, count: int) -> JournalReader:
     clock = ManualClock()
     journal = Journal(size, clock, {})
     for number in range(count):
-        journal.note_of_cluster("broker-state", 1 + number % 2, state=str(number + 1))
+        journal.add_cluster_event("broker-state", 1 + number % 2, state=str(number + 1))
     return JournalReader(journal, clock)
 
 
@@ -65,9 +65,9 @@ def test_a_reader_is_told_how_many_events_were_lost(after: int, lost: int) -> No
 
 def test_a_read_stops_at_its_limit_and_goes_on_from_there() -> None:
     reader = noted(10, 7)
-    first = reader.read(0, Wanted(brokers=[1]), 2)
+    first = reader.read(0, EventFilter(brokers=[1]), 2)
     assert ([one.seq for one in first.events], first.after) == ([1, 3], 3)
-    second = reader.read(first.after, Wanted(brokers=[1]), 2)
+    second = reader.read(first.after, EventFilter(brokers=[1]), 2)
     assert ([one.seq for one in second.events], second.after) == ([5, 7], 7)
 
 
@@ -80,7 +80,7 @@ def test_a_read_stops_at_its_limit_and_goes_on_from_there() -> None:
     ],
 )
 def test_the_last_events_are_found_from_the_end(count: int, after: int) -> None:
-    assert noted(4, 7).before_last(count, Wanted(brokers=[1])) == after
+    assert noted(4, 7).before_last(count, EventFilter(brokers=[1])) == after
 
 
 def test_requests_are_found_by_client_and_api() -> None:
@@ -119,7 +119,7 @@ WRONG = {
 @pytest.mark.parametrize(("given", "problem"), WRONG.values(), ids=WRONG)
 def test_what_no_event_can_be_is_refused(given: dict[str, list[str]], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
-        parse_wanted(given)
+        parse_event_filter(given)
 
 
 def test_who_follows_gets_events_as_they_come_and_a_gap_for_what_was_lost() -> None:
@@ -130,7 +130,7 @@ def test_who_follows_gets_events_as_they_come_and_a_gap_for_what_was_lost() -> N
 
         def note(count: int) -> None:
             for _ in range(count):
-                journal.note_of_cluster("broker-state", 1, state="running")
+                journal.add_cluster_event("broker-state", 1, state="running")
 
         note(1)
         got: list[tuple[type, int]] = []
