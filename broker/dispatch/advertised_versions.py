@@ -58,7 +58,7 @@ def advertised_by(release: str) -> dict[int, VersionRange]:
     """API key -> first and last version that a broker of `release` tells of, where they are served here, too."""
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
-    return {key: versions for key, versions in _told(release).items() if key in HANDLERS}
+    return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}
 
 
 def served_as(release: str) -> dict[int, VersionRange]:
@@ -69,13 +69,13 @@ def served_as(release: str) -> dict[int, VersionRange]:
 
 
 def missing(release: str) -> list[str]:
-    """The APIs that a broker of `release` tells its clients of, and this one does not."""
+    """Return the APIs that a broker of `release` advertises and this one does not serve."""
     if release == ALL:
         return []
-    return [API_KEYS[key].name for key in _told(release) if key in API_KEYS and key not in HANDLERS]
+    return [API_KEYS[key].name for key in _parse_versions(release) if key in API_KEYS and key not in HANDLERS]
 
 
-def _told(release: str) -> dict[int, VersionRange]:
+def _parse_versions(release: str) -> dict[int, VersionRange]:
     versions = {}
     for entry in _ADVERTISED[release].split():
         key, _, versions_of_key = entry.partition(":")

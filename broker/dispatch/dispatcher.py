@@ -58,15 +58,15 @@ class Dispatcher:
         self._broker = broker
         self._throttler = throttler
         self._routes: dict[int, Route] = {}
-        self._held: Collection[int] = ()
-        self._holding: list[Forwarded] = []
+        self._held_apis: Collection[int] = ()
+        self._pending_forwards: list[Forwarded] = []
         self._actions = actions
-        self._read_ms = _NO_READ  # when the turn began, monotonic
-        self._answered: list[Route] = []  # in this turn
+        self._read_ms = _NO_READ  # when the current read began, monotonic
+        self._responded_routes: list[Route] = []  # in the current read, once for each response
 
     @property
     def routes(self) -> Iterable[Route]:
-        """The API versions that were asked for so far."""
+        """The API versions that were requested so far."""
         return self._routes.values()
 
     def route(self, api_and_version: int) -> Route | None:
@@ -77,20 +77,20 @@ class Dispatcher:
         """What a new connection's requests are handled with."""
         return RequestContext(Session(self._broker.node_id, connection), connection, self)
 
-    # -- a turn: what one read brought ---------------------------------------------------------------------------------
+    # -- the requests of one read --------------------------------------------------------------------------------------
 
     def begin_read(self, ctx: RequestContext) -> float:
-        """Reads the clocks for all requests of this turn, which are those of one connection. Returns monotonic ms."""
+        """Read the clocks for all requests of a read of one connection; return monotonic ms."""
         ctx.now_ms = self.clock.wall_ms()
         ctx.started_ms = self._read_ms = self.clock.monotonic_ms()
         return self._read_ms
 
     def end_read(self) -> None:
-        """The turn's answers went out: counts them, then completes what its requests made possible, as Kafka does."""
+        """Count the responses of a read, then complete the operations that its requests made possible, as Kafka does."""
         started_ms, self._read_ms = self._read_ms, _NO_READ
-        if self._answered:
-            self._observe(self._answered, started_ms)
-            self._answered = []
+        if self._responded_routes:
+            self._observe(self._responded_routes, started_ms)
+            self._responded_routes = []
         self._actions.complete()
 
     # -- one request ---------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Dispatcher:
         route = self._routes.get(api_and_version) or self._open_route(api_and_version)
         if route is None:
             ctx.api = ""
-            self._answer_unsupported(ctx, *_API_AND_VERSION.unpack_from(view, start))
+            self._respond_unsupported(ctx, *_API_AND_VERSION.unpack_from(view, start))
             return
         ctx.route = route
         ctx.api = route.label
@@ -133,7 +133,7 @@ class Dispatcher:
             self.journal.parked(ctx)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
-        """Goes on with a request that was parked: `answer` says how it ends, or parks it again."""
+        """Resume a request that was parked: `answer` returns its response, or parks it again."""
         connection = ctx.connection
         if connection.closed:
             return
@@ -153,7 +153,7 @@ class Dispatcher:
             return
         if not connection.waiting:
             connection.resume()
-        if self._read_ms == _NO_READ:  # no read ends here that would wake who may read what was appended
+        if self._read_ms == _NO_READ:  # outside a read: end_read does not do it
             self._actions.complete()
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
@@ -191,38 +191,38 @@ class Dispatcher:
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._read_ms:
-            self._answered.append(route)  # it leaves with the turn's other answers, and took as long
+            self._responded_routes.append(route)  # sent with the read's other responses, with the same latency
         else:
             self._observe([route], ctx.started_ms)
 
-    def hold(self, api_keys: Collection[int]) -> None:
-        """Requests of these APIs wait from now on, as long as they can; those that waited are handled."""
-        if api_keys == self._held:
+    def hold_forwarded(self, api_keys: Collection[int]) -> None:
+        """Park requests of these APIs until they time out, and handle the others that were parked."""
+        if api_keys == self._held_apis:
             return
-        self._held = api_keys
+        self._held_apis = api_keys
         for api_and_version, route in self._routes.items():
-            self._hold_route(route, api_and_version >> 16)
-        holding, self._holding = self._holding, []
-        for forwarded in holding:
-            forwarded.pass_on()
+            self._update_hold(route, api_and_version >> 16)
+        pending, self._pending_forwards = self._pending_forwards, []
+        for forwarded in pending:
+            forwarded.forward()
 
-    def _hold_route(self, route: Route, api_key: int) -> None:
+    def _update_hold(self, route: Route, api_key: int) -> None:
         before = route.serve
-        route.serve = self._keep_waiting if api_key in self._held else HANDLERS[api_key].load()
-        if route.handle is before:  # no fault rules stand before it
+        route.serve = self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load()
+        if route.handle is before:  # no fault rules are in front of it
             route.handle = route.serve
 
-    def _keep_waiting(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
-        from .forwarding import Forwarded  # few brokers are ever cut off
+    def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
+        from .forwarding import Forwarded  # few brokers are ever isolated
 
         forwarded = Forwarded(ctx, request, broker)
-        self._holding.append(forwarded)
+        self._pending_forwards.append(forwarded)
         ctx.connection.park(forwarded.force_complete)
         self._broker.scheduler.delay(forwarded)
         return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:
-        """Counts requests that were answered now and began together."""
+        """Count requests that began together and have a response now."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
         while routes:
@@ -231,7 +231,7 @@ class Dispatcher:
             route.requests += count
             route.latency_counts[bucket] += count
             route.latency_sum_s += count * seconds
-            # A turn's requests are nearly always of one kind.
+            # The requests of a read are nearly always of one API.
             routes = [other for other in routes if other is not route] if count < len(routes) else []
 
     def _open_route(self, api_and_version: int) -> Route | None:
@@ -243,14 +243,14 @@ class Dispatcher:
         route = Route(handler, version, self._throttler.finisher(handler.api))
         if self.journal is not None:
             route.about = self.journal.reader_of(api_key)
-        if api_key in self._held:
-            self._hold_route(route, api_key)
+        if api_key in self._held_apis:
+            self._update_hold(route, api_key)
         if self.on_route_opened is not None:
             self.on_route_opened(route)
         self._routes[api_and_version] = route
         return route
 
-    def _answer_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
+    def _respond_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
         # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
         served = self._broker.served.get(api_key)
         if api_key == ApiKey.API_VERSIONS and served:

@@ -1,7 +1,7 @@
-"""Requests that a broker passes on to the controller, as long as it does not reach that one.
+"""Requests for the controller that wait while the broker does not reach it.
 
-Follows Kafka's ForwardingManagerImpl: what could not be passed on within a minute is answered REQUEST_TIMED_OUT,
-whatever time the client has given its request. In one process a request is passed on by handling it.
+Follows Kafka's ForwardingManagerImpl: a request that cannot be forwarded within a minute is answered REQUEST_TIMED_OUT,
+whatever its own timeout. In one process a request is forwarded by handling it.
 """
 
 from collections.abc import Callable
@@ -26,25 +26,25 @@ _CODE = ErrorCode.REQUEST_TIMED_OUT
 
 
 class Forwarded(DelayedOperation):
-    """A request that waits for the controller to be reached."""
+    """A request that waits until the controller is reached."""
 
-    __slots__ = ("_answer", "_broker", "_ctx", "_request")
+    __slots__ = ("_broker", "_ctx", "_request", "_respond")
 
     def __init__(self, ctx: RequestContext, request: Message, broker: "AllServices") -> None:
         super().__init__(FORWARDING_TIMEOUT_MS)
         self._ctx = ctx
         self._request = request
         self._broker = broker
-        self._answer: Callable[[], Message | Outcome] = self._time_out
+        self._respond: Callable[[], Message | Outcome] = self._time_out
 
-    def pass_on(self) -> None:
-        """The controller is reached; does nothing for a request that was answered already."""
+    def forward(self) -> None:
+        """Handle the request, unless it has timed out."""
         route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
-        self._answer = partial(route.serve, self._ctx, self._request, self._broker)
+        self._respond = partial(route.serve, self._ctx, self._request, self._broker)
         self.force_complete()
 
     def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._answer)
+        self._ctx.responder.complete(self._ctx, self._respond)
 
     def _time_out(self) -> Message:
         self._ctx.error_code = _CODE

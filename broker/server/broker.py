@@ -158,7 +158,7 @@ class Broker:
 
     def hold_forwarded(self, *, hold: bool) -> None:
         """Make requests for the controller wait while this broker does not reach it, or handle those that waited."""
-        self.dispatcher.hold(FORWARDED if hold else ())
+        self.dispatcher.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
         cluster = self.cluster
