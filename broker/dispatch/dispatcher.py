@@ -86,7 +86,7 @@ class Dispatcher:
         return self._read_ms
 
     def end_read(self) -> None:
-        """Count the responses of a read, then complete the operations that its requests made possible, as Kafka does."""
+        """Count the responses of a read, then complete the delayed operations that its requests made possible."""
         started_ms, self._read_ms = self._read_ms, _NO_READ
         if self._responded_routes:
             self._observe(self._responded_routes, started_ms)
