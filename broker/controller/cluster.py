@@ -215,7 +215,7 @@ class Cluster:
 
     def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
         """Creates a topic, or says why not. With `validate_only` the topic is made but kept nowhere."""
-        error = self.rules.refusal(new)
+        error = self.rules.validate(new)
         if error is not None:
             return error
         own = new.own_configs

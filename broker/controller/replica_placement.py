@@ -17,11 +17,11 @@ def place(
     placed = []
     order, spare = list(up), list(down)
     for index in range(partitions):
-        turn = index % len(up)
-        if turn == 0 and len(up) + len(down) > 1:
+        first_leader = index % len(up)
+        if first_leader == 0 and len(up) + len(down) > 1:
             random.shuffle(order)
             random.shuffle(spare)
-        brokers = order[turn:] + order[:turn] + spare
+        brokers = order[first_leader:] + order[:first_leader] + spare
         placed.append(tuple(brokers[:replication_factor]))
     return placed
 
@@ -29,15 +29,15 @@ def place(
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:
     """Why so many replicas cannot be had, in Kafka's words; None if they can."""
     if up == 0:
-        why = "All brokers are currently fenced, or have all their log directories cordoned."
+        reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > registered:
-        why = (
+        reason = (
             f"The target replication factor of {replication_factor} cannot be reached because only {registered} "
             "broker(s) are registered or some brokers have all their log directories cordoned."
         )
     else:
         return None
-    return f"Unable to replicate the partition {replication_factor} time(s): {why}"
+    return f"Unable to replicate the partition {replication_factor} time(s): {reason}"
 
 
 def assignment_problem(

@@ -1,4 +1,4 @@
-"""By which rules topics come: their names, their size, the brokers that they are placed on.
+"""The rules for new topics: their names, their size, and the placement of their replicas.
 
 Follows Kafka's ReplicationControlManager (the checks of createTopics and createPartitions, in their order) and Topic
 (names).
@@ -30,8 +30,8 @@ class TopicRules:
         self._config = config
         self._random = random
 
-    def refusal(self, new: NewTopic) -> TopicError | None:
-        """Why a topic cannot be created, None if it can."""
+    def validate(self, new: NewTopic) -> TopicError | None:
+        """Return why a topic cannot be created, None if it can."""
         if (problem := invalid_topic_name(new.name)) is not None:
             return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if new.name in self._cluster.topics:
@@ -45,11 +45,11 @@ class TopicRules:
                 return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
         if (problem := refused_topic_configs(self._config, new.own_configs)) is not None:
             return TopicError(ErrorCode.INVALID_CONFIG, problem)
-        return self._refused_shape(new)
+        return self._validate_size(new)
 
-    def _refused_shape(self, new: NewTopic) -> TopicError | None:
+    def _validate_size(self, new: NewTopic) -> TopicError | None:
         if new.assignments:
-            return self._refused_assignment(new)
+            return self._validate_assignment(new)
         if new.replication_factor == 0 or new.replication_factor < -1:
             return TopicError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -62,7 +62,7 @@ class TopicRules:
         problem = self.placement_problem(self._replication_factor(new))
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
 
-    def _refused_assignment(self, new: NewTopic) -> TopicError | None:
+    def _validate_assignment(self, new: NewTopic) -> TopicError | None:
         if new.replication_factor != -1 or new.num_partitions != -1:
             return TopicError(
                 ErrorCode.INVALID_REQUEST,
@@ -73,7 +73,7 @@ class TopicRules:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
             )
         in_order = [new.assignments[index] for index in range(len(new.assignments))]
-        problem = self.refused_assignments(in_order, None, 0)
+        problem = self.assignments_problem(in_order, None, 0)
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     def _colliding(self, name: str) -> str | None:
@@ -96,12 +96,12 @@ class TopicRules:
             else new.replication_factor
         )
 
-    def refused_assignments(
+    def assignments_problem(
         self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
     ) -> str | None:
-        """What is wrong with the brokers of partitions from `first_index` on, which all have to be as many; else None.
+        """Return what is wrong with the replicas of the partitions from `first_index` on, None if nothing is.
 
-        `replication_factor` is how many they are already, None where that is open.
+        All need the same number of replicas: `replication_factor`, or with None that of the first.
         """
         for index, broker_ids in enumerate(assignments, first_index):
             problem = assignment_problem(broker_ids, self._cluster.brokers.keys(), replication_factor)

@@ -72,7 +72,7 @@ def _create(
     topic = broker.metadata.topics.get(wanted.name)
     if topic is None:
         return _failed(ctx, wanted.name, _UNKNOWN)
-    error = _refused_count(wanted, topic) or _refused_assignments(wanted, topic, cluster)
+    error = _count_error(wanted, topic) or _assignments_error(wanted, topic, cluster)
     if error is None and quota is not None and not quota.record(wanted.count - len(topic.partitions)):
         error = _OVER_QUOTA
     if error is None and not validate_only:
@@ -82,7 +82,7 @@ def _create(
     return CreatePartitionsTopicResult(name=wanted.name) if error is None else _failed(ctx, wanted.name, error)
 
 
-def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
+def _count_error(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
     now = len(topic.partitions)
     if wanted.count == now:
         return TopicError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
@@ -93,7 +93,7 @@ def _refused_count(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | 
     return None
 
 
-def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
+def _assignments_error(wanted: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
     if wanted.assignments is None:
         return None
     additional = wanted.count - len(topic.partitions)
@@ -106,7 +106,7 @@ def _refused_assignments(wanted: CreatePartitionsTopic, topic: Topic, cluster: C
     else:
         brokers = [assignment.broker_ids for assignment in wanted.assignments]
         replication_factor = len(topic.partitions[0].replicas)
-        problem = cluster.rules.refused_assignments(brokers, replication_factor, len(topic.partitions))
+        problem = cluster.rules.assignments_problem(brokers, replication_factor, len(topic.partitions))
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
