@@ -148,7 +148,7 @@ def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -
     if broker is None:  # one that is not here, its configs neither
         return []
     store = broker.configs.stores[kind]
-    known = {key: value for key, value in own.items() if store.refusal(name, {key: value}) is None}
+    known = {key: value for key, value in own.items() if store.validate(name, {key: value}) is None}
     if known:
         store.configure(name, known)
     what = {BROKER: "broker", GROUP: "group", CLIENT_METRICS: "client-metrics"}[kind]

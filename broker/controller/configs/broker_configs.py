@@ -15,7 +15,7 @@ from sluice.config.setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synony
 from sluice.config.value_types import text_of
 from sluice.protocol.errors import ErrorCode
 
-from .resource import Refusal
+from .resource import ApiError
 
 # The limits of connections; of the first two Kafka takes 0 only from a file.
 _LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -38,7 +38,7 @@ class BrokerConfigs:
     def own(self, name: str) -> Mapping[str, str]:
         return self._cluster.broker_configs.get(name, {})
 
-    def misnamed(self, name: str) -> Refusal | None:
+    def validate_name(self, name: str) -> ApiError | None:
         if name == _ALL_BROKERS:
             return None
         return wrong_node(name, self._node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
@@ -52,8 +52,8 @@ class BrokerConfigs:
             return f"Unknown config name: {key}"
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
-    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
-        return refused_configs(own)
+    def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
+        return validate_configs(own)
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         cluster = self._cluster
@@ -65,7 +65,7 @@ class BrokerConfigs:
         for topic in cluster.topics.values():
             cluster.configure(topic, topic.config.own)
 
-    def describe(self, name: str) -> list[Setting] | Refusal:
+    def describe(self, name: str) -> list[Setting] | ApiError:
         if name == _ALL_BROKERS:
             return [_default(key, value) for key, value in self.own(name).items()]
         unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
@@ -73,28 +73,28 @@ class BrokerConfigs:
         return self._config.entries() if wrong is None else wrong
 
 
-def refused_configs(own: Mapping[str, str]) -> Refusal | None:
-    """Why brokers cannot have these configs of their own, None if they can."""
+def validate_configs(own: Mapping[str, str]) -> ApiError | None:
+    """Return why brokers cannot have these dynamic configs, None if they can."""
     fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
     if fixed:
         message = (
             f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
             f"this broker can: {', '.join(sorted(ALTERABLE))}"
         )
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
-    problems = (refused_value(_row(key), value) or _refused_limit(key, value) for key, value in own.items())
+        return ApiError(ErrorCode.INVALID_REQUEST, message)
+    problems = (refused_value(_row(key), value) or _limit_problem(key, value) for key, value in own.items())
     problem = next(filter(None, problems), None)
     # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
-    return None if problem is None else Refusal(ErrorCode.INVALID_REQUEST, problem)
+    return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
 
 
-def wrong_node(name: str, node_id: int, what: str, unexpected: str) -> Refusal | None:
-    """What is wrong with the name of a broker; Kafka has other words for it in each place."""
+def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError | None:
+    """Return what is wrong with the name of a broker; Kafka's messages differ with the place."""
     if name == str(node_id):
         return None
     if not name.removeprefix("-").isdecimal():
-        return Refusal(ErrorCode.INVALID_REQUEST, f"{what} must be an integer, but it is: {name}")
-    return Refusal(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
+        return ApiError(ErrorCode.INVALID_REQUEST, f"{field} must be an integer, but it is: {name}")
+    return ApiError(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
 
 
 def _row(key: str) -> Property:
@@ -108,7 +108,7 @@ def _is_limit_of_listener(key: str) -> bool:
     return row is not None and row.name != key and row.name in _LIMITS_OVER_0
 
 
-def _refused_limit(key: str, value: str) -> str | None:
+def _limit_problem(key: str, value: str) -> str | None:
     row = _row(key)
     limits = key.endswith(tuple(_LIMITS_OVER_0))
     return f"Invalid {key} {value}" if limits and row.kind.parse(value) == 0 else None

@@ -8,7 +8,7 @@ from sluice.config.setting import DYNAMIC_CLIENT_METRICS_CONFIG
 from sluice.config.value_types import integer, listing, split_list
 from sluice.protocol.errors import ErrorCode
 
-from .resource import Refusal
+from .resource import ApiError
 from .stored_configs import StoredConfigs
 
 METRICS, INTERVAL_MS, MATCH = "metrics", "interval.ms", "match"
@@ -46,23 +46,23 @@ class ClientMetricsConfigs(StoredConfigs):
         super().configure(name, own)
         self.version += 1
 
-    def misnamed(self, name: str) -> Refusal | None:
-        return None if name else Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    def validate_name(self, name: str) -> ApiError | None:
+        return None if name else ApiError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
 
-    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
+    def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
         for key in (METRICS, MATCH):
             if "" in split_list(own.get(key, "")):
-                return Refusal(ErrorCode.INVALID_CONFIG, f"Configuration '{key}' values must not be empty.")
+                return ApiError(ErrorCode.INVALID_CONFIG, f"Configuration '{key}' values must not be empty.")
         interval_ms = int(own.get(INTERVAL_MS, DEFAULT_INTERVAL_MS))
         if not _LEAST_MS <= interval_ms <= _MOST_MS:
             message = (
                 f"Invalid value {interval_ms} for {INTERVAL_MS}, "
                 f"interval must be between {_LEAST_MS} and {_MOST_MS} (1 hour)"
             )
-            return Refusal(ErrorCode.INVALID_REQUEST, message)
+            return ApiError(ErrorCode.INVALID_REQUEST, message)
         for pattern in split_list(own.get(MATCH, "")):
             if parse_pattern(pattern) is None:
-                return Refusal(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+                return ApiError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
         return None
 
 

@@ -28,8 +28,8 @@ _LEAST_EXPIRY_MS, _EXPIRY_INTERVALS = 60_000, 3
 _NEVER_MS = 0  # before any request
 _MAGIC = 2  # of the compression's framing
 _LARGEST_UNPACKED_BYTES = 100 * 1024 * 1024
-# After these a client may ask for its subscription at once: it needs a new one.
-_ASKS_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+# After these errors a client may request a new subscription at once.
+_NEW_SUBSCRIPTION_NEEDED = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
 class Subscription:
@@ -40,8 +40,8 @@ class Subscription:
     def __init__(self, client_instance_id: bytes, metrics: list[str], interval_ms: int) -> None:
         self.metrics = metrics
         self.interval_ms = interval_ms
-        said = f"{metrics}{interval_ms}".encode() + client_instance_id
-        self.id = int.from_bytes(crc.crc32c(said).to_bytes(4), signed=True)
+        identity = f"{metrics}{interval_ms}".encode() + client_instance_id
+        self.id = int.from_bytes(crc.crc32c(identity).to_bytes(4), signed=True)
 
 
 class ClientInstance:
@@ -64,7 +64,7 @@ class ClientInstance:
         if now_ms - last_ms >= self.subscription.interval_ms:
             self.last_get_ms = now_ms
             return True
-        return self.last_error in _ASKS_AGAIN
+        return self.last_error in _NEW_SUBSCRIPTION_NEEDED
 
     def may_push(self, now_ms: int) -> bool:
         """Whether it may push now; if so it did. The first push after it asked may come early: clients jitter it."""
@@ -123,14 +123,14 @@ class Telemetry:
         terminating: bool,
     ) -> ErrorCode:
         """A client sends metrics; one that says it is terminating may do so at any time, and never again."""
-        error = self._refusal(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
+        error = self._check_push(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
         instance.terminating = terminating
         if error == ErrorCode.NONE and metrics:
             error = self._accept(metrics, compression)
         instance.last_error = error
         return error
 
-    def _refusal(
+    def _check_push(
         self,
         instance: ClientInstance,
         subscription_id: int,

@@ -12,7 +12,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .broker_configs import BrokerConfigs
 from .loggers import Loggers
-from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Change, ConfigStore, Operation, Refusal
+from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError, Change, ConfigStore, Operation
 from .topic_configs import TopicConfigs
 
 _MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
@@ -33,42 +33,42 @@ class ConfigurationControl:
             GROUP: self.groups,
         }
 
-    def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> Refusal | None:
+    def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
         """Makes single changes (KIP-339)."""
         unknown = [change.operation for change in changes.values() if change.operation not in tuple(Operation)]
         if unknown:
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
+            return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
         if kind == BROKER_LOGGER:
             return self.loggers.alter(name, changes, validate_only=validate_only)
         store = self.stores.get(kind)
         if store is None:
             return _unknown_type(kind)
-        refusal = store.misnamed(name)
-        if refusal is not None:
-            return refusal
+        error = store.validate_name(name)
+        if error is not None:
+            return error
         own = dict(store.own(name))
         for key, change in changes.items():
             problem = _change(store, name, own, key, change)
             if problem is not None:
-                return Refusal(ErrorCode.INVALID_CONFIG, problem)
+                return ApiError(ErrorCode.INVALID_CONFIG, problem)
         return self._put(kind, store, name, own, validate_only)
 
-    def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> Refusal | None:
+    def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> ApiError | None:
         """Puts `own` in the place of all that is set, as AlterConfigs always did; levels of loggers it cannot."""
         store = self.stores.get(kind)
         if store is None:
             return _unknown_type(kind)
-        return store.misnamed(name) or self._put(kind, store, name, own, validate_only)
+        return store.validate_name(name) or self._put(kind, store, name, own, validate_only)
 
     def _put(
         self, kind: int, store: ConfigStore, name: str, own: Mapping[str, str], validate_only: bool
-    ) -> Refusal | None:
-        refusal = _too_large(own) or store.refusal(name, own)
-        if refusal is not None or validate_only:
-            return refusal
+    ) -> ApiError | None:
+        error = _too_large(own) or store.validate(name, own)
+        if error is not None or validate_only:
+            return error
         metadata_log = self._cluster.metadata_log
         if metadata_log is not None and (failed := metadata_log.configured(kind, name, store.own(name), own)):
-            return Refusal(failed, None)
+            return ApiError(failed, None)
         store.configure(name, own)
         return None
 
@@ -93,12 +93,12 @@ def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change
     return None
 
 
-def _too_large(own: Mapping[str, str]) -> Refusal | None:
+def _too_large(own: Mapping[str, str]) -> ApiError | None:
     if all(len(value) <= _MAX_VALUE_CHARS for value in own.values()):
         return None
     too_large = f"it exceeds the maximum value size of {_MAX_VALUE_CHARS} bytes."
-    return Refusal(ErrorCode.INVALID_CONFIG, f"The configuration value cannot be added because {too_large}")
+    return ApiError(ErrorCode.INVALID_CONFIG, f"The configuration value cannot be added because {too_large}")
 
 
-def _unknown_type(kind: int) -> Refusal:
-    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+def _unknown_type(kind: int) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")

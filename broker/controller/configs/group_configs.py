@@ -11,7 +11,7 @@ from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Synonym
 from sluice.config.value_types import integer, text_of
 from sluice.protocol.errors import ErrorCode
 
-from .resource import Refusal
+from .resource import ApiError
 from .stored_configs import StoredConfigs
 
 _SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
@@ -47,15 +47,15 @@ class GroupConfigs(StoredConfigs):
         super().__init__()
         self._config = config
 
-    def misnamed(self, name: str) -> Refusal | None:
-        return None if name else Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    def validate_name(self, name: str) -> ApiError | None:
+        return None if name else ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
 
-    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
+    def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
         for key, value in own.items():
             least, most = (self._broker_integer(name, default) for name, default in _BOUNDS[key])
             if not least <= int(value) <= most:
                 message = f"{key} must be in the range {least} to {most} inclusive."
-                return Refusal(ErrorCode.INVALID_CONFIG, message)
+                return ApiError(ErrorCode.INVALID_CONFIG, message)
         return None
 
     def default(self, row: Property) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sluice.protocol.errors import ErrorCode
 
 from .broker_configs import wrong_node
-from .resource import Change, Operation, Refusal
+from .resource import ApiError, Change, Operation
 
 ROOT = "root"
 LEVELS = {
@@ -28,24 +28,24 @@ class Loggers:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
 
-    def describe(self, name: str) -> dict[str, str] | Refusal:
+    def describe(self, name: str) -> dict[str, str] | ApiError:
         """The level of each logger; `name` is this broker's id."""
         if not name:
-            return Refusal(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+            return ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         wrong = wrong_node(name, self._node_id, "Broker id", "Unexpected broker id, expected {} but received {}")
         return wrong or {name: _level_name(logger) for name, logger in _loggers().items()}
 
-    def alter(self, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> Refusal | None:
+    def alter(self, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
         """Sets levels, or takes them away, so that loggers have again what is above them."""
         wrong = wrong_node(name, self._node_id, "Node id", "Unexpected node id. Expected {}, but received {}")
-        problems = (_refusal(logger, change) for logger, change in changes.items())
-        refusal = wrong or next(filter(None, problems), None)
-        if refusal is None and not validate_only:
+        problems = (_validate(logger, change) for logger, change in changes.items())
+        error = wrong or next(filter(None, problems), None)
+        if error is None and not validate_only:
             loggers = _loggers()
             for logger, change in changes.items():
                 removed = change.operation == Operation.DELETE
                 loggers[logger].setLevel(logging.NOTSET if removed else LEVELS[change.value or ""])
-        return refusal
+        return error
 
 
 def _loggers() -> dict[str, logging.Logger]:
@@ -58,20 +58,20 @@ def _level_name(logger: logging.Logger) -> str:
     return max((number, name) for name, number in LEVELS.items() if number <= max(level, LEVELS["TRACE"]))[1]
 
 
-def _refusal(logger: str, change: Change) -> Refusal | None:
+def _validate(logger: str, change: Change) -> ApiError | None:
     if change.operation not in (Operation.SET, Operation.DELETE):
         operation = Operation(change.operation).name
         message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
+        return ApiError(ErrorCode.INVALID_REQUEST, message)
     if logger not in _loggers():
-        return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
+        return ApiError(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
     if change.operation == Operation.DELETE:
         removed = "Removing the log level of the root logger is not allowed"
-        return Refusal(ErrorCode.INVALID_REQUEST, removed) if logger == ROOT else None
+        return ApiError(ErrorCode.INVALID_REQUEST, removed) if logger == ROOT else None
     if change.value in LEVELS:
         return None
     message = (
         f"Cannot set the log level of {logger} to {change.value} as it is not a supported log level. "
         f"Valid log levels are {', '.join(sorted(LEVELS))}"
     )
-    return Refusal(ErrorCode.INVALID_CONFIG, message)
+    return ApiError(ErrorCode.INVALID_CONFIG, message)

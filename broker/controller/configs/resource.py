@@ -1,4 +1,4 @@
-"""What can have configs: the types of a ConfigResource, and what each of them has to know of its configs."""
+"""The types of a ConfigResource, and the interface of the store of each type's configs."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -30,11 +30,11 @@ CONFIG_SOURCES = {
 }
 
 
-class Refusal(NamedTuple):
-    """Why configs are not altered or described."""
+class ApiError(NamedTuple):
+    """Why configs are not altered or described, as Kafka's ApiError."""
 
     code: ErrorCode
-    message: str | None  # None: what the code says
+    message: str | None  # None: the message of the code
 
 
 class ConfigStore(Protocol):
@@ -46,8 +46,8 @@ class ConfigStore(Protocol):
     def own(self, name: str) -> Mapping[str, str]:
         """What is set on a resource; nothing on one that is not there."""
 
-    def misnamed(self, name: str) -> Refusal | None:
-        """What is wrong with a name, before anything else is looked at."""
+    def validate_name(self, name: str) -> ApiError | None:
+        """Return what is wrong with a name; the first check of a request."""
 
     def list_to_change(self, name: str, key: str) -> str | None:
         """The list that APPEND and SUBTRACT start from where the key is not set; None: it is none."""
@@ -55,13 +55,13 @@ class ConfigStore(Protocol):
     def not_a_list(self, operation: str, key: str) -> str:
         """That a value cannot be appended to or subtracted from, in Kafka's words for INVALID_CONFIG."""
 
-    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
-        """Why a resource cannot have exactly these configs."""
+    def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
+        """Return why a resource cannot have exactly these configs, None if it can."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        """Gives a resource exactly these configs, which `refusal` lets pass; they hold from now on."""
+        """Set exactly these configs, which `validate` accepts, on a resource; they apply at once."""
 
-    def describe(self, name: str) -> list[Setting] | Refusal:
+    def describe(self, name: str) -> list[Setting] | ApiError:
         """All settings of a resource."""
 
 

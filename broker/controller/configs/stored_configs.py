@@ -9,7 +9,7 @@ from sluice.config.setting import Setting, Synonym
 from sluice.config.value_types import Values, text_of
 from sluice.protocol.errors import ErrorCode
 
-from .resource import Refusal
+from .resource import ApiError
 
 
 class StoredConfigs(ABC):
@@ -35,20 +35,20 @@ class StoredConfigs(ABC):
     def not_a_list(self, operation: str, key: str) -> str:
         return f"Can't {operation} to key {key} because its type is not LIST."
 
-    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
-        code, words = self.unknown
+    def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
+        code, message = self.unknown
         for key, value in own.items():
             row = self.rows.get(key)
             if row is None:
-                return Refusal(code, words + key)
+                return ApiError(code, message + key)
             problem = refused_value(row, value)
             if problem is not None:
-                return Refusal(ErrorCode.INVALID_CONFIG, problem)
-        return self.refused_values(own)
+                return ApiError(ErrorCode.INVALID_CONFIG, problem)
+        return self.validate_values(own)
 
     @abstractmethod
-    def refused_values(self, own: Mapping[str, str]) -> Refusal | None:
-        """Why these values, each of which parses, cannot be."""
+    def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
+        """Return why these values, each of which can be parsed, are not valid; None if they are."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         if own:
@@ -71,9 +71,9 @@ class StoredConfigs(ABC):
         """What DescribeConfigs says of the default."""
         return []
 
-    def describe(self, name: str) -> list[Setting] | Refusal:
+    def describe(self, name: str) -> list[Setting] | ApiError:
         if not name:
-            return Refusal(ErrorCode.INVALID_REQUEST, self.no_name)
+            return ApiError(ErrorCode.INVALID_REQUEST, self.no_name)
         own, values = self.own(name), self.in_force(name)
         settings = []
         for key, row in self.rows.items():

@@ -10,7 +10,7 @@ from sluice.config.setting import Setting
 from sluice.config.value_types import text_of
 from sluice.protocol.errors import ErrorCode
 
-from .resource import Refusal
+from .resource import ApiError
 
 
 class TopicConfigs:
@@ -26,11 +26,11 @@ class TopicConfigs:
         topic = self._cluster.topics.get(name)
         return {} if topic is None else topic.config.own
 
-    def misnamed(self, name: str) -> Refusal | None:
+    def validate_name(self, name: str) -> ApiError | None:
         if not name:
-            return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            return ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         problem = invalid_topic_name(name)
-        return None if problem is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        return None if problem is None else ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
     def list_to_change(self, name: str, key: str) -> str | None:
         row, topic = TOPIC_PROPERTIES.get(key), self._cluster.topics.get(name)
@@ -41,20 +41,20 @@ class TopicConfigs:
     def not_a_list(self, operation: str, key: str) -> str:
         return f"Can't {operation} to key {key} because its type is not LIST."
 
-    def refusal(self, name: str, own: Mapping[str, str]) -> Refusal | None:
+    def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
         problem = refused_topic_configs(self._cluster.config, own)
         if problem is not None:
-            return Refusal(ErrorCode.INVALID_CONFIG, problem)
+            return ApiError(ErrorCode.INVALID_CONFIG, problem)
         if name not in self._cluster.topics:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         return None
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         self._cluster.configure(self._cluster.topics[name], own)
 
-    def describe(self, name: str) -> list[Setting] | Refusal:
+    def describe(self, name: str) -> list[Setting] | ApiError:
         problem = invalid_topic_name(name)
         if problem is not None:
-            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         topic = self._cluster.topics.get(name)
-        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None) if topic is None else topic.config.entries()
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None) if topic is None else topic.config.entries()

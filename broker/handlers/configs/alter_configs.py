@@ -1,25 +1,21 @@
-"""AlterConfigs, key 33, versions 0-2 (KIP-133): all configs of a resource are replaced; what is left out is removed.
+"""AlterConfigs, key 33, versions 0-2 (KIP-133): all configs of a resource are replaced; omitted ones are removed.
 
-Follows ConfigAdminManager; what the configs are is in `sluice.broker.configs`. Deprecated by IncrementalAlterConfigs.
+Deprecated by IncrementalAlterConfigs. The configs are in `sluice.broker.controller.configs`.
 """
 
-from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.configs.resource import BROKER, Refusal
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
-from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from sluice.protocol.errors import ErrorCode
 
-from .authorization import unauthorized
-from .incremental_alter_configs import malformed
+from .config_alteration import Alteration, alter_resources
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
@@ -28,46 +24,17 @@ API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigServices") -> AlterConfigsResponse:
-    """One answer a resource, each altered as a whole or not at all."""
-    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    return AlterConfigsResponse(
-        responses=[
-            _answer(ctx, resource, _replace(ctx, broker, resource, times, request.validate_only))
-            for resource in request.resources
-        ]
+    """Replace the configs of each resource."""
+    alterations = [_replacement(broker, resource) for resource in request.resources]
+    responses = alter_resources(
+        ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
+    return AlterConfigsResponse(responses=responses)
 
 
-def _replace(
-    ctx: RequestContext,
-    broker: "ConfigServices",
-    resource: AlterConfigsResource,
-    times: Counter[tuple[int, str]],
-    validate_only: bool,
-) -> Refusal | None:
-    kind, name = resource.resource_type, resource.resource_name
-    refusal = malformed(times[kind, name], [(config.name, config.value is None) for config in resource.configs])
-    if refusal is not None:
-        return refusal
-    own = {config.name: config.value for config in resource.configs if config.value is not None}
-    configs = broker.configs
-    # A broker looks at its own configs before it is asked whether the client may alter them.
-    invalid = configs.replace(kind, name, own, validate_only=True) if kind == BROKER else None
-    return (
-        invalid
-        or unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, kind, name)
-        or configs.replace(kind, name, own, validate_only=validate_only)
-    )
-
-
-def _answer(
-    ctx: RequestContext, resource: AlterConfigsResource, refusal: Refusal | None
-) -> AlterConfigsResourceResponse:
-    code, message = refusal or (ErrorCode.NONE, None)
-    ctx.error_code = ctx.error_code or code
-    return AlterConfigsResourceResponse(
-        error_code=code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
+def _replacement(broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
+    kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
+    own = {config.name: config.value for config in configs if config.value is not None}
+    keys = [config.name for config in configs]
+    nulls = [config.name for config in configs if config.value is None]
+    return Alteration(kind, name, keys, nulls, partial(broker.configs.replace, kind, name, own))

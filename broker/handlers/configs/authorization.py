@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, Refusal
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import CLUSTER_NAME, AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
@@ -23,10 +23,10 @@ _PROTECTED = {
 
 def unauthorized(
     ctx: RequestContext, broker: "ConfigServices", operation: AclOperation, kind: int, name: str
-) -> Refusal | None:
+) -> ApiError | None:
     """Why the client must not do it to the configs of this resource; None if it may, and for types that are unknown."""
     if kind not in _PROTECTED:
         return None
     resource_type, code = _PROTECTED[kind]
     resource = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else name
-    return None if broker.auth.authorize(ctx, operation, resource_type, resource) else Refusal(code, code.message)
+    return None if broker.auth.authorize(ctx, operation, resource_type, resource) else ApiError(code, code.message)

@@ -7,7 +7,7 @@ Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.broker_configs import ALTERABLE
-from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, Refusal
+from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -55,22 +55,22 @@ def _describe(
     ctx: RequestContext, broker: "ConfigServices", request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
-    if (refusal := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
-        return _refused(ctx, resource, refusal)
+    if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
+        return _failed(ctx, resource, error)
     found: list[DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)
-        if isinstance(levels, Refusal):
-            return _refused(ctx, resource, levels)
+        if isinstance(levels, ApiError):
+            return _failed(ctx, resource, levels)
         found = [_level(logger, level) for logger, level in levels.items()]
     elif kind in configs.stores:
         settings = configs.stores[kind].describe(name)
-        if isinstance(settings, Refusal):
-            return _refused(ctx, resource, settings)
+        if isinstance(settings, ApiError):
+            return _failed(ctx, resource, settings)
         found = [_setting(request, kind, setting) for setting in settings]
     else:
         message = f"Unexpected resource type {kind} for resource {name}"
-        return _refused(ctx, resource, Refusal(ErrorCode.INVALID_REQUEST, message))
+        return _failed(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
     keys = resource.configuration_keys  # null or empty: all
     return DescribeConfigsResult(
         resource_type=kind,
@@ -103,8 +103,8 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     return result
 
 
-def _refused(ctx: RequestContext, resource: DescribeConfigsResource, refusal: Refusal) -> DescribeConfigsResult:
-    code, message = refusal
+def _failed(ctx: RequestContext, resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+    code, message = error
     ctx.error_code = ctx.error_code or code
     return DescribeConfigsResult(
         error_code=code,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from sluice.broker.controller.configs.broker_configs import refused_configs
+from sluice.broker.controller.configs.broker_configs import validate_configs
 from sluice.broker.controller.configs.control import ConfigurationControl
-from sluice.broker.controller.configs.resource import BROKER, TOPIC, Change, Operation, Refusal
+from sluice.broker.controller.configs.resource import BROKER, TOPIC, ApiError, Change, Operation
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.model import AlterConfig, config_texts
@@ -39,8 +39,8 @@ class ConfigAlteration:
             expected.partition(wanted.topic, 0)
             problem = refused_topic_configs(expected.config, self._set)
         else:
-            refusal = refused_configs(self._set)
-            problem = None if refusal is None else refusal.message
+            error = validate_configs(self._set)
+            problem = None if error is None else error.message
         if problem is not None:
             raise StepProblem(problem, "set")
         if (
@@ -112,6 +112,6 @@ def _of(wanted: AlterConfig) -> str:
     return f"broker {name}" if name else "all brokers"
 
 
-def _expect(of: str, refusal: Refusal | None) -> None:
-    if refusal is not None:
-        raise ClusterError(f"{of}: {refusal.message or refusal.code.message}")
+def _expect(of: str, error: ApiError | None) -> None:
+    if error is not None:
+        raise ClusterError(f"{of}: {error.message or error.code.message}")

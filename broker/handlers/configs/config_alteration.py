@@ -1,0 +1,74 @@
+"""Alteration of configs, the common path of AlterConfigs and IncrementalAlterConfigs. Follows ConfigAdminManager."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from sluice.broker.controller.configs.resource import BROKER, ApiError
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.protocol.errors import ErrorCode
+
+from .authorization import unauthorized
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ConfigServices
+
+_Response = TypeVar("_Response")
+_NO_ERROR = ApiError(ErrorCode.NONE, None)
+
+
+class Alteration(NamedTuple):
+    """The requested alteration of one resource."""
+
+    kind: int
+    name: str
+    keys: Sequence[str]
+    nulls: Sequence[str]  # keys that need a value and have none
+    apply: Callable[..., ApiError | None]  # with the keyword `validate_only`
+
+
+def alter_resources(
+    ctx: RequestContext,
+    broker: "ConfigServices",
+    alterations: Sequence[Alteration],
+    response_class: Callable[..., _Response],
+    *,
+    validate_only: bool,
+) -> list[_Response]:
+    """Alter each resource as a whole or not at all; return the response of each."""
+    times = Counter((alteration.kind, alteration.name) for alteration in alterations)
+    responses = []
+    for alteration in alterations:
+        kind, name = alteration.kind, alteration.name
+        code, message = _alter(ctx, broker, alteration, times[kind, name], validate_only) or _NO_ERROR
+        ctx.error_code = ctx.error_code or code
+        response = response_class(error_code=code, error_message=message, resource_type=kind, resource_name=name)
+        responses.append(response)
+    return responses
+
+
+def _alter(
+    ctx: RequestContext, broker: "ConfigServices", alteration: Alteration, times: int, validate_only: bool
+) -> ApiError | None:
+    kind, name, _, _, apply = alteration
+    return (
+        _malformed(alteration, times)
+        # The configs of a broker are validated before the client is authorized.
+        or (apply(validate_only=True) if kind == BROKER else None)
+        or unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, kind, name)
+        or apply(validate_only=validate_only)
+    )
+
+
+def _malformed(alteration: Alteration, times: int) -> ApiError | None:
+    """Return what is wrong with the request itself, in which the resource appears `times` times."""
+    if times > 1:
+        message = "Each resource must appear at most once."
+    elif len(set(alteration.keys)) < len(alteration.keys):
+        message = "Error due to duplicate config keys"
+    elif alteration.nulls:
+        message = f"Null value not supported for : {', '.join(alteration.nulls)}"
+    else:
+        return None
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
