@@ -32,8 +32,8 @@ def handle(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices"
 ) -> AlterPartitionReassignmentsResponse:
     """A result for each partition."""
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _denied(ctx, request, refusal)
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
+        return _denied(ctx, request, denial)
     may_change_factor = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor,
@@ -51,19 +51,19 @@ def handle(
 
 
 def _denied(
-    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, refusal: str
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, denial: str
 ) -> AlterPartitionReassignmentsResponse:
     """An error for the request, and for each partition."""
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return AlterPartitionReassignmentsResponse(
         error_code=code,
-        error_message=refusal,
+        error_message=denial,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
                     ReassignablePartitionResponse(
-                        partition_index=partition.partition_index, error_code=code, error_message=refusal
+                        partition_index=partition.partition_index, error_code=code, error_message=denial
                     )
                     for partition in topic.partitions
                 ],

@@ -24,13 +24,15 @@ _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:
     """The brokers that are alive."""
     if request.endpoint_type == _CONTROLLERS:
-        return _refused(
+        return _error_response(
             ctx,
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
     if request.endpoint_type != _BROKERS:
-        return _refused(ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        return _error_response(
+            ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
     cluster = broker.cluster
     endpoints = {node.node_id: ctx.session.endpoint_of(node) for node in broker.metadata.live_brokers}
     response = DescribeClusterResponse(
@@ -46,6 +48,6 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
     return response
 
 
-def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:
     ctx.error_code = code
     return DescribeClusterResponse(error_code=code, error_message=message)

@@ -28,11 +28,13 @@ _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Elec
 
 def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> ElectLeadersResponse:
     """A result for each partition; for null, all topics, without the partitions that need no election: without any."""
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
+        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     election = _ELECTIONS.get(request.election_type)
     if election is None:
-        return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return _error_response(
+            ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
+        )
     if request.topic_partitions is None:
         topics = broker.metadata.topics.values()
         return ElectLeadersResponse(
@@ -75,7 +77,9 @@ def _elect(
     return PartitionResult(partition_id=index, error_message=None)
 
 
-def _refused(ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode, message: str) -> ElectLeadersResponse:
+def _error_response(
+    ctx: RequestContext, request: ElectLeadersRequest, code: ErrorCode, message: str
+) -> ElectLeadersResponse:
     ctx.error_code = code
     return ElectLeadersResponse(
         error_code=code,

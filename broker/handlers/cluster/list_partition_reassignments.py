@@ -29,8 +29,8 @@ def handle(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: "ClusterServices"
 ) -> ListPartitionReassignmentsResponse:
     """Those that are in progress, of the partitions asked for; of all for null."""
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
-        return _denied(ctx, request, refusal)
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
+        return _denied(ctx, request, denial)
     topics = broker.metadata.topics
     if request.topics is None:
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
@@ -46,13 +46,13 @@ def handle(
 
 
 def _denied(
-    ctx: RequestContext, request: ListPartitionReassignmentsRequest, refusal: str
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest, denial: str
 ) -> ListPartitionReassignmentsResponse:
     """An error for the request, with the partitions that it named."""
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ListPartitionReassignmentsResponse(
         error_code=code,
-        error_message=refusal,
+        error_message=denial,
         topics=[
             OngoingTopicReassignment(
                 name=topic.name,

@@ -39,16 +39,22 @@ def handle(
         # Of a type that comes twice the last holds.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())
-        code, message = _alter(ctx, broker, entity, entry, request.validate_only, again=identity in results)
+        code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)
     return AlterClientQuotasResponse(entries=list(results.values()))
 
 
 def _alter(
-    ctx: RequestContext, broker: "ConfigServices", entity: Entity, entry: EntryData, validate_only: bool, *, again: bool
+    ctx: RequestContext,
+    broker: "ConfigServices",
+    entity: Entity,
+    entry: EntryData,
+    validate_only: bool,
+    *,
+    repeated: bool,
 ) -> tuple[ErrorCode, str | None]:
     changes = {op.key: None if op.remove else op.value for op in entry.ops}
-    if again or len(changes) < len(entry.ops):
+    if repeated or len(changes) < len(entry.ops):
         # Kafka says this also where it is a key of the entity that comes twice.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"

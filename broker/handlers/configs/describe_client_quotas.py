@@ -34,27 +34,27 @@ def handle(
 ) -> DescribeClientQuotasResponse:
     """The entities that match all components; no components match every entity, or with `strict` none."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
-        return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
-    asked: set[str] = set()
+        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
+    seen_types: set[str] = set()
     for component in request.components:
-        code, problem = _refusal(component, asked)
+        code, problem = _component_error(component, seen_types)
         if problem is not None:
-            return _refused(ctx, code, problem)
-        asked.add(component.entity_type)
-    if IP in asked and len(asked) > 1:
+            return _error_response(ctx, code, problem)
+        seen_types.add(component.entity_type)
+    if IP in seen_types and len(seen_types) > 1:
         alone = "IP filter component should not be used with user or clientId filter component."
-        return _refused(ctx, ErrorCode.INVALID_REQUEST, f"Invalid entity filter component combination. {alone}")
+        return _error_response(ctx, ErrorCode.INVALID_REQUEST, f"Invalid entity filter component combination. {alone}")
     specified = [one.entity_type for one in request.components if one.match_type == _SPECIFIED]
     exact = {one.entity_type: one.match for one in request.components if one.match_type != _SPECIFIED}
     found = broker.cluster.client_quotas.matching(exact, specified, strict=request.strict)
     return DescribeClientQuotasResponse(entries=[_entry(entity, quotas) for entity, quotas in found])
 
 
-def _refusal(component: ComponentData, asked: set[str]) -> tuple[ErrorCode, str | None]:
+def _component_error(component: ComponentData, seen_types: set[str]) -> tuple[ErrorCode, str | None]:
     type_, match_type = component.entity_type, component.match_type
     if not type_:
         return ErrorCode.INVALID_REQUEST, "Invalid empty entity type."
-    if type_ in asked:
+    if type_ in seen_types:
         return ErrorCode.INVALID_REQUEST, f"Entity type {type_} cannot appear more than once in the filter."
     if type_ not in TYPES:
         return ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {type_}"
@@ -75,6 +75,6 @@ def _entry(entity: Entity, quotas: dict[str, float]) -> EntryData:
     )
 
 
-def _refused(ctx: RequestContext, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
     ctx.error_code = code
     return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

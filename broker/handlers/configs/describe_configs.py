@@ -56,21 +56,21 @@ def _describe(
 ) -> DescribeConfigsResult:
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
     if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
-        return _failed(ctx, resource, error)
+        return _error_result(ctx, resource, error)
     found: list[DescribeConfigsResourceResult]
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)
         if isinstance(levels, ApiError):
-            return _failed(ctx, resource, levels)
+            return _error_result(ctx, resource, levels)
         found = [_level(logger, level) for logger, level in levels.items()]
     elif kind in configs.stores:
         settings = configs.stores[kind].describe(name)
         if isinstance(settings, ApiError):
-            return _failed(ctx, resource, settings)
+            return _error_result(ctx, resource, settings)
         found = [_setting(request, kind, setting) for setting in settings]
     else:
         message = f"Unexpected resource type {kind} for resource {name}"
-        return _failed(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
+        return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
     keys = resource.configuration_keys  # null or empty: all
     return DescribeConfigsResult(
         resource_type=kind,
@@ -103,7 +103,7 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     return result
 
 
-def _failed(ctx: RequestContext, resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+def _error_result(ctx: RequestContext, resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
     code, message = error
     ctx.error_code = ctx.error_code or code
     return DescribeConfigsResult(

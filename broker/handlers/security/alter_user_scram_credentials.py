@@ -27,7 +27,7 @@ API = served("AlterUserScramCredentials", "0", forwarded=True)
 _MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
 
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
-Refusal = tuple[ErrorCode, str]
+_Error = tuple[ErrorCode, str]
 
 
 def handle(
@@ -35,33 +35,33 @@ def handle(
 ) -> AlterUserScramCredentialsResponse:
     """One result a user."""
     changes: dict[str, Change] = {}
-    refusals: dict[str, Refusal] = {}
+    errors: dict[str, _Error] = {}
     every: list[Change] = [*request.deletions, *request.upsertions]
     if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        refusals = dict.fromkeys(sorted({one.name for one in every}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied))
+        errors = dict.fromkeys(sorted({one.name for one in every}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied))
     for change in every:
-        if change.name in refusals:
+        if change.name in errors:
             continue
         if changes.pop(change.name, None) is not None:
             message = "A user credential cannot be altered twice in the same request"
-            refusals[change.name] = ErrorCode.DUPLICATE_RESOURCE, message
-        elif (refusal := _refusal(ctx, broker, change)) is not None:
-            refusals[change.name] = refusal
+            errors[change.name] = ErrorCode.DUPLICATE_RESOURCE, message
+        elif (error := _change_error(ctx, broker, change)) is not None:
+            errors[change.name] = error
         else:
             changes[change.name] = change
     for change in list(changes.values()):
         failed = _make(ctx, broker, change)
         if failed:
             del changes[change.name]
-            refusals[change.name] = failed, failed.message
+            errors[change.name] = failed, failed.message
     results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in changes]
-    for user, (code, message) in refusals.items():
+    for user, (code, message) in errors.items():
         ctx.error_code = ctx.error_code or code
         results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
     return AlterUserScramCredentialsResponse(results=results)
 
 
-def _refusal(ctx: RequestContext, broker: "SecurityServices", change: Change) -> Refusal | None:
+def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Change) -> _Error | None:
     if not change.name:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     mechanism = _MECHANISMS.get(change.mechanism)

@@ -28,12 +28,12 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecuritySer
     for wanted in creations:
         expect_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
     if broker.authorizer is None:
-        return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+        return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
+        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = [_acl(wanted) for wanted in creations]
     if any(_is_of_filter(acl) for acl in acls):
-        return _all_refused(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in acls]
     valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
     failed = broker.cluster.acls.create(acl for acl, _ in valid)
@@ -95,7 +95,7 @@ def _result(ctx: RequestContext, problem: str | None) -> AclCreationResult:
     return AclCreationResult(error_code=ErrorCode.INVALID_REQUEST, error_message=problem)
 
 
-def _all_refused(
+def _error_response(
     ctx: RequestContext, request: CreateAclsRequest, code: ErrorCode, message: str | None
 ) -> CreateAclsResponse:
     ctx.error_code = code

@@ -34,18 +34,18 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecuritySer
     for wanted in request.filters:
         expect_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
     if broker.authorizer is None:
-        return _all_refused(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        return _all_refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+        return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
+        return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = broker.cluster.acls
     filters = [_filter(wanted) for wanted in request.filters]
     found = [acls.matching(wanted) if _problem(wanted) is None else [] for wanted in filters]
     removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
-        return _all_refused(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
+        return _error_response(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
     failed = acls.delete(removed)
     if failed:
-        return _all_refused(ctx, request, failed, failed.message)
+        return _error_response(ctx, request, failed, failed.message)
     return DeleteAclsResponse(
         filter_results=[
             _result(ctx, _problem(wanted), matching) for wanted, matching in zip(filters, found, strict=True)
@@ -95,6 +95,8 @@ def _result(ctx: RequestContext, problem: str | None, matching: list[Acl]) -> De
     )
 
 
-def _all_refused(ctx: RequestContext, request: DeleteAclsRequest, code: ErrorCode, message: str) -> DeleteAclsResponse:
+def _error_response(
+    ctx: RequestContext, request: DeleteAclsRequest, code: ErrorCode, message: str
+) -> DeleteAclsResponse:
     ctx.error_code = code
     return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(code, message) for _ in request.filters])

@@ -38,9 +38,9 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityS
     )
     expect_known(request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
     if broker.authorizer is None:
-        return _refused(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
-    if (refusal := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
-        return _refused(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, refusal)
+        return _error_response(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
+        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     found = broker.cluster.acls.matching(wanted)
     return DescribeAclsResponse(
         resources=[
@@ -71,6 +71,6 @@ def expect_known(*numbers: int) -> None:
         raise RemoteProtocolError("a resource, pattern, operation or permission of type UNKNOWN")
 
 
-def _refused(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeAclsResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeAclsResponse:
     ctx.error_code = code
     return DescribeAclsResponse(error_code=code, error_message=message)

@@ -28,11 +28,11 @@ def handle(
         message = "SaslAuthenticate request received after successful authentication"
         return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)
     try:
-        answer = sasl.evaluate(request.auth_bytes, ctx)
+        token = sasl.evaluate(request.auth_bytes, ctx)
     except SaslError as error:
         ctx.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
         response = SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.told(error)
         )
         return sasl.refuse(ctx, response, error.reason)
-    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=sasl.session_lifetime_ms)
+    return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=sasl.session_lifetime_ms)

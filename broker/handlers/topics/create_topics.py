@@ -43,8 +43,8 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
-    asked = [new for topic, new in wanted if topic.name not in denied]
-    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in asked) > MAX_PARTITIONS:
+    authorized = [new for topic, new in wanted if topic.name not in denied]
+    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
             topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
@@ -64,12 +64,12 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:
-    """Whoever may create a topic need not see what it is like."""
+    """Hide the configs of a created topic that the client must not describe."""
     if result.error_code or result.name not in hidden:
         return result
-    refusal = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    denied_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return CreatableTopicResult(
-        name=result.name, topic_id=result.topic_id, error_message=None, topic_config_error_code=refusal
+        name=result.name, topic_id=result.topic_id, error_message=None, topic_config_error_code=denied_code
     )
 
 

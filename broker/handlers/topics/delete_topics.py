@@ -74,9 +74,9 @@ def _kept(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: l
     if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
         return _Kept((), ())
     found = (broker.metadata.topics_by_id.get(id_) for id_ in ids)
-    asked = {*names, *(topic.name for topic in found if topic is not None)}
-    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, asked)
-    return _Kept(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, asked), hidden)
+    named = {*names, *(topic.name for topic in found if topic is not None)}
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, named)
+    return _Kept(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, named), hidden)
 
 
 def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicResult:

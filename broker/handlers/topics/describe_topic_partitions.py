@@ -37,7 +37,7 @@ def handle(
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     wanted = {topic.name for topic in request.topics}
     if first < 0 or (cursor is not None and wanted and begin not in wanted):
-        return _refused(ctx, request)
+        return _error_response(ctx, request)
     left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in wanted or topics if name >= begin)
@@ -106,7 +106,7 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
 
 
-def _refused(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     """Without topics there is no place for the error: Kafka, too, then answers nothing."""
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(

@@ -47,13 +47,13 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
     elif len(request.topics) == 1 and broker.authorizer is None:  # nearly always, but for consumers of many topics
-        topics = [_answer(ctx, broker, request, request.topics[0])]
+        topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
         once = {(wanted.name, wanted.topic_id): (_name(ctx, broker, wanted), wanted) for wanted in request.topics}
         names = [name for name, _ in once.values() if name is not None]
         hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         topics = [
-            _hidden(ctx, wanted) if name in hidden else _answer(ctx, broker, request, wanted)
+            _hidden(ctx, wanted) if name in hidden else _topic_response(ctx, broker, request, wanted)
             for name, wanted in once.values()
         ]
     if request.include_topic_authorized_operations:
@@ -92,7 +92,7 @@ def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataRespon
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.topic_id)
 
 
-def _answer(
+def _topic_response(
     ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     metadata = broker.metadata
