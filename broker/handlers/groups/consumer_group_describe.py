@@ -99,8 +99,8 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Member:
     """A member has what it has not confirmed to have given up, too."""
     has: dict[bytes, list[int]] = {}
-    for held in (member.assigned, member.pending_revocation):
-        for topic_id, epochs in held.items():
+    for owned in (member.assigned, member.pending_revocation):
+        for topic_id, epochs in owned.items():
             has.setdefault(topic_id, []).extend(epochs)
     return Member(
         member_id=member.member_id,

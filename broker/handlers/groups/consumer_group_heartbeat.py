@@ -15,7 +15,7 @@ from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -30,12 +30,12 @@ def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: 
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
         return _error_response(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    answer = broker.groups.consumer.heartbeat(ctx, request)
-    if isinstance(answer, HeartbeatError):
-        return _error_response(ctx, *answer)
+    response = broker.groups.consumer.heartbeat(ctx, request)
+    if isinstance(response, HeartbeatError):
+        return _error_response(ctx, *response)
 
-    def respond(lost: Lost) -> ConsumerGroupHeartbeatResponse:
-        return _error_response(ctx, lost[request.group_id]) if lost else answer
+    def respond(errors: ReplicationErrors) -> ConsumerGroupHeartbeatResponse:
+        return _error_response(ctx, errors[request.group_id]) if errors else response
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 

@@ -12,7 +12,7 @@ from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroup
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -32,9 +32,9 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServ
         for group_id in names
     ]
 
-    def respond(lost: Lost) -> DeleteGroupsResponse:
-        for result in results if lost else ():
-            result.error_code = result.error_code or lost.get(result.group_id, 0)
+    def respond(errors: ReplicationErrors) -> DeleteGroupsResponse:
+        for result in results if errors else ():
+            result.error_code = result.error_code or errors.get(result.group_id, 0)
         ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
         return DeleteGroupsResponse(results=results)
 

@@ -27,16 +27,16 @@ _PROTECTED = {
     _GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     _TRANSACTION: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
-_MANY_SINCE = 4
+_BATCHED_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
     """The leader of each key's partition; COORDINATOR_NOT_AVAILABLE while it has none, INVALID_REQUEST for keys of
     other kinds.
     """
-    keys = request.coordinator_keys if ctx.version >= _MANY_SINCE else [request.key]
+    keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
     found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
-    if ctx.version >= _MANY_SINCE:
+    if ctx.version >= _BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     one = found[0]
     return FindCoordinatorResponse(
@@ -49,20 +49,20 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
         ctx.error_code = ErrorCode.INVALID_REQUEST
         message = f"coordinators have keys of type {_GROUP} (group) and {_TRANSACTION} (transaction), not {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
-    resource_type, refusal = _PROTECTED[key_type]
+    resource_type, denied_code = _PROTECTED[key_type]
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key):
-        return _refused(ctx, key, refusal)
+        return _error_result(ctx, key, denied_code)
     try:
         coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     except NotDurableError:  # the topic is not there, and cannot be made
         coordinator = None
     if coordinator is None:
-        return _refused(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     at = ctx.session.endpoint_of(coordinator)
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
 
 
-def _refused(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:
+def _error_result(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:
     ctx.error_code = code
-    told = "" if ctx.version >= _MANY_SINCE else code.message
-    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=told)
+    message = "" if ctx.version >= _BATCHED_SINCE else code.message
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)

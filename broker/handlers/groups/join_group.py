@@ -16,7 +16,7 @@ from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -37,11 +37,11 @@ def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupService
     if outcome.error_code:
         return outcome
 
-    def respond(lost: Lost) -> JoinGroupResponse:
-        if not lost:
+    def respond(errors: ReplicationErrors) -> JoinGroupResponse:
+        if not errors:
             return outcome
-        ctx.error_code = lost[request.group_id]
-        return join_error(ctx.version, request.member_id, lost[request.group_id])
+        ctx.error_code = errors[request.group_id]
+        return join_error(ctx.version, request.member_id, errors[request.group_id])
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 

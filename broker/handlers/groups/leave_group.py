@@ -13,14 +13,14 @@ from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
 API = served("LeaveGroup", "0-5")
 
-_MANY_SINCE = 3
+_BATCHED_SINCE = 3
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
@@ -31,19 +31,19 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServic
     if not request.group_id:
         ctx.error_code = ErrorCode.INVALID_GROUP_ID
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    by_many = ctx.version >= _MANY_SINCE
-    leaving = request.members if by_many else [MemberIdentity(member_id=request.member_id)]
+    batched = ctx.version >= _BATCHED_SINCE
+    leaving = request.members if batched else [MemberIdentity(member_id=request.member_id)]
     members = broker.groups.leave(request.group_id, leaving)
     if isinstance(members, ErrorCode):
         ctx.error_code = members
         return LeaveGroupResponse(error_code=members)
     ctx.error_code = next((member.error_code for member in members if member.error_code), ErrorCode.NONE)
 
-    def respond(lost: Lost) -> LeaveGroupResponse:
-        if lost:
-            ctx.error_code = lost[request.group_id]
+    def respond(errors: ReplicationErrors) -> LeaveGroupResponse:
+        if errors:
+            ctx.error_code = errors[request.group_id]
             return LeaveGroupResponse(error_code=ctx.error_code)
-        if by_many:
+        if batched:
             return LeaveGroupResponse(members=members)
         return LeaveGroupResponse(error_code=members[0].error_code)
 

@@ -22,7 +22,7 @@ from sluice.protocol.apis.offset_commit import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import authorized_topics, partition_error
 
 if TYPE_CHECKING:
@@ -36,20 +36,20 @@ _TOPIC_IDS_SINCE = 10
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
-    asked: list[OffsetCommitResponsePartition] = []  # whose answer is the coordinator's
+    pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
     for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
-        answers = []
+        results = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
-            answer = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
-            answers.append(answer)
+            result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            results.append(result)
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
-                asked.append(answer)
-        topics.append(OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
+                pending.append(result)
+        topics.append(OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=results))
     if new:
         commit = Commit(
             request.group_id,
@@ -60,16 +60,16 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
             new,
         )
         codes = broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
-        for answer, code in zip(asked, codes, strict=True):
-            answer.error_code = code
+        for result, code in zip(pending, codes, strict=True):
+            result.error_code = code
 
-    def respond(lost: Lost) -> OffsetCommitResponse:
-        for answer in asked if lost else ():
-            answer.error_code = answer.error_code or lost[request.group_id]
+    def respond(errors: ReplicationErrors) -> OffsetCommitResponse:
+        for result in pending if errors else ():
+            result.error_code = result.error_code or errors[request.group_id]
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return OffsetCommitResponse(topics=topics)
 
-    committed = any(not answer.error_code for answer in asked)
+    committed = any(not result.error_code for result in pending)
     return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
 
 

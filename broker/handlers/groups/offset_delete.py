@@ -18,7 +18,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import authorized_topics, partition_error
 
 if TYPE_CHECKING:
@@ -33,28 +33,28 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     found = authorized_topics(ctx, broker, [(topic.name, ZERO_UUID) for topic in request.topics], by_id=False)
-    there: list[TopicPartition] = []
-    asked: list[OffsetDeleteResponsePartition] = []  # whose answer is the coordinator's
+    partitions: list[TopicPartition] = []
+    pending: list[OffsetDeleteResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
     for wanted, topic in zip(request.topics, found, strict=True):
-        answers = []
+        results = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
-            answers.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
+            results.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
             if not error:
-                there.append((wanted.name, one.partition_index))
-                asked.append(answers[-1])
-        topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=answers))
-    outcome = _delete(ctx, broker, request.group_id, there)
+                partitions.append((wanted.name, one.partition_index))
+                pending.append(results[-1])
+        topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=results))
+    outcome = _delete(ctx, broker, request.group_id, partitions)
     if isinstance(outcome, ErrorCode):
         ctx.error_code = outcome
         return OffsetDeleteResponse(error_code=outcome)
-    for answer, code in zip(asked, outcome, strict=True):
-        answer.error_code = code
+    for result, code in zip(pending, outcome, strict=True):
+        result.error_code = code
 
-    def respond(lost: Lost) -> OffsetDeleteResponse:
-        if lost:
-            ctx.error_code = lost[request.group_id]
+    def respond(errors: ReplicationErrors) -> OffsetDeleteResponse:
+        if errors:
+            ctx.error_code = errors[request.group_id]
             return OffsetDeleteResponse(error_code=ctx.error_code)
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return OffsetDeleteResponse(topics=topics)

@@ -29,7 +29,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -38,13 +38,13 @@ API = served("OffsetFetch", "0-10")
 
 _KAFKA_SINCE = 1
 _GROUP_ERRORS_SINCE = 2
-_MANY_GROUPS_SINCE = 8
+_BATCHED_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
 
 
 class _Wanted(NamedTuple):
-    """A topic that was asked for: as the client named it, and as it is called here."""
+    """A requested topic: its name here, and its id and partitions in the request."""
 
     name: str  # empty for an id that nobody has
     topic_id: bytes
@@ -53,14 +53,15 @@ class _Wanted(NamedTuple):
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
     """One answer for each partition that was asked for, or for each that has an offset."""
-    asked = request.groups if ctx.version >= _MANY_GROUPS_SINCE else [_one_group(request)]
-    groups = [_fetch(ctx, broker, group, request.require_stable) for group in asked]
+    requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(request)]
+    groups = [_fetch(ctx, broker, group, request.require_stable) for group in requested]
 
-    def respond(lost: Lost) -> OffsetFetchResponse:
-        told = [
-            _lost(ctx, group) if group.group_id in lost else found for group, found in zip(asked, groups, strict=True)
+    def respond(errors: ReplicationErrors) -> OffsetFetchResponse:
+        responses = [
+            _not_coordinator(ctx, group) if group.group_id in errors else found
+            for group, found in zip(requested, groups, strict=True)
         ]
-        return OffsetFetchResponse(groups=told) if ctx.version >= _MANY_GROUPS_SINCE else _of_one_group(told[0])
+        return OffsetFetchResponse(groups=responses) if ctx.version >= _BATCHED_SINCE else _of_one_group(responses[0])
 
     return respond_when_replicated(ctx, broker, [found.group_id for found in groups if not found.error_code], respond)
 
@@ -76,9 +77,11 @@ def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     )
 
 
-def _lost(ctx: RequestContext, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Consumers of this API do not know COORDINATOR_NOT_AVAILABLE; told this, they look for the coordinator anew."""
-    return _refused_group(ctx, asked, ErrorCode.NOT_COORDINATOR)
+def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """Return NOT_COORDINATOR, after which consumers find the coordinator again; they do not know
+    COORDINATOR_NOT_AVAILABLE here.
+    """
+    return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
 def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
@@ -104,53 +107,53 @@ def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 
 def _fetch(
-    ctx: RequestContext, broker: "GroupServices", asked: OffsetFetchRequestGroup, require_stable: bool
+    ctx: RequestContext, broker: "GroupServices", requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        return _refused_group(ctx, asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
+        return _group_error(ctx, requested, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = broker.groups
-    group = groups.groups.get(asked.group_id)
+    group = groups.groups.get(requested.group_id)
     if group is None:
-        error = groups.shards.error(asked.group_id)
+        error = groups.shards.error(requested.group_id)
     else:
-        error = group.offset_fetch_error(asked.member_id, asked.member_epoch)
+        error = group.offset_fetch_error(requested.member_id, requested.member_epoch)
     if error:
-        return _refused_group(ctx, asked, error)
-    offsets = groups.offsets.of_group(asked.group_id)
-    unstable = groups.offsets.unstable(asked.group_id) if require_stable else ()
-    wanted = list(_all(ctx, broker, offsets) if asked.topics is None else _named(ctx, broker, asked.topics))
+        return _group_error(ctx, requested, error)
+    offsets = groups.offsets.of_group(requested.group_id)
+    unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
+    wanted = list(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in wanted])
     topics = []
     for topic in wanted:
-        if topic.name in hidden and asked.topics is None:
+        if topic.name in hidden and requested.topics is None:
             continue
-        answers = []
+        partitions = []
         for index in topic.partition_indexes:
             partition = topic.name, index
             if ctx.version >= _TOPIC_IDS_SINCE and not topic.name:
-                answers.append(_refused(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
+                partitions.append(_partition_error(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
             elif topic.name in hidden:
-                answers.append(_refused(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                partitions.append(_partition_error(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif partition in unstable:
-                answers.append(_refused(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+                partitions.append(_partition_error(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
-                answers.append(_answer(ctx, topic, index, offsets.get(partition)))
-        topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+                partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
+        topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
-def _refused_group(ctx: RequestContext, asked: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
+def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
     """The error of a group; where there is no place for it, of each of its partitions."""
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
+        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
     topics = [
         OffsetFetchResponseTopics(
-            name=topic.name, partitions=[_refused(ctx, index, error) for index in topic.partition_indexes]
+            name=topic.name, partitions=[_partition_error(ctx, index, error) for index in topic.partition_indexes]
         )
-        for topic in asked.topics or ()
+        for topic in requested.topics or ()
     ]
-    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _named(
@@ -172,13 +175,13 @@ def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPa
         yield _Wanted(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])
 
 
-def _answer(
+def _partition_response(
     ctx: RequestContext, topic: _Wanted, index: int, committed: CommittedOffset | None
 ) -> OffsetFetchResponsePartitions:
     known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
     of_another = known and committed is not None and topic.topic_id != committed.topic_id
     if committed is None or of_another:
-        return _refused(ctx, index, ErrorCode.NONE if ctx.version >= _KAFKA_SINCE else _UNKNOWN)
+        return _partition_error(ctx, index, ErrorCode.NONE if ctx.version >= _KAFKA_SINCE else _UNKNOWN)
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=committed.offset,
@@ -190,6 +193,6 @@ def _answer(
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _refused(ctx: RequestContext, index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+def _partition_error(ctx: RequestContext, index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
     ctx.error_code = ctx.error_code or error
     return OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, error_code=error)

@@ -19,16 +19,20 @@ from sluice.protocol.message import Message
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
-Lost = Mapping[str, ErrorCode]  # by group id: the error of a group whose records may be lost
-_NOTHING_LOST: Lost = {}
+ReplicationErrors = Mapping[str, ErrorCode]  # group id -> error of a group whose records may be lost
+_NO_ERRORS: ReplicationErrors = {}
 
 
 def respond_when_replicated(
-    ctx: RequestContext, broker: "GroupServices", group_ids: Iterable[str], respond: Callable[[Lost], Message]
+    ctx: RequestContext,
+    broker: "GroupServices",
+    group_ids: Iterable[str],
+    respond: Callable[[ReplicationErrors], Message],
 ) -> Message | Outcome:
-    """Respond with `respond(lost)` once the replicas have the records of these groups.
+    """Respond with `respond(errors)` once the replicas have the records of these groups.
 
-    A group is lost if its partition has a new leader, or if replication takes longer than `offsets.commit.timeout.ms`.
+    `errors` has the groups whose partition has a new leader, or whose replication takes longer than
+    `offsets.commit.timeout.ms`.
     """
     groups = broker.groups
     required: dict[Partition, int] = {}
@@ -40,12 +44,12 @@ def respond_when_replicated(
             required[partition] = log.log_end_offset
             by_partition.setdefault(partition, []).append(group_id)
     if not required:
-        return respond(_NOTHING_LOST)
+        return respond(_NO_ERRORS)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
         await_replication(broker, required, groups.write_timeout_ms, done)
 
-    def answer(missing: Collection[Partition]) -> Message:
+    def respond_missing(missing: Collection[Partition]) -> Message:
         return respond({group_id: groups.lost_error(group_id) for one in missing for group_id in by_partition[one]})
 
-    return respond_when_done(ctx, start, answer)
+    return respond_when_done(ctx, start, respond_missing)

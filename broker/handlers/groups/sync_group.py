@@ -13,7 +13,7 @@ from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-from .replicated_response import Lost, respond_when_replicated
+from .replicated_response import ReplicationErrors, respond_when_replicated
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -32,11 +32,11 @@ def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupService
     if outcome.error_code:
         return outcome
 
-    def respond(lost: Lost) -> SyncGroupResponse:
-        if not lost:
+    def respond(errors: ReplicationErrors) -> SyncGroupResponse:
+        if not errors:
             return outcome
-        ctx.error_code = lost[request.group_id]
-        return SyncGroupResponse(error_code=lost[request.group_id])
+        ctx.error_code = errors[request.group_id]
+        return SyncGroupResponse(error_code=errors[request.group_id])
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 

@@ -25,10 +25,10 @@ _KNOWS_FENCED_SINCE = 2
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
     """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
-    refusal = _unauthorized(ctx, broker, request)
-    if refusal:
-        ctx.error_code = refusal
-        return AddOffsetsToTxnResponse(error_code=refusal)
+    denied_code = _unauthorized(ctx, broker, request)
+    if denied_code:
+        ctx.error_code = denied_code
+        return AddOffsetsToTxnResponse(error_code=denied_code)
     partition = CoordinatorLog(broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
     name = TopicPartition(partition.topic.name, partition.index)
 

@@ -95,8 +95,8 @@ def _add(
     ):
         done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return
-    asked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
-    denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, asked)
+    checked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
+    denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
     unwritable = {name: code for name in names if (code := _unwritable(ctx, broker, name, denied))}
     coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
@@ -107,7 +107,10 @@ def _add(
     else:
         client_version = LEGACY_CLIENT if of_client else EPOCH_RAISING_CLIENT
         coordinator.add_partitions(
-            *producer, frozenset(names), client_version, lambda code: done(dict.fromkeys(names, _told(ctx, code)))
+            *producer,
+            frozenset(names),
+            client_version,
+            lambda code: done(dict.fromkeys(names, _versioned_error(ctx, code))),
         )
 
 
@@ -120,7 +123,7 @@ def _unwritable(
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _told(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
+def _versioned_error(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
     if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

@@ -33,13 +33,13 @@ def handle(
 
 def _describe(ctx: RequestContext, broker: "TransactionServices", transactional_id: str) -> TransactionState:
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return _refused(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _error_result(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:
-        return _refused(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
+        return _error_result(ctx, transactional_id, ErrorCode.INVALID_REQUEST)
     metadata = broker.transactions.get(transactional_id)
     if metadata is None:
         error = broker.transactions.shards.error(transactional_id)
-        return _refused(ctx, transactional_id, error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        return _error_result(ctx, transactional_id, error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     names = {name.topic for name in metadata.partitions}
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return TransactionState(
@@ -57,6 +57,6 @@ def _describe(ctx: RequestContext, broker: "TransactionServices", transactional_
     )
 
 
-def _refused(ctx: RequestContext, transactional_id: str, code: ErrorCode) -> TransactionState:
+def _error_result(ctx: RequestContext, transactional_id: str, code: ErrorCode) -> TransactionState:
     ctx.error_code = ctx.error_code or code
     return TransactionState(transactional_id=transactional_id, error_code=code)

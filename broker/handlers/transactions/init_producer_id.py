@@ -24,17 +24,17 @@ _KNOWS_FENCED_SINCE = 4
 
 def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "TransactionServices") -> Message | Outcome:
     """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
-    refusal = _unauthorized(ctx, broker, request.transactional_id)
-    if refusal:
-        return _refused(ctx, refusal)
+    denied_code = _unauthorized(ctx, broker, request.transactional_id)
+    if denied_code:
+        return _error_response(ctx, denied_code)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
-        return _refused(ctx, ErrorCode.INVALID_REQUEST)
+        return _error_response(ctx, ErrorCode.INVALID_REQUEST)
     try:
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=broker.new_producer_id())
         return _initialize(ctx, broker, request, request.transactional_id)
     except NotDurableError:  # a new block of ids, or the internal topic
-        return _refused(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _error_response(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
@@ -58,7 +58,7 @@ def _initialize(
 
     def respond(result: ProducerResult) -> Message:
         if result.error_code:
-            return _refused(ctx, result.error_code)
+            return _error_response(ctx, result.error_code)
         return InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
 
     return respond_when_done(
@@ -70,7 +70,7 @@ def _initialize(
     )
 
 
-def _refused(ctx: RequestContext, code: ErrorCode) -> InitProducerIdResponse:
+def _error_response(ctx: RequestContext, code: ErrorCode) -> InitProducerIdResponse:
     if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
     ctx.error_code = code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.transaction.verification import verify
-from sluice.broker.handlers.groups.replicated_response import Lost, respond_when_replicated
+from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.handlers.groups.topic_lookup import authorized_topics, partition_error
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 API = served("TxnOffsetCommit", "0-6")
 
-_KNOWS_ABORTABLE_SINCE = 4
+_ABORTABLE_SINCE = 4
 _ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
 
@@ -40,38 +40,42 @@ _TOPIC_IDS_SINCE = 6
 def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
     """One answer for each partition."""
     new: list[NewOffset] = []
-    asked: list[TxnOffsetCommitResponsePartition] = []  # whose answer is the coordinator's
+    pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
     for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
-        answers = []
+        results = []
         for one in wanted.partitions:
             error = partition_error(topic, one.partition_index)
-            answer = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
-            answers.append(answer)
+            result = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
+            results.append(result)
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
-                asked.append(answer)
-        topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=answers))
+                pending.append(result)
+        topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=results))
 
-    def respond(refusal: ErrorCode) -> Message | Outcome:
-        codes = [refusal] * len(new) if refusal else _commit(ctx, broker, request, new)
-        for answer, code in zip(asked, codes, strict=True):
-            answer.error_code = code
+    def respond(error: ErrorCode) -> Message | Outcome:
+        codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
+        for result, code in zip(pending, codes, strict=True):
+            result.error_code = code
         committed = any(not code for code in codes)
-        return respond_when_replicated(ctx, broker, [request.group_id], answered) if committed else answered({})
+        return (
+            respond_when_replicated(ctx, broker, [request.group_id], build_response)
+            if committed
+            else build_response({})
+        )
 
-    def answered(lost: Lost) -> TxnOffsetCommitResponse:
-        for answer in asked if lost else ():
-            answer.error_code = answer.error_code or lost[request.group_id]
+    def build_response(errors: ReplicationErrors) -> TxnOffsetCommitResponse:
+        for result in pending if errors else ():
+            result.error_code = result.error_code or errors[request.group_id]
         ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
         return TxnOffsetCommitResponse(topics=topics)
 
-    def tell(code: ErrorCode) -> Message | Outcome:
-        if code == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _KNOWS_ABORTABLE_SINCE:
+    def on_verified(code: ErrorCode) -> Message | Outcome:
+        if code == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _ABORTABLE_SINCE:
             code = ErrorCode.INVALID_TXN_STATE
-        # Whoever commits offsets need not know this one, but comes again for that one.
+        # Clients that commit offsets retry after the former, and need not know the latter.
         return respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.NETWORK_EXCEPTION else code)
 
     if not new:
@@ -93,7 +97,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
             ctx.version >= _ADDS_PARTITION_SINCE,
             lambda errors: done(errors.get(shard, ErrorCode.NONE)),
         ),
-        tell,
+        on_verified,
     )
 
 

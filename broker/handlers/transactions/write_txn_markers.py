@@ -39,13 +39,13 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
     """One error code for each partition, by producer id; what was written is REQUEST_TIMED_OUT without its replicas."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
-    may = broker.auth.authorize_cluster(ctx, AclOperation.ALTER, log_denied=False) or broker.auth.authorize_cluster(
-        ctx, AclOperation.CLUSTER_ACTION
-    )
+    authorized = broker.auth.authorize_cluster(
+        ctx, AclOperation.ALTER, log_denied=False
+    ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
     for marker in request.markers:
         for name in _names(marker):
             of_producer = codes.setdefault(marker.producer_id, {})
-            if not may:
+            if not authorized:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 continue
             partition = broker.metadata.partition(*name)
@@ -62,9 +62,10 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
     def start(done: Callable[[Collection[Partition]], None]) -> None:
         await_replication(broker, written, MARKER_TIMEOUT_MS, done)
 
-    def respond(lost: Collection[Partition]) -> Message:
+    def respond(missing: Collection[Partition]) -> Message:
         not_replicated = {
-            TopicPartition(partition.topic.name, partition.index): _lost(ctx, broker, partition) for partition in lost
+            TopicPartition(partition.topic.name, partition.index): _replication_error(ctx, broker, partition)
+            for partition in missing
         }
         return WriteTxnMarkersResponse(
             markers=[
@@ -76,7 +77,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
     return respond_when_done(ctx, start, respond)
 
 
-def _lost(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:
+def _replication_error(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:
     return ErrorCode.REQUEST_TIMED_OUT if broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
