@@ -1,4 +1,4 @@
-"""Appending what a Produce request carries, once it is known which partitions and topics must not be written to."""
+"""Appending the records of a Produce request, except to partitions with errors and to denied topics."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
@@ -18,9 +18,11 @@ from sluice.protocol.apis.produce import (
     TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
-from sluice.purgatory.operation import DelayedOperation
+
+from .delayed_partitions import DelayedPartitions, PendingPartition
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -32,9 +34,9 @@ _TOPIC_IDS_SINCE = 13
 _NAMES_LEADER_SINCE = 10
 # The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
 _WRITES_INTERNAL_TOPICS = "__admin_client"
-# Partition -> why nothing is appended to it: an error code, and what its producer is told besides.
-Refusals = Mapping[Partition, tuple[ErrorCode, str | None]]
-_Moved = dict[Partition, PartitionProduceResponse]  # what is answered for partitions that this broker does not lead
+# Partition -> error code and message of why nothing is appended to it.
+PartitionErrors = Mapping[Partition, tuple[ErrorCode, str | None]]
+_Moved = dict[Partition, PartitionProduceResponse]  # responses for partitions that this broker does not lead
 
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
@@ -47,12 +49,16 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 
 
 def append(
-    ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, refused: Refusals, denied: Collection[str]
+    ctx: RequestContext,
+    broker: "RecordServices",
+    request: ProduceRequest,
+    errors: PartitionErrors,
+    denied: Collection[str],
 ) -> ProduceResponse | Outcome:
-    """What `handle` does when it is known which partitions and which topics must not be written to."""
+    """Append the records, except to partitions in `errors` and to topics in `denied`; return the response."""
     metadata, acks = broker.metadata, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
-    pending: list[_Pending] = []
+    pending: list[PendingPartition[PartitionProduceResponse]] = []
     moved: _Moved = {}
     responses = []
     topic_data = request.topic_data
@@ -61,49 +67,48 @@ def append(
     for data in topic_data:
         topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
         name = data.name if topic is None else topic.name
-        answers = []
+        results = []
         for item in data.partition_data:
             index = item.index
             if name in denied:
-                answers.append(refuse(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                results.append(error_result(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
                 continue
             if topic is None or not 0 <= index < len(topic.partitions):
                 unknown_id = by_id and topic is None
                 code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answers.append(refuse(ctx, index, code))
+                results.append(error_result(ctx, index, code))
                 continue
             partition = topic.partitions[index]
-            if refused and partition in refused:
-                answers.append(refuse(ctx, index, *refused[partition]))
+            if errors and partition in errors:
+                results.append(error_result(ctx, index, *errors[partition]))
                 continue
-            answer = _append(ctx, broker, acks, partition, item)
-            answers.append(answer)
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                moved[partition] = answer
-            if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not answer.error_code:
-                pending.append(_Pending(partition, partition.log.log_end_offset, answer))
-        responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
+            result = _append(ctx, broker, acks, partition, item)
+            results.append(result)
+            if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                moved[partition] = result
+            if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not result.error_code:
+                pending.append(PendingPartition(partition, partition.log.log_end_offset, result))
+        responses.append(TopicProduceResponse(data.name, data.topic_id, results))
     response = ProduceResponse(responses)
     if moved and ctx.version >= _NAMES_LEADER_SINCE:
         _name_leaders(ctx, broker, response, moved)
     if acks == 0:
-        return unanswered(ctx)
+        return no_acks_outcome(ctx)
     if pending:
         operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
         return ctx.park(operation, broker.produces, [item.partition for item in pending])
     return response
 
 
-def unanswered(ctx: RequestContext) -> Outcome:
-    """What becomes of a request with acks=0."""
+def no_acks_outcome(ctx: RequestContext) -> Outcome:
+    """Return the outcome of a request with acks=0; close the connection after an error."""
     if ctx.error_code:
-        # There is no answer to put the error into, so the client learns of it by losing its connection.
         ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
     return NO_RESPONSE
 
 
 def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """As in Kafka, of a partition that comes twice only the last records count, and a topic is answered once."""
+    """Merge repeated topics; of a repeated partition keep the last records, as Kafka does."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topic_data:
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
@@ -122,16 +127,16 @@ def _append(
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
-        return refuse(ctx, data.index, invalid.code)
+        return error_result(ctx, data.index, invalid.code)
     if acks not in _ACKS:
-        return refuse(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        return error_result(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     topic, log = partition.topic, partition.log
     if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
-        return refuse(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return error_result(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not broker.leads(partition):
-        return refuse(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return error_result(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
-        return refuse(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
+        return error_result(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
     result = log.append(records, ctx.now_ms, partition.leader_epoch)
     return append_response(ctx, broker, partition, data.index, len(records), result)
 
@@ -139,7 +144,7 @@ def _append(
 def append_response(
     ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
-    """Says what became of `size` bytes of records, and counts those that were stored."""
+    """Return the response for `size` bytes of records, and count those that were stored."""
     if result.error_code:
         return _failed(ctx, index, result)
     base_offset = result.base_offset
@@ -147,7 +152,7 @@ def append_response(
         traffic = partition.traffic
         traffic.records_in += result.last_offset - base_offset + 1
         traffic.bytes_in += size
-        if broker.fetches.delayed or partition.log.has_followers:  # else nobody waits for it
+        if broker.fetches.delayed or partition.log.has_followers:  # otherwise no fetch waits for it
             broker.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
@@ -168,10 +173,10 @@ def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionP
     )
 
 
-def refuse(
+def error_result(
     ctx: RequestContext, index: int, code: int, message: str | None = None, log_start_offset: int = -1
 ) -> PartitionProduceResponse:
-    """The answer for a partition to which nothing is appended."""
+    """Return the response for a partition to which nothing is appended."""
     ctx.error_code = ctx.error_code or code
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message
@@ -179,13 +184,13 @@ def refuse(
 
 
 def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
-    """Tells a producer who leads the partitions that this broker does not lead, and where these are."""
+    """Add the leaders of the partitions that this broker does not lead, and their endpoints (KIP-951)."""
     leaders: dict[int, NodeEndpoint] = {}
-    for partition, answer in moved.items():
+    for partition, result in moved.items():
         known = broker.metadata.leadership(partition)
         if known is None:
             continue
-        answer.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        result.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
         leader = broker.metadata.leader(known)
         if leader is not None:
             at = ctx.session.endpoint_of(leader)
@@ -193,21 +198,10 @@ def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: Produ
     response.node_endpoints = list(leaders.values())
 
 
-class _Pending:
-    """One partition's part of a produce with acks=all: replicated once the high watermark is at `required_offset`."""
+class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
+    """A produce request with acks=all that waits until all in-sync replicas have its records."""
 
-    __slots__ = ("answer", "partition", "required_offset")
-
-    def __init__(self, partition: Partition, required_offset: int, answer: PartitionProduceResponse) -> None:
-        self.partition = partition
-        self.required_offset = required_offset
-        self.answer = answer
-
-
-class _DelayedProduce(DelayedOperation):
-    """Waits until all replicas have the records, for `timeout_ms` at most; running out of time undoes no append."""
-
-    __slots__ = ("_broker", "_ctx", "_moved", "_pending", "_response")
+    __slots__ = ("_moved",)
 
     def __init__(
         self,
@@ -215,43 +209,27 @@ class _DelayedProduce(DelayedOperation):
         broker: "RecordServices",
         timeout_ms: int,
         response: ProduceResponse,
-        pending: list[_Pending],
+        pending: list[PendingPartition[PartitionProduceResponse]],
     ) -> None:
-        super().__init__(timeout_ms)
+        super().__init__(ctx, broker, timeout_ms, response, pending)
         self._moved: _Moved = {}
-        self._ctx = ctx
-        self._broker = broker
-        self._response = response
-        self._pending = pending
 
-    def try_complete(self) -> bool:
-        self._pending = [item for item in self._pending if not self._is_settled(item)]
-        return not self._pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._respond)
-
-    def _respond(self) -> ProduceResponse:
-        for item in self._pending:  # out of time
-            self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
+    def _respond(self) -> Message:
+        response = super()._respond()
         if self._moved and self._ctx.version >= _NAMES_LEADER_SINCE:
-            _name_leaders(self._ctx, self._broker, self._response, self._moved)
-        return self._response
+            assert isinstance(response, ProduceResponse)
+            _name_leaders(self._ctx, self._broker, response, self._moved)
+        return response
 
-    def _is_settled(self, item: _Pending) -> bool:
-        if item.partition.deleted:
-            self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return True
-        if not self._broker.leads(item.partition):
-            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            self._moved[item.partition] = item.answer
-            return True
-        if item.partition.log.high_watermark < item.required_offset:
+    def _is_reached(self, item: PendingPartition[PartitionProduceResponse]) -> bool:
+        partition = item.partition
+        if partition.log.high_watermark < item.required_offset:
             return False
-        if len(item.partition.isr) < item.partition.min_isr:
+        if len(partition.isr) < partition.min_isr:
             self._fail(item, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
-    def _fail(self, item: _Pending, code: ErrorCode) -> None:
-        item.answer.error_code = code
-        self._ctx.error_code = self._ctx.error_code or code
+    def _fail(self, item: PendingPartition[PartitionProduceResponse], code: ErrorCode) -> None:
+        super()._fail(item, code)
+        if code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._moved[item.partition] = item.result

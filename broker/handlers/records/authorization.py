@@ -1,7 +1,6 @@
-"""What a client may write and read, where there is an authorizer. Follows KafkaApis.handleProduceRequest and
-handleFetchRequest.
+"""Authorization of Produce and Fetch. Follows KafkaApis.handleProduceRequest and handleFetchRequest.
 
-Of a topic that is asked for by its name nobody learns whether it is there who may not write or read it.
+The error of a topic requested by name is the same whether the topic exists or not.
 """
 
 from collections.abc import Collection
@@ -31,12 +30,10 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
     return broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
 
 
-def refuse_unreadable(
+def deny_unreadable(
     ctx: RequestContext, broker: "RecordServices", wanted: Collection[WantedPartition], *, for_follower: bool
 ) -> None:
-    """Makes partitions that the client must not read look as those that are not there, but for the error. In a session
-    they are looked for again with the next request.
-    """
+    """Replace partitions that the client must not read by an error, until the next request of the session."""
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
     else:

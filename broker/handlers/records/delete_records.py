@@ -6,7 +6,7 @@ simulated replicas (`sluice.replication.delay.ms`) nobody has to be waited for.
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.topic import INTERNAL_TOPICS, Partition
+from sluice.broker.metadata.topic import INTERNAL_TOPICS
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -17,7 +17,8 @@ from sluice.protocol.apis.delete_records import (
     DeleteRecordsTopicResult,
 )
 from sluice.protocol.errors import ErrorCode
-from sluice.purgatory.operation import DelayedOperation
+
+from .delayed_partitions import DelayedPartitions, PendingPartition
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -26,6 +27,8 @@ API = served("DeleteRecords", "0-2")
 
 _HIGH_WATERMARK = -1  # as an offset: all that consumers can read
 _NO_LOW_WATERMARK = -1
+
+_Pending = PendingPartition[DeleteRecordsPartitionResult]
 
 
 def handle(
@@ -54,24 +57,10 @@ def handle(
             for name, offsets in wanted.items()
         ]
     )
-    if all(item.is_reached() for item in pending):
+    if all(map(_is_deleted, pending)):
         return response
     operation = _DelayedDeleteRecords(ctx, broker, request.timeout_ms, response, pending)
     return ctx.park(operation, broker.delete_records, [item.partition for item in pending])
-
-
-class _Pending:
-    """One partition's part: done once all replicas' logs start at `offset` or later."""
-
-    __slots__ = ("answer", "offset", "partition")
-
-    def __init__(self, partition: Partition, offset: int, answer: DeleteRecordsPartitionResult) -> None:
-        self.partition = partition
-        self.offset = offset
-        self.answer = answer
-
-    def is_reached(self) -> bool:
-        return self.partition.low_watermark >= self.offset
 
 
 def _delete(
@@ -93,9 +82,9 @@ def _delete(
     if failed:
         return _failed(ctx, index, failed)
     broker.records_deleted(partition)
-    answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
-    pending.append(_Pending(partition, offset, answer))
-    return answer
+    result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
+    pending.append(PendingPartition(partition, offset, result))
+    return result
 
 
 def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
@@ -103,50 +92,22 @@ def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPa
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=code)
 
 
-class _DelayedDeleteRecords(DelayedOperation):
-    """Waits until all replicas have let go, for `timeout_ms` at most; what is deleted stays deleted."""
+class _DelayedDeleteRecords(DelayedPartitions[DeleteRecordsPartitionResult]):
+    """A request that waits until the logs of all replicas start at the required offsets or later."""
 
-    __slots__ = ("_broker", "_ctx", "_pending", "_response")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        ctx: RequestContext,
-        broker: "RecordServices",
-        timeout_ms: int,
-        response: DeleteRecordsResponse,
-        pending: list[_Pending],
-    ) -> None:
-        super().__init__(timeout_ms)
-        self._ctx = ctx
-        self._broker = broker
-        self._response = response
-        self._pending = pending
-
-    def try_complete(self) -> bool:
-        self._pending = [item for item in self._pending if not self._is_settled(item)]
-        return not self._pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._answer)
-
-    def _answer(self) -> DeleteRecordsResponse:
-        for item in self._pending:  # out of time; the low watermark is told as it was when the request came
-            self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
-        return self._response
-
-    def _is_settled(self, item: _Pending) -> bool:
-        if item.partition.deleted:
-            item.answer.low_watermark = _NO_LOW_WATERMARK
-            self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return True
-        if not self._broker.leads(item.partition):
-            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return True
-        if not item.is_reached():
+    def _is_reached(self, item: _Pending) -> bool:
+        if not _is_deleted(item):
             return False
-        item.answer.low_watermark = item.partition.low_watermark
+        item.result.low_watermark = item.partition.low_watermark
         return True
 
     def _fail(self, item: _Pending, code: ErrorCode) -> None:
-        item.answer.error_code = code
-        self._ctx.error_code = self._ctx.error_code or code
+        super()._fail(item, code)
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            item.result.low_watermark = _NO_LOW_WATERMARK
+
+
+def _is_deleted(item: _Pending) -> bool:
+    return item.partition.low_watermark >= item.required_offset

@@ -43,19 +43,19 @@ def _describe(
     ctx: RequestContext, broker: "RecordServices", topic: str, index: int, denied: Collection[str]
 ) -> PartitionResponse:
     if (problem := invalid_topic_name(topic)) is not None:
-        return _refused(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        return _error_result(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if topic in denied:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return _refused(ctx, index, code, code.message)
+        return _error_result(ctx, index, code, code.message)
     partition = broker.metadata.partition(topic, index)
     if partition is None:
         # Of a topic that is not there Kafka says it in words, too.
         known = topic in broker.metadata.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return _refused(ctx, index, code, None if known else code.message)
+        return _error_result(ctx, index, code, None if known else code.message)
     if not broker.leads(partition):
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return _refused(ctx, index, code, None)
+        return _error_result(ctx, index, code, None)
     return PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -72,6 +72,6 @@ def _describe(
     )
 
 
-def _refused(ctx: RequestContext, index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
+def _error_result(ctx: RequestContext, index: int, code: ErrorCode, message: str | None) -> PartitionResponse:
     ctx.error_code = ctx.error_code or code
     return PartitionResponse(partition_index=index, error_code=code, error_message=message)

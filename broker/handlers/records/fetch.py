@@ -166,9 +166,9 @@ class Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         if broker.authorizer is not None:
-            from .authorization import refuse_unreadable  # most brokers never need it
+            from .authorization import deny_unreadable  # most brokers never need it
 
-            refuse_unreadable(ctx, broker, wanted, for_follower=self.is_from_follower)
+            deny_unreadable(ctx, broker, wanted, for_follower=self.is_from_follower)
         self._known = [item for item in wanted if item.partition is not None]
         self._items = self._known if len(self._known) == len(wanted) else self._in_order(wanted)
         self._told: list[Told] | None = None

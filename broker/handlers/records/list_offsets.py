@@ -72,9 +72,9 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
             ]
         )
     times = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
-    answers: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        partitions = answers.setdefault(topic.name, {})
+        partitions = responses.setdefault(topic.name, {})
         for wanted in topic.partitions:
             index = wanted.partition_index
             if topic.name in hidden:
@@ -82,16 +82,16 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
             elif times[topic.name, index] > 1:
                 partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
             else:
-                partitions[index] = _answer(ctx, broker, request, topic.name, wanted)
+                partitions[index] = _partition_response(ctx, broker, request, topic.name, wanted)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
-            for name, partitions in answers.items()
+            for name, partitions in responses.items()
         ]
     )
 
 
-def _answer(
+def _partition_response(
     ctx: RequestContext,
     broker: "RecordServices",
     request: ListOffsetsRequest,

@@ -34,9 +34,9 @@ def handle(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
-                    _refused(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    _error_result(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if topic.topic in hidden
-                    else _answer(ctx, broker, topic.topic, wanted)
+                    else _end_offset(ctx, broker, topic.topic, wanted)
                     for wanted in topic.partitions
                 ],
             )
@@ -45,7 +45,7 @@ def handle(
     )
 
 
-def _answer(
+def _end_offset(
     ctx: RequestContext, broker: "RecordServices", topic_name: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     partition = broker.metadata.partition(topic_name, wanted.partition)
@@ -54,11 +54,11 @@ def _answer(
     else:
         code = partition.access_error(broker.node_id, wanted.current_leader_epoch)
     if partition is None or code:
-        return _refused(ctx, wanted, code)
+        return _error_result(ctx, wanted, code)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
 
 
-def _refused(ctx: RequestContext, wanted: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
+def _error_result(ctx: RequestContext, wanted: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
     ctx.error_code = ctx.error_code or code
     return EpochEndOffset(partition=wanted.partition, error_code=code)

@@ -19,16 +19,16 @@ from sluice.protocol.message import Message
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
 from sluice.protocol.records.validate import ANY_CODEC_VERSION
 
-from .append import ALL, NO_RECORDS, Refusals, append, append_response, unwritable_topics
+from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
 API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)
 
-_ANSWERED_AT_ONCE = (1, ALL)  # where the leader is the only replica
+_NOT_DELAYED = (1, ALL)  # where the leader is the only replica
 _FLAGS_AT = ATTRIBUTES_AT + 1
-_NONE_REFUSED: Refusals = {}
+_NO_ERRORS: PartitionErrors = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
@@ -54,13 +54,13 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
         or topic.min_insync_replicas > 1
         or (partition := topic.partitions[index]).leader != broker.node_id
         or partition.log.has_followers
-        or request.acks not in _ANSWERED_AT_ONCE
+        or request.acks not in _NOT_DELAYED
         or ctx.version < ANY_CODEC_VERSION
         or (result := partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)) is None
     ):
         return _handle_any(ctx, broker, request)
-    answer = append_response(ctx, broker, partition, index, len(records), result)
-    return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [answer])])
+    partition_response = append_response(ctx, broker, partition, index, len(records), result)
+    return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [partition_response])])
 
 
 def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
@@ -71,4 +71,4 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceR
                 from .transactional_produce import produce_when_verified  # most producers never need it
 
                 return produce_when_verified(ctx, broker, request)
-    return append(ctx, broker, request, _NONE_REFUSED, unwritable_topics(ctx, broker, request))
+    return append(ctx, broker, request, _NO_ERRORS, unwritable_topics(ctx, broker, request))

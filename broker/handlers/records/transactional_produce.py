@@ -28,7 +28,7 @@ from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
-from .append import Refusals, append, refuse, unanswered, unwritable_topics
+from .append import PartitionErrors, append, error_result, no_acks_outcome, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _ADDS_PARTITIONS_SINCE = 12
 _KNOWS_ABORTABLE_SINCE = 11
 _TOPIC_IDS_SINCE = 13
-# A client may not know how to try a write again that fails with these; it knows this answer.
-_TRY_AGAIN = frozenset(
+# Clients do not retry a produce request after all of these; they do after NOT_ENOUGH_REPLICAS, which replaces them.
+_RETRIABLE = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -49,20 +49,20 @@ _TRY_AGAIN = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
-    """What Produce's handler answers for a request that seems to have transactional records."""
+    """Verify the transaction of a request that seems to have transactional records, then append them."""
     batches = [batch for batch in _first_batches(request) if batch.is_transactional]
     if not batches:  # bytes of a message set that look like a flag
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
     if request.transactional_id is None or not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ):
-        return _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _error_response(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     denied = unwritable_topics(ctx, broker, request)
     writes = _transactional_writes(ctx, broker, request, denied)
     producers = {(batch.producer_id, batch.producer_epoch) for batch in writes.values()}
     if len(producers) > 1:
         message = "Transactional records contained more than one producer ID"
-        return _refuse_all(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
+        return _error_response(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
     if not producers:
         return append(ctx, broker, request, {}, denied)
 
@@ -75,12 +75,12 @@ def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request
             _keep_records(request)
 
     return respond_when_done(
-        ctx, verify_first, lambda errors: append(ctx, broker, request, _refusals(ctx.version, errors), denied)
+        ctx, verify_first, lambda errors: append(ctx, broker, request, _partition_errors(ctx.version, errors), denied)
     )
 
 
 class _Verification:
-    """Asks the coordinator, and asks again while the last transaction is being completed."""
+    """Verification by the coordinator, with retries while it completes the previous transaction."""
 
     def __init__(
         self,
@@ -103,16 +103,16 @@ class _Verification:
         self._last_ms = broker.clock.monotonic_ms() + most_ms
 
     def attempt(self) -> None:
-        verify(self._broker, *self._producer, self._sequences, self._adds, self._judged)
+        verify(self._broker, *self._producer, self._sequences, self._adds, self._on_verified)
 
-    def _attempt_again(self) -> None:
+    def _retry(self) -> None:
         self.attempt()
-        self._broker.actions.complete()  # no read ends here that would wake who may read what was appended
+        self._broker.actions.complete()  # outside a read: end_read does not do it
 
-    def _judged(self, errors: Errors) -> None:
+    def _on_verified(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
         if busy and self._broker.clock.monotonic_ms() < self._last_ms:
-            self._broker.scheduler.schedule_once(self._backoff_ms, self._attempt_again)
+            self._broker.scheduler.schedule_once(self._backoff_ms, self._retry)
         else:
             self.is_done = True
             self._done(errors)
@@ -177,31 +177,31 @@ def _keep_records(request: ProduceRequest) -> None:
                 item.records = memoryview(bytearray(item.records))
 
 
-def _refusals(version: int, errors: Errors) -> Refusals:
-    return {partition: _told(version, code) for partition, code in errors.items()}
+def _partition_errors(version: int, errors: Errors) -> PartitionErrors:
+    return {partition: _versioned_error(version, code) for partition, code in errors.items()}
 
 
-def _told(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
+def _versioned_error(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
     if code == ErrorCode.TRANSACTION_ABORTABLE and version < _KNOWS_ABORTABLE_SINCE:
         code = ErrorCode.INVALID_TXN_STATE
     if code == ErrorCode.INVALID_TXN_STATE:
         return code, "Partition was not added to the transaction"
     waits = code == ErrorCode.CONCURRENT_TRANSACTIONS and version >= _ADDS_PARTITIONS_SINCE
-    if code in _TRY_AGAIN and not waits:
+    if code in _RETRIABLE and not waits:
         cause = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
         return ErrorCode.NOT_ENOUGH_REPLICAS, cause
     return code, None
 
 
-def _refuse_all(
+def _error_response(
     ctx: RequestContext, request: ProduceRequest, code: ErrorCode, message: str | None = None
 ) -> ProduceResponse | Outcome:
     responses = [
         TopicProduceResponse(
             name=data.name,
             topic_id=data.topic_id,
-            partition_responses=[refuse(ctx, item.index, code, message) for item in data.partition_data],
+            partition_responses=[error_result(ctx, item.index, code, message) for item in data.partition_data],
         )
         for data in request.topic_data
     ]
-    return ProduceResponse(responses=responses) if request.acks else unanswered(ctx)
+    return ProduceResponse(responses=responses) if request.acks else no_acks_outcome(ctx)

@@ -1,0 +1,80 @@
+"""The delayed operation of Produce and DeleteRecords: a response whose partitions wait for their replicas."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.purgatory.operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
+
+class _PartitionResult(Protocol):
+    error_code: int
+
+
+_Result = TypeVar("_Result", bound=_PartitionResult)
+
+
+class PendingPartition(Generic[_Result]):
+    """One partition, the offset that its replicas have to reach, and its part of the response."""
+
+    __slots__ = ("partition", "required_offset", "result")
+
+    def __init__(self, partition: Partition, required_offset: int, result: _Result) -> None:
+        self.partition = partition
+        self.required_offset = required_offset
+        self.result = result
+
+
+class DelayedPartitions(DelayedOperation, Generic[_Result]):
+    """A response that waits until all its partitions are settled, at most `timeout_ms`; a timeout undoes nothing."""
+
+    __slots__ = ("_broker", "_ctx", "_pending", "_response")
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        broker: "RecordServices",
+        timeout_ms: int,
+        response: Message,
+        pending: list[PendingPartition[_Result]],
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._ctx = ctx
+        self._broker = broker
+        self._response = response
+        self._pending = pending
+
+    def try_complete(self) -> bool:
+        self._pending = [item for item in self._pending if not self._is_settled(item)]
+        return not self._pending and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._ctx.responder.complete(self._ctx, self._respond)
+
+    def _respond(self) -> Message:
+        for item in self._pending:
+            self._fail(item, ErrorCode.REQUEST_TIMED_OUT)
+        return self._response
+
+    def _is_settled(self, item: PendingPartition[_Result]) -> bool:
+        if item.partition.deleted:
+            self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return True
+        if not self._broker.leads(item.partition):
+            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
+        return self._is_reached(item)
+
+    @abstractmethod
+    def _is_reached(self, item: PendingPartition[_Result]) -> bool:
+        """Return whether the replicas have reached the required offset; if so, complete the result."""
+
+    def _fail(self, item: PendingPartition[_Result], code: ErrorCode) -> None:
+        item.result.error_code = code
+        self._ctx.error_code = self._ctx.error_code or code
