@@ -178,7 +178,11 @@ class AsyncioConnector:
         self._tasks: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to them
 
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
-        """All addresses of the family of the first, without asking anybody where `host` is an address itself."""
+        """Resolve a host to all its addresses.
+
+        Different on purpose: Kafka drops those of another family than the first. In a JVM the first is IPv4; a system's
+        resolver may put IPv6 first, and `localhost` would not reach a broker that listens on 127.0.0.1.
+        """
         return self._start(self._resolve(host, port, resolved))
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
@@ -200,8 +204,7 @@ class AsyncioConnector:
         except OSError as error:
             resolved(error)
             return
-        family = found[0][0]
-        resolved(list(dict.fromkeys((str(info[4][0]), port) for info in found if info[0] == family)))
+        resolved(list(dict.fromkeys((str(info[4][0]), port) for info in found)))
 
     async def _connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> None:
         name = connection.host if self._tls is not None else None

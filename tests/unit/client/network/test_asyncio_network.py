@@ -60,6 +60,20 @@ async def test_a_name_is_resolved() -> None:
             assert await nodes_of(network)
 
 
+async def test_a_name_with_addresses_of_both_families_is_tried_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        return [
+            (family, socket.SOCK_STREAM, 6, "", (address, port))
+            for family, address in ((socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1"))
+        ]
+
+    async with Broker() as broker:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+        _, _, port = broker.bootstrap.rpartition(":")
+        async with network_to(f"localhost:{port}") as network:
+            assert await nodes_of(network)
+
+
 async def test_many_requests_share_a_connection_and_wait_for_their_turn() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
