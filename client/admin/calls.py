@@ -298,7 +298,7 @@ class AdminCalls:
                 if error is not None:
                     raise error
                 await self.network.wait(min(deadline_ms, now_ms + client.poll_delay_ms(node.id, now_ms)))
-        raise TimeoutException("no node was ready in time")
+        raise self.network.timeout("no node was ready in time")
 
     def _refresh_metadata(self) -> None:
         if not self.network.client.metadata.update_requested:

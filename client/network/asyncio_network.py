@@ -7,6 +7,7 @@ await network.close()
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
@@ -104,7 +105,7 @@ class AsyncNetwork:
             if client.connection_failed(node.id):
                 raise _connection_error(client, node)
             if now_ms >= deadline_ms:
-                raise TimeoutException(f"node {node} was not ready for {request.api.name}")
+                raise self.timeout(f"node {node} was not ready for {request.api.name}")
             await self.wait(min(deadline_ms, now_ms + client.poll_delay_ms(node.id, now_ms)))
             now_ms = clock.monotonic_ms()
         return await self.send(node, request, now_ms)
@@ -126,8 +127,13 @@ class AsyncNetwork:
         while metadata.update_version <= update_version:
             metadata.raise_fatal_error()
             if self.clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutException("metadata was not updated in time")
+                raise self.timeout("metadata was not updated in time")
             await self.wait(deadline_ms)
+
+    def timeout(self, problem: str) -> TimeoutException:
+        """Return an error for what was not possible in time, with the last failure of a connection."""
+        failure = self.client.last_failure
+        return TimeoutException(problem if failure is None else f"{problem}; last connection failure: {failure}")
 
     def raise_if_closed(self) -> None:
         """Raises what a call is to fail with that nobody will answer."""
@@ -156,8 +162,9 @@ def _complete(waiter: asyncio.Future[None]) -> None:
 
 
 def _connection_error(client: NetworkClient, node: Node) -> Exception:
-    error = client.authentication_error(node.id)
-    return error or DisconnectException(f"node {node} cannot be reached")
+    error, failure = client.authentication_error(node.id), client.last_failure
+    reason = f": {failure.reason}" if failure is not None and failure.node == node else ""
+    return error or DisconnectException(f"node {node} cannot be reached{reason}")
 
 
 class AsyncioConnector:
@@ -202,18 +209,18 @@ class AsyncioConnector:
         try:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            resolved(error)
+            resolved(OSError(error.strerror))
             return
         resolved(list(dict.fromkeys((str(info[4][0]), port) for info in found)))
 
     async def _connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> None:
-        name = connection.host if self._tls is not None else None
+        name = connection.node.host if self._tls is not None else None
         try:
             transport, _ = await self._loop.create_connection(
                 lambda: connection, *address, ssl=self._tls, server_hostname=name
             )
         except OSError as error:
-            failed(SslAuthenticationException(str(error)) if _is_tls_failure(error) else error)
+            failed(_connect_error(error))
             return
         sock = transport.get_extra_info("socket")
         for option, size in self._buffers:
@@ -226,9 +233,12 @@ class AsyncioConnector:
         return task
 
 
-def _is_tls_failure(error: OSError) -> bool:
-    """Whether it is TLS that failed; a connection lost while it was set up is only lost."""
-    return isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+def _connect_error(error: OSError) -> Exception:
+    """Return the error of an attempt to connect; a connection lost during the TLS handshake is no TLS failure."""
+    if isinstance(error, ssl.SSLError):
+        is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+        return error if is_lost else SslAuthenticationException(str(error))
+    return OSError(os.strerror(error.errno)) if error.errno else error  # asyncio replaces the system's text
 
 
 def _is_address(host: str) -> bool:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from sluice.client.metadata.cluster import Node
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import FramePool, FrameReader
 
@@ -75,18 +76,18 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_transport",
         "attempt",
-        "host",
         "in_flight",
         "is_closed",
         "is_paused",
         "last_active_ms",
         "next_correlation_id",
+        "node",
         "node_id",
     )
 
-    def __init__(self, node_id: int, host: str, events: ConnectionEvents, pool: AnswerPool, now_ms: float) -> None:
-        self.node_id = node_id
-        self.host = host  # whom the broker has to be, where certificates tell
+    def __init__(self, node: Node, events: ConnectionEvents, pool: AnswerPool, now_ms: float) -> None:
+        self.node = node
+        self.node_id = node.id
         self._events = events
         self._pool = pool
         self._reader = FrameReader(pool, _LARGEST_FRAME_BYTES)

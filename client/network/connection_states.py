@@ -133,6 +133,11 @@ class NodeConnection:
             if self._address_index == 0:
                 self.forget_addresses()
 
+    @property
+    def is_last_address(self) -> bool:
+        """Whether the host has no other address that is still to be tried."""
+        return self._address_index + 1 >= len(self._addresses)
+
     def forget_addresses(self) -> None:
         """The host may have moved: it is resolved before the next attempt."""
         self._addresses = ()

@@ -43,7 +43,7 @@ from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from struct import Struct
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sluice.client.config import ClientConfig
 from sluice.client.errors import AuthenticationException, UnsupportedVersionException
@@ -85,11 +85,21 @@ _pack_size = Struct(">i").pack
 _LARGEST_CORRELATION_ID = 2**31 - 1
 
 
+class ConnectionFailure(NamedTuple):
+    """A node that could not be connected to, or whose connection was lost, and the reason."""
+
+    node: Node
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.reason}"
+
+
 class Connector(Protocol):
     """Opens connections. What it is asked for it does later, never within the call."""
 
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
-        """Finds the addresses of a host: all of the first one's family, or why there are none."""
+        """Resolve a host to its addresses, or to the reason why there are none."""
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
         """Connects, TLS included; the connection is told when it is made, `failed` is called where it cannot be."""
@@ -135,6 +145,7 @@ class NetworkClient:
         self._timer: TimerHandle | None = None
         self._due_ms = inf
         self.is_closed = False
+        self.last_failure: ConnectionFailure | None = None  # after all addresses of a host; None once a node is ready
         metadata.bootstrap(config.names("bootstrap.servers"))
         metadata.on_update_requested = self.wakeup  # from now on: nothing is connected before something is wanted
 
@@ -305,7 +316,7 @@ class NetworkClient:
     def initiate_connect(self, node: Node, now_ms: float) -> None:
         """Begins to connect to a node that may be tried."""
         state = self.states.connecting(node.id, now_ms, node.host)
-        connection = self._connections[node.id] = Connection(node.id, node.host, self, self._pool, now_ms)
+        connection = self._connections[node.id] = Connection(node, self, self._pool, now_ms)
         address = state.next_address()
         if address is None:
             resolved = partial(self._resolved, connection)
@@ -388,6 +399,7 @@ class NetworkClient:
         else:
             self._versions[node_id] = NodeApiVersions(response)
             self.states.ready(node_id)
+            self.last_failure = None
             self._arm(self.clock.monotonic_ms())
 
     # -- what comes --------------------------------------------------------------------------------------------------
@@ -425,7 +437,7 @@ class NetworkClient:
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
         """The broker, or the network, ended it."""
-        self._disconnected(connection.node_id, str(error) if error else "closed by the broker")
+        self._disconnected(connection.node_id, str(error) if error else "the broker closed the connection")
 
     def _disconnected(
         self,
@@ -440,6 +452,10 @@ class NetworkClient:
         connection.abort()
         log.info("disconnected", extra={"client_id": self._client_id, "node": node_id, "reason": reason})
         self.states.disconnected(node_id, now_ms)
+        state = self.states.get(node_id)
+        assert state is not None
+        if state.is_last_address:
+            self.last_failure = ConnectionFailure(connection.node, reason)
         if authentication_error is not None:
             self.states.authentication_failed(node_id, now_ms, authentication_error)
             self.metadata.fatal_error(authentication_error)
@@ -494,8 +510,10 @@ class NetworkClient:
             if connection.is_closed:  # by someone who was told of another's end
                 continue
             node_id, idle_ms = connection.node_id, now_ms - connection.last_active_ms
-            if any(exchange.expires_ms <= now_ms for exchange in connection.in_flight):
-                self._disconnected(node_id, "a request took too long", timed_out=True)
+            expired = next((exchange for exchange in connection.in_flight if exchange.expires_ms <= now_ms), None)
+            if expired is not None:
+                reason = f"{expired.api.name} was not answered within {expired.timeout_ms} ms"
+                self._disconnected(node_id, reason, timed_out=True)
             elif self.states.is_connecting(node_id):
                 if self.states.is_connection_setup_timeout(node_id, now_ms):
                     self._disconnected(node_id, "connecting took too long", timed_out=True)

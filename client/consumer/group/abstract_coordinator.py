@@ -124,7 +124,7 @@ class GroupCoordinator:
                     raise error
                 delays = [client.poll_delay_ms(node.id, now_ms)]
             await self._network.wait(min(deadline_ms, now_ms + min(filter(None, delays), default=inf)))
-        raise TimeoutException("no node was ready in time")
+        raise self._network.timeout("no node was ready in time")
 
 
 def _own_connection(node_id: int, host: str, port: int) -> Node:

@@ -209,6 +209,8 @@ class TestRetries:
                 broker.refuses = True
             error = await admin.error(admin.create_topics(NEW, timeout_ms=3000))
             assert isinstance(error, TimeoutException)
+            reason = "a:9092 (id -1): could not connect: refused by ('a', 9092)"
+            assert str(error).endswith(f"no node was ready in time; last connection failure: {reason}")
             assert round(admin.network.now_ms) == 3000
 
         live(scenario)

@@ -74,6 +74,20 @@ async def test_a_name_with_addresses_of_both_families_is_tried_at_each(monkeypat
             assert await nodes_of(network)
 
 
+async def test_an_error_of_connecting_has_its_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+    async with network_to(f"{host}:{port}") as network:
+        with pytest.raises(
+            DisconnectException, match=r"\(id 1\) cannot be reached: could not connect: Connection refused"
+        ):
+            await network.request(Node(1, host, port), request_of(ListGroupsRequest()))
+        with pytest.raises(
+            TimeoutException, match=r"not updated in time; last connection failure: 127\.0\.0\.1:\d+ \(id"
+        ):
+            await network.metadata_after(1, network.clock.monotonic_ms() + 10)
+
+
 async def test_many_requests_share_a_connection_and_wait_for_their_turn() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)

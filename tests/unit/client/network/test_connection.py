@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from sluice.client.metadata.cluster import Node
 from sluice.client.network import connection as connection_module
 from sluice.client.network.connection import AnswerPool, Connection
 from sluice.errors import RemoteProtocolError
@@ -54,7 +55,7 @@ class Events:
 
 def made() -> tuple[Connection, Transport, Events]:
     events, transport = Events(), Transport()
-    connection = Connection(1, "a", events, AnswerPool(), 0.0)
+    connection = Connection(Node(1, "a", 9092), events, AnswerPool(), 0.0)
     connection.connection_made(transport)
     return connection, transport, events
 
@@ -119,7 +120,7 @@ def test_unless_the_broker_takes_nothing() -> None:
 
 def test_a_connection_that_was_given_up_is_not_made() -> None:
     events, transport = Events(), Transport()
-    connection = Connection(1, "a", events, AnswerPool(), 0.0)
+    connection = Connection(Node(1, "a", 9092), events, AnswerPool(), 0.0)
     connection.abort()
     connection.connection_made(transport)
     assert transport.calls == [("abort", [])]

@@ -153,6 +153,21 @@ class TestConnecting:
         setup.advance(10)
         assert setup.client.connection_failed(-1)
 
+    def test_the_last_failure_is_that_of_the_last_address_until_a_node_is_ready(self) -> None:
+        setup = Setup("host:9092", metadata_recovery_strategy="none")
+        setup.network.names["host"] = ["10.0.0.1", "a"]
+        setup.broker.refuses = True
+        setup.client.wakeup()
+        setup.advance(0)
+        assert setup.client.connection_failed(-1)
+        assert setup.client.last_failure is None
+        setup.advance(200)
+        assert str(setup.client.last_failure) == ("host:9092 (id -1): could not connect: refused by ('a', 9092)")
+        setup.broker.refuses = False
+        setup.advance(2000)
+        assert setup.client.metadata.cluster.nodes == {1: NODE}
+        assert setup.client.last_failure is None
+
     def test_setting_up_takes_ten_seconds_and_then_twenty(self) -> None:
         setup = Setup(metadata_recovery_strategy="none", reconnect_backoff_ms="0")
         setup.broker.hangs = True
