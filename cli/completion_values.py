@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
 
+QUOTA_KEYS = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "request_percentage",
+    "controller_mutation_rate",
+    "connection_creation_rate",
+)
+
 
 def scenarios(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
     """Those of the catalogue."""
@@ -55,8 +63,6 @@ def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) 
 
 def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
     """What can be set of a quota."""
-    from sluice.cli.quota.client import QUOTA_KEYS
-
     return _begun(incomplete, QUOTA_KEYS)
 
 

@@ -8,8 +8,7 @@ import click
 from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
-from sluice.cli.quota.client import QuotaClient, told
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ConfigError
 
 from .interval import Interval
 from .journal_options import journal_options
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from sluice.quotas.entity import Name, QuotaEntity
 
 _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
-_DESCRIBE_CLIENT_QUOTAS = 48
 
 
 @click.command(cls=Command)
@@ -93,19 +91,13 @@ def throttle(
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":
-    """The byte quotas that the broker has now."""
-    from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+    """Return the broker's byte quotas."""
+    from sluice.cli.quota.calls import describe_quotas
 
-    with QuotaClient(bootstrap) as client:
-        answer = client.ask(DescribeClientQuotasRequest(), _DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasResponse)
-    if answer.error_code:
-        raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
     found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}
-    for entry in answer.entries or ():
-        parts = {part.entity_type: part.entity_name for part in entry.entity}
-        for value in entry.values:
-            if value.key in _QUOTA_KEYS:
-                found[_QUOTA_KEYS[value.key]][_entity(parts)] = value.value
+    for parts, quotas in describe_quotas(bootstrap):
+        for key in quotas.keys() & _QUOTA_KEYS.keys():
+            found[_QUOTA_KEYS[key]][_entity(parts)] = quotas[key]
     return found
 
 

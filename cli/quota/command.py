@@ -11,19 +11,16 @@ from typing import TypeVar
 import click
 
 from sluice.cli.commands import Group
-from sluice.cli.completion_values import keys_of_quotas, settings_of_quotas
+from sluice.cli.completion_values import QUOTA_KEYS, keys_of_quotas, settings_of_quotas
 from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 from sluice.text.did_you_mean import nearest, one_of
 
-from .client import QUOTA_KEYS, QuotaClient, told
-
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
-_EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2  # match types of DescribeClientQuotas
-_DESCRIBE, _ALTER = 48, 49
+_EXACT, _DEFAULT = 0, 1  # match types of DescribeClientQuotas
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 # Option -> type of the entity.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
@@ -48,27 +45,15 @@ def quota() -> None:
 @format_option
 def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
     """Lists quotas: all, or those whose entity has the types and names that are given."""
-    from sluice.protocol.apis.describe_client_quotas import (
-        ComponentData,
-        DescribeClientQuotasRequest,
-        DescribeClientQuotasResponse,
-    )
+    from sluice.protocol.apis.describe_client_quotas import ComponentData
+
+    from .calls import describe_quotas
 
     components = [
         ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
         for type_, name in _entity(options).items()
     ]
-    with QuotaClient(bootstrap) as client:
-        answer = client.ask(DescribeClientQuotasRequest(components=components), _DESCRIBE, DescribeClientQuotasResponse)
-    if answer.error_code:
-        raise SluiceError(f"{bootstrap}: {told(answer.error_code, answer.error_message)}")
-    found: list[tuple[Entity, dict[str, float]]] = [
-        (
-            _in_order({part.entity_type: part.entity_name for part in entry.entity}),
-            {one.key: one.value for one in entry.values},
-        )
-        for entry in answer.entries or ()
-    ]
+    found = [(_in_order(entity), quotas) for entity, quotas in describe_quotas(bootstrap, components)]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
     if output_format == "json":
         click.echo(json.dumps([{"entity": entity, "quotas": quotas} for entity, quotas in found], indent=2))
@@ -168,23 +153,11 @@ def _value(key: str, text: str) -> float:
 
 
 def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], output_format: str) -> None:
-    from sluice.protocol.apis.alter_client_quotas import (
-        AlterClientQuotasRequest,
-        AlterClientQuotasResponse,
-        EntityData,
-        EntryData,
-        OpData,
-    )
+    from .calls import alter_quotas
 
-    entry = EntryData(
-        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
-        ops=[OpData(key=key, value=value or 0.0, remove=value is None) for key, value in changes.items()],
-    )
-    with QuotaClient(bootstrap) as client:
-        answer = client.ask(AlterClientQuotasRequest(entries=[entry]), _ALTER, AlterClientQuotasResponse)
-    for result in answer.entries:
-        if result.error_code:
-            raise SluiceError(f"{_words(entity)}: {told(result.error_code, result.error_message)}")
+    error = alter_quotas(bootstrap, entity, changes)
+    if error is not None:
+        raise SluiceError(f"{_words(entity)}: {error}")
     if output_format == "json":
         click.echo(json.dumps({"entity": entity, "changed": changes}, indent=2))
         return

@@ -116,7 +116,7 @@ def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
 @pytest.mark.parametrize(
     ("args", "exit_code", "message"),
     [
-        (["list", "--bootstrap", "127.0.0.1:1"], 1, "127.0.0.1:1: no connection: "),
+        (["list", "--bootstrap", "127.0.0.1:1"], 1, "Error: 127.0.0.1:1: could not connect: Connection refused\n"),
         (["list", "--bootstrap", "somewhere"], 2, "--bootstrap: somewhere: must be HOST:PORT"),
         (["list", "--bootstrap", "somewhere:99999"], 2, "--bootstrap: somewhere:99999: must be HOST:PORT"),
     ],
@@ -130,5 +130,15 @@ def test_nobody_to_ask_is_told_in_one_line(args: list[str], exit_code: int, mess
 
 def test_who_answers_in_another_protocol_is_no_broker(broker: BrokerProcess) -> None:
     result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"Error: {broker.admin.removeprefix('http://')}: the broker closed the connection\n"
+
+
+def test_an_advertised_address_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    properties = overrides("advertised.listeners=PLAINTEXT://127.0.0.1:1")
+    with running_broker(tmp_path / "log", *properties) as broker:
+        result = run("list", "--bootstrap", broker.bootstrap)
     assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
+    assert result.stderr == (
+        f"Error: {broker.bootstrap}: broker 127.0.0.1:1 (id 1): could not connect: Connection refused\n"
+    )

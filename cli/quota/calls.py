@@ -1,0 +1,59 @@
+"""Calls of the admin client about quotas (KIP-546) for commands: an error is raised at the first failure."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TypeVar
+
+from sluice.client.admin import AdminClient
+from sluice.client.admin.quotas import QuotaEntity
+from sluice.client.errors import ApiException, KafkaException
+from sluice.errors import ConfigError, SluiceError
+from sluice.protocol.apis.describe_client_quotas import ComponentData
+
+_T = TypeVar("_T")
+_Call = Callable[[AdminClient], Coroutine[object, None, _T]]
+
+
+def describe_quotas(
+    bootstrap: str, components: Iterable[ComponentData] = ()
+) -> list[tuple[dict[str, str | None], dict[str, float]]]:
+    """Return the quotas of each entity with all these components; the entity is its names by type."""
+    found = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.describe_client_quotas(components)))
+    return [(dict(entity), quotas) for entity, quotas in found.items()]
+
+
+def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> str | None:
+    """Set quotas of one entity; None removes one. Return the broker's error."""
+    altered: QuotaEntity = frozenset(entity.items())
+    outcomes = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.alter_client_quotas({altered: changes})))
+    return next(map(_describe, outcomes.errors().values()), None)
+
+
+async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
+    """Return the result of a call; it is neither retried, nor continued after a connection failed."""
+    try:
+        admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "sluice-quota", "retries": 0})
+    except ConfigError:
+        raise ConfigError(f"--bootstrap: {bootstrap}: must be HOST:PORT") from None
+    async with admin:
+        network = admin.network
+        result = asyncio.ensure_future(call(admin))
+        result.add_done_callback(lambda _result: network.wakeup())
+        while not result.done():
+            failure = network.client.last_failure
+            if failure is not None:
+                result.cancel()
+                where = bootstrap if failure.node.id < 0 else f"{bootstrap}: broker {failure.node}"
+                raise SluiceError(f"{where}: {failure.reason}")
+            await network.wait()
+        try:
+            return result.result()
+        except KafkaException as error:
+            raise SluiceError(f"{bootstrap}: {_describe(error)}") from None
+
+
+def _describe(error: BaseException) -> str:
+    """Return the name and the text of an error; of a call that would be retried, of its only attempt."""
+    if isinstance(error.__cause__, ApiException):
+        error = error.__cause__
+    return f"{error.code.name}: {error}" if isinstance(error, ApiException) else str(error)
