@@ -158,7 +158,7 @@ class Cluster:
     def new_producer_ids(self, node_id: int) -> range:
         """Producer ids that no broker had before, for this one. Raises NotDurableError."""
         given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
-        if self.metadata_log is not None and self.metadata_log.producer_ids_taken(node_id, given.stop):
+        if self.metadata_log is not None and self.metadata_log.producer_ids_allocated(node_id, given.stop):
             raise NotDurableError("producer ids")
         self.next_producer_id = given.stop
         return given

@@ -1,8 +1,8 @@
-"""What each broker knows of leaders and of other brokers, where that may be old: Kafka's MetadataImage of one broker.
+"""The delayed publication of metadata to brokers: Kafka's MetadataImage of each broker.
 
-Without `sluice.metadata.lag.ms` brokers know all at once, and there is no image. With it, a broker tells its clients
-(Metadata, DescribeTopicPartitions, DescribeCluster, the hints of KIP-951, FindCoordinator) what was so that long ago.
-A fault rule can hold a single broker back, by more than that or for ever (`MetadataPublisher.delay_updates`).
+Without `sluice.metadata.lag.ms` brokers see every change at once, and there is no image. With it, a broker returns
+metadata of that long ago (Metadata, DescribeTopicPartitions, DescribeCluster, the hints of KIP-951, FindCoordinator).
+A fault rule can delay a single broker by more than that, or permanently (`MetadataPublisher.delay_updates`).
 """
 
 from collections.abc import Callable
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class MetadataPublisher:
-    """Brings what changed to the brokers."""
+    """Publishes changes of the metadata to the brokers."""
 
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
         self._lag_ms = cluster.config.integer("sluice.metadata.lag.ms")
-        self._delays_ms: dict[int, list[float]] = {}  # by how much, for each who wants that, by node id
+        self._delays_ms: dict[int, list[float]] = {}  # node id -> delays by fault rules
         for broker in cluster.brokers.values():
             self.begin(broker)
 
     def begin(self, broker: "BrokerNode") -> None:
-        """A broker starts, or is back: it loads what there is before it takes requests."""
+        """Load the current metadata into a broker that starts or rejoins, before it accepts requests."""
         if self._lag_of(broker.node_id):
             topics = self._cluster.topics.values()
             known = {partition: leadership_of(partition) for topic in topics for partition in topic.partitions}
@@ -37,74 +37,74 @@ class MetadataPublisher:
             broker.metadata.image = None
 
     def delay_updates(self, node_id: int, lag_ms: float) -> Callable[[], None]:
-        """From now on a broker learns of what changes so much later, or never (inf), until what is returned is called:
-        then it learns all that it has missed. Of several who want that, the one counts that wants most.
+        """Delay changes for a broker, permanently with inf, until the returned function is called; the broker then gets
+        the current metadata. Of several delays the longest applies.
         """
         self._delays_ms.setdefault(node_id, []).append(lag_ms)
         self._cluster.publish_new_partitions()
         image = self._cluster.brokers[node_id].metadata.image
         if image is None:
-            self._begin_again(node_id)
-        elif lag_ms == inf:  # what is on its way reaches the image that was
+            self._restart(node_id)
+        elif lag_ms == inf:  # updates in flight reach the previous image
             self._cluster.brokers[node_id].metadata.image = MetadataImage(image.fenced, image.partitions)
-        return partial(self._let_go, node_id, lag_ms)
+        return partial(self._end_delay, node_id, lag_ms)
 
-    def _let_go(self, node_id: int, lag_ms: float) -> None:
+    def _end_delay(self, node_id: int, lag_ms: float) -> None:
         before_ms = self._lag_of(node_id)
         self._delays_ms[node_id].remove(lag_ms)
         if self._lag_of(node_id) < before_ms:
-            self._begin_again(node_id)
+            self._restart(node_id)
 
-    def _begin_again(self, node_id: int) -> None:
+    def _restart(self, node_id: int) -> None:
         broker = self._cluster.brokers[node_id]
-        if not broker.is_isolated:  # else nothing reaches it anyway, and it begins when that is over
+        if not broker.is_isolated:  # otherwise it loads them when it rejoins
             self.begin(broker)
 
     def _lag_of(self, node_id: int) -> float:
         return max(self._lag_ms, *self._delays_ms.get(node_id, ()), 0)
 
     def partition_created(self, partition: Partition) -> None:
-        """A partition is new: no broker has heard of it, not even one whose image was made just now."""
+        """Publish a new partition, which also images that were just loaded do not have yet."""
         self.partition_deleted(partition)
         self.partition_changed(partition)
 
     def partition_changed(self, partition: Partition) -> None:
-        """Its leader, its replicas or its ISR are others."""
+        """Publish a change of leader, replicas or ISR."""
         leadership = leadership_of(partition)
 
-        def learn(image: MetadataImage) -> None:
+        def update(image: MetadataImage) -> None:
             image.partitions[partition] = leadership
 
-        self._tell(learn)
+        self._publish(update)
 
     def partition_deleted(self, partition: Partition) -> None:
-        """A partition is no more. What is deleted is known to be so at once."""
+        """Remove a deleted partition from all images at once."""
         for image in self._images():
             image.partitions.pop(partition, None)
 
     def brokers_changed(self) -> None:
-        """A broker was fenced or unfenced."""
+        """Publish that a broker was fenced or unfenced."""
         fenced = frozenset(self._cluster.fenced)
 
-        def learn(image: MetadataImage) -> None:
+        def update(image: MetadataImage) -> None:
             image.fenced = fenced
 
-        self._tell(learn)
+        self._publish(update)
 
-    def _tell(self, learn: Callable[[MetadataImage], None]) -> None:
-        """Has every broker learn that, when its time has come."""
+    def _publish(self, update: Callable[[MetadataImage], None]) -> None:
+        """Apply an update to the image of every broker, after the broker's delay."""
         images: dict[float, list[MetadataImage]] = {}
         for node_id, broker in self._cluster.brokers.items():
             lag_ms = self._lag_of(node_id)
             if broker.metadata.image is not None and lag_ms != inf:
                 images.setdefault(lag_ms, []).append(broker.metadata.image)
-        for lag_ms, late in images.items():
-            self._cluster.scheduler.schedule_once(lag_ms, partial(_learn, learn, late))
+        for lag_ms, delayed in images.items():
+            self._cluster.scheduler.schedule_once(lag_ms, partial(_update_images, update, delayed))
 
     def _images(self) -> list[MetadataImage]:
         return [broker.metadata.image for broker in self._cluster.brokers.values() if broker.metadata.image is not None]
 
 
-def _learn(learn: Callable[[MetadataImage], None], images: list[MetadataImage]) -> None:
-    for image in images:  # one that its broker has no more is not looked at
-        learn(image)
+def _update_images(update: Callable[[MetadataImage], None], images: list[MetadataImage]) -> None:
+    for image in images:  # also those that a broker no longer uses
+        update(image)

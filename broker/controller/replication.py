@@ -48,7 +48,7 @@ class Replication:
     def appended(self, partition: Partition) -> None:
         """The leader has more: its followers fetch it."""
         if self._delay_ms:
-            fetched = partial(self._fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
+            fetched = partial(self._on_fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
             self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
 
     def offset_of(self, partition: Partition, node_id: int) -> int:
@@ -57,9 +57,9 @@ class Replication:
         Of their own topics coordinators acknowledge what they wrote before it is replicated; so that none of it is
         lost, followers that fetch have all of it.
         """
-        behind = partition.lagging_followers.get(node_id)
-        if behind is not None and node_id != partition.leader:
-            return behind.offset
+        lag = partition.lagging_followers.get(node_id)
+        if lag is not None and node_id != partition.leader:
+            return lag.offset
         has_all = node_id == partition.leader or partition.leader == NO_LEADER  # the last that led is not behind
         if has_all or not self._delay_ms or partition.topic.is_internal:
             return partition.log.log_end_offset
@@ -87,10 +87,10 @@ class Replication:
         end, now_ms = partition.log.log_end_offset, self._now_ms()
         fetched = FollowerLag(partition.replicated_offset if self._delay_ms else end, now_ms)
         partition.lagging_followers = {
-            node_id: FollowerLag(min(behind.offset, end), behind.since_ms)
+            node_id: FollowerLag(min(lag.offset, end), lag.since_ms)
             for node_id in partition.replicas
             if node_id != partition.leader
-            for behind in (partition.lagging_followers.get(node_id, fetched),)
+            for lag in (partition.lagging_followers.get(node_id, fetched),)
         }
         partition.replicated_offset = end
         self.follow(partition, partition.replicas)
@@ -98,13 +98,13 @@ class Replication:
     def follow(self, partition: Partition, followers: tuple[int, ...]) -> None:
         """These, of those that are behind, fetch from the leader if they can, until they have what is there now."""
         for node_id in followers:
-            behind = partition.lagging_followers.get(node_id)
-            if behind is None or not self._fetches(partition, node_id):
+            lag = partition.lagging_followers.get(node_id)
+            if lag is None or not self._fetches(partition, node_id):
                 continue
             end = partition.log.log_end_offset
-            caught_up = partial(self._fetched_all, partition, node_id, end, partition.leader_epoch)
-            partition.lagging_followers[node_id] = behind._replace(target=end)
-            if self._delay_ms and behind.offset < end:
+            caught_up = partial(self._on_caught_up, partition, node_id, end, partition.leader_epoch)
+            partition.lagging_followers[node_id] = lag._replace(target=end)
+            if self._delay_ms and lag.offset < end:
                 self._cluster.scheduler.schedule_once(self._delay_ms, caught_up)
             else:
                 caught_up()
@@ -146,16 +146,16 @@ class Replication:
         if log.advance_high_watermark(min(ends)):
             self._cluster.high_watermark_moved(partition)
 
-    def _fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
+    def _on_fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
         """The delay of something that was appended is over."""
         if self._is_of(partition, leader_epoch) and self._controller.is_running(partition.leader):
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self.update(partition)
 
-    def _fetched_all(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
+    def _on_caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
         """A follower has what there was as it began to fetch."""
-        behind = partition.lagging_followers.get(node_id)
-        if behind is not None and behind.target == offset and self._is_of(partition, leader_epoch):
+        lag = partition.lagging_followers.get(node_id)
+        if lag is not None and lag.target == offset and self._is_of(partition, leader_epoch):
             del partition.lagging_followers[node_id]
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self._controller.expand_isr(partition, node_id)
@@ -166,10 +166,10 @@ class Replication:
         waits = False
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):
-            behind = partition.lagging_followers.get(node_id)
-            if behind is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
+            lag = partition.lagging_followers.get(node_id)
+            if lag is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
                 continue
-            lags = behind.since_ms <= oldest_ms and behind.offset < partition.log.log_end_offset
+            lags = lag.since_ms <= oldest_ms and lag.offset < partition.log.log_end_offset
             if lags and not self._controller.is_unavailable:
                 self._controller.shrink_isr(partition, node_id)
             else:
@@ -178,8 +178,8 @@ class Replication:
             self._cluster.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
     def _mark_lagging(self, partition: Partition, node_id: int) -> None:
-        behind = partition.lagging_followers.get(node_id)
-        since_ms = self._now_ms() if behind is None else behind.since_ms
+        lag = partition.lagging_followers.get(node_id)
+        since_ms = self._now_ms() if lag is None else lag.since_ms
         partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:

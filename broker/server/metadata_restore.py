@@ -151,8 +151,8 @@ def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -
     known = {key: value for key, value in own.items() if store.validate(name, {key: value}) is None}
     if known:
         store.configure(name, known)
-    what = {BROKER: "broker", GROUP: "group", CLIENT_METRICS: "client-metrics"}[kind]
-    return [f"{what} {name or '<default>'} {key}" for key in own.keys() - known.keys()]
+    kind_name = {BROKER: "broker", GROUP: "group", CLIENT_METRICS: "client-metrics"}[kind]
+    return [f"{kind_name} {name or '<default>'} {key}" for key in own.keys() - known.keys()]
 
 
 def _set_quotas(cluster: Cluster, entity: Mapping[str, str | None], quotas: Mapping[str, float]) -> list[str]:

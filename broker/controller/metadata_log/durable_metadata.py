@@ -40,13 +40,13 @@ _TOPIC = 2  # type of resource, of a config
 class DurableMetadata:
     """The log, in the cluster's words."""
 
-    def __init__(self, log: MetadataLog, directory_id: bytes, later: Callable[[Callable[[], None]], None]) -> None:
-        """`directory_id` is that of the log directory in which all replicas are; `later` calls what it is given when
+    def __init__(self, log: MetadataLog, directory_id: bytes, defer: Callable[[Callable[[], None]], None]) -> None:
+        """`directory_id` is that of the log directory in which all replicas are; `defer` calls what it is given when
         all is done that is being done.
         """
         self._log = log
         self._directory_id = directory_id
-        self._later = later
+        self._defer = defer
         self._changed: dict[Partition, None] = {}  # partitions of which that is not written down yet
 
     @property
@@ -94,7 +94,7 @@ class DurableMetadata:
         that was written last is the one to compare with, so what could not be written is made up for.
         """
         if not self._changed:
-            self._later(self._write_changed)
+            self._defer(self._write_changed)
         self._changed[partition] = None
 
     def _write_changed(self) -> None:
@@ -124,10 +124,10 @@ class DurableMetadata:
             topic_id=topic_id,
             partition_id=before.partition_id,
             leader=after.leader if after.leader_epoch > before.leader_epoch else SAME_LEADER,
-            isr=_other(before.isr, after.isr),
-            replicas=_other(before.replicas, after.replicas),
-            adding_replicas=_other(before.adding_replicas, after.adding),
-            removing_replicas=_other(before.removing_replicas, after.removing),
+            isr=_changed_list(before.isr, after.isr),
+            replicas=_changed_list(before.replicas, after.replicas),
+            adding_replicas=_changed_list(before.adding_replicas, after.adding),
+            removing_replicas=_changed_list(before.removing_replicas, after.removing),
             directories=[self._directory_id] * len(after.replicas) if moved else None,
             # Nobody here keeps an ELR (KIP-966); one that a Kafka kept would not be right any more.
             eligible_leader_replicas=[] if has_elr else None,
@@ -186,7 +186,7 @@ class DurableMetadata:
         """A user will not have a credential of this mechanism any more."""
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
-    def producer_ids_taken(self, node_id: int, next_producer_id: int) -> ErrorCode:
+    def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:
         """A broker will have the producer ids before this one that nobody had."""
         broker = self.image.brokers.get(node_id)
         epoch = -1 if broker is None else broker.broker_epoch
@@ -212,7 +212,7 @@ class DurableMetadata:
         ]
 
 
-def _other(before: list[int], after: tuple[int, ...]) -> list[int] | None:
+def _changed_list(before: list[int], after: tuple[int, ...]) -> list[int] | None:
     """A list that is another; None: it is the same."""
     return None if before == list(after) else list(after)
 

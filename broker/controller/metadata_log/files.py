@@ -21,7 +21,7 @@ _METADATA_TOPIC_ID = bytes(15) + b"\1"  # Kafka's Uuid.METADATA_TOPIC_ID
 _QUORUM_STATE = "quorum-state"
 _LEADER_EPOCHS = "leader-epoch-checkpoint"
 _PARTITION_METADATA = "partition.metadata"
-_NOBODY = -1
+_NO_VOTE = -1
 
 
 class QuorumState(NamedTuple):
@@ -68,7 +68,7 @@ def read_quorum_epoch(directory: Path) -> int:
 
 def write_quorum_state(directory: Path, state: QuorumState) -> None:
     """Writes `quorum-state` in the version that belongs to the quorum's protocol."""
-    form: dict[str, object] = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": _NOBODY}
+    form: dict[str, object] = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": _NO_VOTE}
     if state.kraft_version:
         form["votedDirectoryId"] = printed_uuid(ZERO_UUID)
     else:

@@ -199,7 +199,7 @@ class MetadataImage:
         else:
             self.features.pop(record.name, None)
 
-    def _take_producer_ids(self, record: ProducerIdsRecord) -> None:
+    def _set_producer_ids(self, record: ProducerIdsRecord) -> None:
         self.next_producer_id = record.next_producer_id
 
     # Brokers and controllers
@@ -255,7 +255,7 @@ class MetadataImage:
     def _remove_token(self, record: RemoveDelegationTokenRecord) -> None:
         self.delegation_tokens.pop(record.token_id, None)
 
-    def _nothing(self, record: MetadataMessage) -> None:
+    def _ignore(self, record: MetadataMessage) -> None:
         """A no-op; how a move from ZooKeeper went; the end of a transaction of which the beginning is in a snapshot."""
 
 
@@ -296,15 +296,15 @@ _REPLAY: dict[type[MetadataMessage], Replay] = {  # type: ignore[type-arg]  # ea
     UserScramCredentialRecord: MetadataImage._set_scram,
     FeatureLevelRecord: MetadataImage._set_feature,
     ClientQuotaRecord: MetadataImage._set_quota,
-    ProducerIdsRecord: MetadataImage._take_producer_ids,
+    ProducerIdsRecord: MetadataImage._set_producer_ids,
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     AccessControlEntryRecord: MetadataImage._add_acl,
     RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
-    NoOpRecord: MetadataImage._nothing,
-    ZkMigrationStateRecord: MetadataImage._nothing,
+    NoOpRecord: MetadataImage._ignore,
+    ZkMigrationStateRecord: MetadataImage._ignore,
     RemoveUserScramCredentialRecord: MetadataImage._remove_scram,
-    EndTransactionRecord: MetadataImage._nothing,
-    AbortTransactionRecord: MetadataImage._nothing,
+    EndTransactionRecord: MetadataImage._ignore,
+    AbortTransactionRecord: MetadataImage._ignore,
     RemoveDelegationTokenRecord: MetadataImage._remove_token,
     RegisterControllerRecord: MetadataImage._register_controller,
     ClearElrRecord: MetadataImage._clear_elr,

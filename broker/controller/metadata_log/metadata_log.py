@@ -162,14 +162,14 @@ class MetadataLog:
                 written += os.write(self._segment, batch[written:])
             os.fdatasync(self._segment)
         except OSError:
-            self._cut_back()
+            self._truncate()
             raise
         self._segment_bytes += len(batch)
         self.end_offset += records
         self._records_since_snapshot += records
         self._last_append_ms = self._now_ms()
 
-    def _cut_back(self) -> None:
+    def _truncate(self) -> None:
         try:
             os.ftruncate(self._segment, self._segment_bytes)
         except OSError:
