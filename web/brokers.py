@@ -73,7 +73,7 @@ class Brokers:
             id=node_id,
             state=state.value,
             fenced=node_id in cluster.fenced,
-            can=[happening for happening, states in TRANSITIONS.items() if state in states],
+            can=[event for event, states in TRANSITIONS.items() if state in states],
             listeners={endpoint.name: str(endpoint) for endpoint in server.endpoints},
             leads=self._leads[node_id],
             connections=len(server.connections),

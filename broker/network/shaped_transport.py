@@ -226,8 +226,8 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
                 self._pause_here()
             return
         self.above.buffer_updated(nbytes)
-        for look in [*self.on_read]:
-            look()
+        for callback in [*self.on_read]:
+            callback()
         if self._in is not None:
             self._in.moved(nbytes, now_ms)
             wait_ms = self._in.wait_ms(now_ms)

@@ -279,7 +279,7 @@ class RecordAccumulator:
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
         """An attempt failed: it goes before all that come after it."""
         batch.reenqueued(now_ms)
-        self._put_back(batch)
+        self._insert_in_sequence_order(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> int:
         """The broker finds a batch too large: it goes back in parts. Returns how many."""
@@ -291,10 +291,10 @@ class RecordAccumulator:
             self.incomplete[part] = None
             if self._transactions is not None:
                 self._transactions.sequences.add_in_flight(part)
-            self._put_back(part)
+            self._insert_in_sequence_order(part)
         return len(parts)
 
-    def _put_back(self, batch: ProducerBatch) -> None:
+    def _insert_in_sequence_order(self, batch: ProducerBatch) -> None:
         queue = self._queue(batch.partition)
         if self._transactions is None:
             queue.appendleft(batch)

@@ -34,15 +34,15 @@ class UnreadableRecordError(Exception):
 
 
 class Batch(NamedTuple):
-    """A whole batch whose checksum was right, and where it begins in its file."""
+    """A complete batch with a valid checksum, and its position in the file."""
 
     position: int
     header: BatchHeader
     data: memoryview
 
 
-class Place(NamedTuple):
-    """Where a batch goes: its first offset, the quorum's epoch, and when (wall ms)."""
+class BatchStart(NamedTuple):
+    """The base offset, leader epoch and timestamp (wall ms) of a batch to write."""
 
     offset: int
     epoch: int
@@ -75,25 +75,25 @@ def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
         raise UnreadableRecordError(offset, str(error)) from None
 
 
-def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, place: Place) -> bytes:
+def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, start: BatchStart) -> bytes:
     """A batch of metadata records, in the versions of this level."""
     values = [encode_value(message, record_version(message, metadata_version)) for message in messages]
     return build_batch(
-        [Record(offset, place.now_ms, None, value) for offset, value in enumerate(values, place.offset)],
-        base_offset=place.offset,
-        partition_leader_epoch=place.epoch,
+        [Record(offset, start.now_ms, None, value) for offset, value in enumerate(values, start.offset)],
+        base_offset=start.offset,
+        partition_leader_epoch=start.epoch,
     )
 
 
-def control_batch(messages: Sequence[MetadataMessage], version: int, place: Place) -> bytes:
+def control_batch(messages: Sequence[MetadataMessage], version: int, start: BatchStart) -> bytes:
     """A batch of control records, each in `version`, which its own first field says too."""
     return build_batch(
         [
-            Record(offset, place.now_ms, _CONTROL_KEY.pack(_CONTROL_KEY_VERSION, message.TYPE), _body(message, version))
-            for offset, message in enumerate(messages, place.offset)
+            Record(offset, start.now_ms, _CONTROL_KEY.pack(_CONTROL_KEY_VERSION, message.TYPE), _body(message, version))
+            for offset, message in enumerate(messages, start.offset)
         ],
-        base_offset=place.offset,
-        partition_leader_epoch=place.epoch,
+        base_offset=start.offset,
+        partition_leader_epoch=start.epoch,
         control=True,
     )
 

@@ -30,7 +30,7 @@ from sluice.protocol.metadata.log import AbortTransactionRecord, BeginTransactio
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.settings import FeatureLevelRecord
 
-from .batches import Place, control_batch, metadata_batch
+from .batches import BatchStart, control_batch, metadata_batch
 from .files import (
     METADATA_DIRECTORY,
     QuorumState,
@@ -143,17 +143,17 @@ class MetadataLog:
         change = LeaderChangeMessage(leader_id=self._node_id, voters=voters, granting_voters=voters)
         self._epochs.append((self._epoch, self.end_offset))
         # Kafka reads it in version 0, whatever its first field says, and never writes another.
-        self._write(control_batch([change], change.version, self._place()), 1)
+        self._write(control_batch([change], change.version, self._batch_start()), 1)
         write_leader_epochs(self._directory, self._epochs)
 
     def _append(self, messages: Sequence[MetadataMessage]) -> None:
         level = self.image.features.get(METADATA_VERSION, 0)
-        self._write(metadata_batch(messages, level, self._place()), len(messages))
+        self._write(metadata_batch(messages, level, self._batch_start()), len(messages))
         for message in messages:
             self.image.replay(message)
 
-    def _place(self) -> Place:
-        return Place(self.end_offset, self._epoch, self._now_ms())
+    def _batch_start(self) -> BatchStart:
+        return BatchStart(self.end_offset, self._epoch, self._now_ms())
 
     def _write(self, batch: bytes, records: int) -> None:
         try:

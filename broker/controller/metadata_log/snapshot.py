@@ -20,7 +20,7 @@ from sluice.protocol.metadata.control import (
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.records.invalid import InvalidRecords
 
-from .batches import Place, batches_in, control_batch, messages_in, metadata_batch
+from .batches import BatchStart, batches_in, control_batch, messages_in, metadata_batch
 from .files import sync_directory, write_whole
 from .image import METADATA_VERSION, MetadataImage
 
@@ -75,11 +75,11 @@ def write_snapshot(
 
     def add(messages: Sequence[MetadataMessage], *, control: bool) -> None:
         nonlocal offset
-        place = Place(offset, snapshot.epoch, last_append_ms)
+        start = BatchStart(offset, snapshot.epoch, last_append_ms)
         if control:
-            batches.append(control_batch(messages, _CONTROL_VERSION, place))
+            batches.append(control_batch(messages, _CONTROL_VERSION, start))
         else:
-            batches.append(metadata_batch(messages, image.features.get(METADATA_VERSION, 0), place))
+            batches.append(metadata_batch(messages, image.features.get(METADATA_VERSION, 0), start))
         offset += len(messages)
 
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_append_ms)

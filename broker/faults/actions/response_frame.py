@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-How = Literal["fin", "rst"]
+CloseMethod = Literal["fin", "rst"]
 
 
 class ResponseFrame:
@@ -13,4 +13,4 @@ class ResponseFrame:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.copies = 1
-        self.close: How | None = None  # how the connection ends behind it
+        self.close: CloseMethod | None = None  # how the connection ends behind it

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.action import RuleHit
-from sluice.broker.faults.actions.response_frame import How, ResponseFrame
+from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
@@ -188,7 +188,7 @@ class FaultExecution:
         """Park the request after its handling, then continue with its response."""
         return self._park(rule, delay_ms, partial(self.after, outcome))
 
-    def close(self, rule: "ActiveRule", how: How) -> Outcome:
+    def close(self, rule: "ActiveRule", how: CloseMethod) -> Outcome:
         """Close the connection; the request is not answered."""
         reason = f"fault rule {rule.id}"
         if how == "rst":

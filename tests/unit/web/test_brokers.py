@@ -23,17 +23,17 @@ def test_what_passed_since_the_last_look_is_told_per_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("happening", "state", "can"),
+    ("event", "state", "can"),
     [
         pytest.param("stop", "stopped", ["start"], id="stopped"),
         pytest.param("isolate", "isolated", ["stop", "rejoin"], id="isolated"),
     ],
 )
-def test_the_state_of_a_broker_says_what_may_happen_to_it(happening: str, state: str, can: list[str]) -> None:
+def test_the_state_of_a_broker_says_what_may_happen_to_it(event: str, state: str, can: list[str]) -> None:
     broker = VirtualBroker("sluice.brokers=3")
     with watching(broker) as watcher:
         assert [seen["can"] for seen in watcher.message()["brokers"]] == [["stop", "isolate"]] * 3
-        getattr(broker.cluster_server, f"{happening}_broker")(2)
+        getattr(broker.cluster_server, f"{event}_broker")(2)
         seen = watcher.later()["brokers"][1]
     assert (seen["id"], seen["state"], seen["can"]) == (2, state, can)
 

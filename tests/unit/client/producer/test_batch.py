@@ -10,7 +10,7 @@ from sluice.protocol.records.record import Record, iter_records
 
 
 @dataclass
-class Told:
+class RecordingFuture:
     """A future that remembers."""
 
     result: RecordMetadata | None = None
@@ -42,7 +42,7 @@ def batch_of(*records: tuple[int, bytes | None, bytes | None, tuple[Header, ...]
         TopicPartition("t", 3), Codec(fields.pop("codec", 0)), fields.pop("limit", 1 << 20), 500, memory=0, ratio=1.0
     )
     for record in records:
-        assert batch.try_append(*record, Told())
+        assert batch.try_append(*record, RecordingFuture())
     return batch
 
 
@@ -88,18 +88,18 @@ class TestRoom:
     def test_is_there_for_the_first_record_always(self) -> None:
         batch = batch_of((0, None, b"x" * 1000, ()), limit=100)
         assert batch.is_full
-        assert not batch.try_append(0, None, b"", (), Told())
+        assert not batch.try_append(0, None, b"", (), RecordingFuture())
 
     def test_ends_where_the_batch_would_be_larger(self) -> None:
         batch = batch_of((0, None, bytes(50), ()), limit=200)
-        while batch.try_append(0, None, b"", (), Told()):
+        while batch.try_append(0, None, b"", (), RecordingFuture()):
             pass
         assert 200 - 8 < len(batch.records()) <= 200
 
     def test_is_larger_for_what_becomes_smaller(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(1), 1000, 0, memory=0, ratio=0.1)
         count = 0
-        while batch.try_append(0, None, bytes(100), (), Told()):
+        while batch.try_append(0, None, bytes(100), (), RecordingFuture()):
             count += 1
         assert count > 50
         assert len(batch.records()) < 1000
@@ -108,7 +108,7 @@ class TestRoom:
         batch = batch_of(RECORDS[0])
         batch.close()
         assert batch.is_full
-        assert not batch.try_append(0, None, b"", (), Told())
+        assert not batch.try_append(0, None, b"", (), RecordingFuture())
 
     @pytest.mark.parametrize("record", RECORDS, ids=["small", "headers", "empty", "large"])
     def test_is_never_more_than_the_bound(
@@ -122,14 +122,16 @@ class TestItsEnd:
         batch = batch_of(*RECORDS[:2])
         assert batch.complete(100, -1)
         first, second = batch.deliveries
-        assert isinstance(first, Told)
-        assert isinstance(second, Told)
+        assert isinstance(first, RecordingFuture)
+        assert isinstance(second, RecordingFuture)
         assert (first.result, second.result) == (("t", 3, 100, 1000), ("t", 3, 101, 1005))
 
     def test_tells_the_topics_time_where_it_keeps_its_own(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.complete(100, 777)
-        assert [delivery.result for delivery in batch.deliveries if isinstance(delivery, Told)] == [("t", 3, 100, 777)]
+        assert [delivery.result for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)] == [
+            ("t", 3, 100, 777)
+        ]
 
     def test_comes_once(self) -> None:
         batch = batch_of(RECORDS[0])
@@ -137,12 +139,12 @@ class TestItsEnd:
         assert not batch.complete(1, -1)
         assert not batch.fail(KafkaException("second"))
         (told,) = batch.deliveries
-        assert isinstance(told, Told)
+        assert isinstance(told, RecordingFuture)
         assert str(told.error) == "first"
 
     def test_leaves_alone_who_no_longer_waits(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(), 1000, 0, memory=0, ratio=1.0)
-        told = Told(cancelled=True)
+        told = RecordingFuture(cancelled=True)
         batch.try_append(0, None, b"", (), told)
         batch.complete(0, -1)
         assert told.result is None
@@ -150,7 +152,7 @@ class TestItsEnd:
     def test_says_something_else_of_some_records(self) -> None:
         batch = batch_of(*RECORDS[:3])
         batch.fail(KafkaException("the batch"), {1: KafkaException("this one")})
-        told = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, Told)]
+        told = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)]
         assert told == ["the batch", "this one", "the batch"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.controller.metadata_log.batches import Place, control_batch, metadata_batch
+from sluice.broker.controller.metadata_log.batches import BatchStart, control_batch, metadata_batch
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
 from sluice.broker.controller.metadata_log.recovery import recover, segment_name
 from sluice.errors import SluiceError
@@ -152,7 +152,7 @@ def test_a_newer_metadata_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_record_of_something_that_is_not_there_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    append(segment_of(tmp_path), metadata_batch([partition()], LEVEL, Place(log.end_offset, 1, START_MS)))
+    append(segment_of(tmp_path), metadata_batch([partition()], LEVEL, BatchStart(log.end_offset, 1, START_MS)))
     with pytest.raises(SluiceError, match="offset 6 is not understood: there is no topic of id 0000"):
         open_log(tmp_path)
 
@@ -217,7 +217,7 @@ class TestABrokenSnapshot:
 def test_voters_that_can_change_stay_known(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     voters = VotersRecord(voters=[RegisteredVoter(voter_id=1, voter_directory_id=bytes(range(16)))])
-    place = Place(log.end_offset, 1, START_MS)
+    place = BatchStart(log.end_offset, 1, START_MS)
     append(segment_of(tmp_path), control_batch([KRaftVersionRecord(kraft_version=1), voters], 0, place))
     again = open_log(tmp_path)
     assert '"data_version":1' in (tmp_path / METADATA_DIRECTORY / "quorum-state").read_text()
