@@ -42,7 +42,7 @@ def handle(
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _reassign(ctx, broker, topic.name, wanted, may_change_factor) for wanted in topic.partitions
+                    _reassign(ctx, broker, topic.name, requested, may_change_factor) for requested in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -74,26 +74,28 @@ def _denied(
 
 
 def _reassign(
-    ctx: RequestContext, broker: "ClusterServices", name: str, wanted: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: "ClusterServices", name: str, requested: ReassignablePartition, may_change_factor: bool
 ) -> ReassignablePartitionResponse:
-    code, message = _begin(ctx, broker, name, wanted, may_change_factor)
+    code, message = _begin(ctx, broker, name, requested, may_change_factor)
     ctx.error_code = ctx.error_code or code
-    return ReassignablePartitionResponse(partition_index=wanted.partition_index, error_code=code, error_message=message)
+    return ReassignablePartitionResponse(
+        partition_index=requested.partition_index, error_code=code, error_message=message
+    )
 
 
 def _begin(
-    ctx: RequestContext, broker: "ClusterServices", name: str, wanted: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: "ClusterServices", name: str, requested: ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
     cluster = broker.cluster
     topic = broker.metadata.topics.get(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
-    partition = topic.partition(wanted.partition_index)
+    partition = topic.partition(requested.partition_index)
     if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{wanted.partition_index}."
-    if wanted.replicas is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{requested.partition_index}."
+    if requested.replicas is None:
         return _cancel(cluster, partition)
-    target = tuple(wanted.replicas)
+    target = tuple(requested.replicas)
     problem = assignment_problem(target, cluster.brokers.keys())
     if problem is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem

@@ -33,7 +33,7 @@ def handle(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: "ClusterServices"
 ) -> AlterReplicaLogDirsResponse:
     """One error code for each partition; of one that is to be in several directories the last counts."""
-    wanted = {
+    requested = {
         (topic.name, index): directory.path
         for directory in request.dirs
         for topic in directory.topics
@@ -42,7 +42,7 @@ def handle(
     may = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes = {
         partition: _move(ctx, broker, *partition, path) if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        for partition, path in wanted.items()
+        for partition, path in requested.items()
     }
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
     return AlterReplicaLogDirsResponse(

@@ -36,12 +36,14 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = broker.metadata.topics
-    wanted: dict[str, set[int]] = {}
+    requested: dict[str, set[int]] = {}
     if request.topics is None:
-        wanted = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
+        requested = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
     for item in request.topics or ():
-        wanted.setdefault(item.topic, set()).update(item.partitions)
-    described = [_describe(broker.node_id, topics[name], indexes) for name, indexes in wanted.items() if name in topics]
+        requested.setdefault(item.topic, set()).update(item.partitions)
+    described = [
+        _describe(broker.node_id, topics[name], indexes) for name, indexes in requested.items() if name in topics
+    ]
     path, total_bytes, usable_bytes = _directory(broker.cluster.logs)
     return DescribeLogDirsResponse(
         results=[

@@ -43,10 +43,12 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterSe
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
-                topic=wanted.topic,
-                partition_result=[_elect(ctx, broker, wanted.topic, index, election) for index in wanted.partitions],
+                topic=requested.topic,
+                partition_result=[
+                    _elect(ctx, broker, requested.topic, index, election) for index in requested.partitions
+                ],
             )
-            for wanted in request.topic_partitions
+            for requested in request.topic_partitions
         ]
     )
 
@@ -85,9 +87,10 @@ def _error_response(
         error_code=code,
         replica_election_results=[
             ReplicaElectionResult(
-                topic=wanted.topic, partition_result=[_failed(ctx, index, code, message) for index in wanted.partitions]
+                topic=requested.topic,
+                partition_result=[_failed(ctx, index, code, message) for index in requested.partitions],
             )
-            for wanted in request.topic_partitions or ()
+            for requested in request.topic_partitions or ()
         ],
     )
 

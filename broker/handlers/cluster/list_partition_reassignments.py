@@ -36,11 +36,11 @@ def handle(
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
     else:
         listed = []
-        for wanted in request.topics:
-            topic = topics.get(wanted.name)
+        for requested in request.topics:
+            topic = topics.get(requested.name)
             if topic is not None:
-                found = [topic.partition(index) for index in wanted.partition_indexes]
-                listed.append(_list(wanted.name, filter(None, found)))
+                found = [topic.partition(index) for index in requested.partition_indexes]
+                listed.append(_list(requested.name, filter(None, found)))
     ongoing = [topic for topic in listed if topic.partitions]
     return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
 

@@ -32,8 +32,8 @@ def handle(
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     supported = _TYPES if ctx.version >= 1 else (CLIENT_METRICS,)
-    wanted = request.resource_types or supported
-    if not set(supported).issuperset(wanted):
+    requested = request.resource_types or supported
+    if not set(supported).issuperset(requested):
         code = ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
         return ListConfigResourcesResponse(error_code=code)
     stores = broker.configs.stores
@@ -41,7 +41,7 @@ def handle(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)
             for kind in _TYPES
-            if kind in wanted
+            if kind in requested
             for name in stores[BROKER if kind == BROKER_LOGGER else kind].names()
         ]
     )

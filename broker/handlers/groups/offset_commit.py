@@ -38,9 +38,9 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
-    for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
+    for requested, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
         results = []
-        for one in wanted.partitions:
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             results.append(result)
@@ -49,7 +49,7 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
                 offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
                 pending.append(result)
-        topics.append(OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=results))
+        topics.append(OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=results))
     if new:
         commit = Commit(
             request.group_id,
@@ -76,5 +76,5 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
 def _find(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return authorized_topics(ctx, broker, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    requested = [(topic.name, topic.topic_id) for topic in request.topics]
+    return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)

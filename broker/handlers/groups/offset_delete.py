@@ -36,15 +36,15 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
     partitions: list[TopicPartition] = []
     pending: list[OffsetDeleteResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
-    for wanted, topic in zip(request.topics, found, strict=True):
+    for requested, topic in zip(request.topics, found, strict=True):
         results = []
-        for one in wanted.partitions:
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             results.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
             if not error:
-                partitions.append((wanted.name, one.partition_index))
+                partitions.append((requested.name, one.partition_index))
                 pending.append(results[-1])
-        topics.append(OffsetDeleteResponseTopic(name=wanted.name, partitions=results))
+        topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=results))
     outcome = _delete(ctx, broker, request.group_id, partitions)
     if isinstance(outcome, ErrorCode):
         ctx.error_code = outcome

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def authorized_topics(
-    ctx: RequestContext, broker: "GroupServices", wanted: Sequence[tuple[str, bytes]], *, by_id: bool
+    ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
     it may not read.
     """
-    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in wanted]
-    names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, wanted, strict=True)]
+    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in requested]
+    names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, requested, strict=True)]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     return [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one

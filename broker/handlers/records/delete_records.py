@@ -35,10 +35,10 @@ def handle(
     ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
 ) -> DeleteRecordsResponse | Outcome:
     """The low watermark of each partition, or why its records stay. Of a partition given twice, the last holds."""
-    wanted: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for item in topic.partitions:
-            wanted.setdefault(topic.name, {})[item.partition_index] = item.offset
+            requested.setdefault(topic.name, {})[item.partition_index] = item.offset
     denied = broker.auth.filter_denied(
         ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
@@ -54,7 +54,7 @@ def handle(
                     for index, offset in offsets.items()
                 ],
             )
-            for name, offsets in wanted.items()
+            for name, offsets in requested.items()
         ]
     )
     if all(map(_is_deleted, pending)):

@@ -62,27 +62,29 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
                 ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=[
-                        _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                        _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                         if topic.name in hidden
-                        else _list(ctx, broker, request, topic.name, wanted)
-                        for wanted in topic.partitions
+                        else _list(ctx, broker, request, topic.name, requested)
+                        for requested in topic.partitions
                     ],
                 )
                 for topic in request.topics
             ]
         )
-    times = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    times = Counter(
+        (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
+    )
     responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
         partitions = responses.setdefault(topic.name, {})
-        for wanted in topic.partitions:
-            index = wanted.partition_index
+        for requested in topic.partitions:
+            index = requested.partition_index
             if topic.name in hidden:
-                partitions[index] = _failed(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                partitions[index] = _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif times[topic.name, index] > 1:
-                partitions[index] = _failed(ctx, wanted, ErrorCode.INVALID_REQUEST)
+                partitions[index] = _failed(ctx, requested, ErrorCode.INVALID_REQUEST)
             else:
-                partitions[index] = _partition_response(ctx, broker, request, topic.name, wanted)
+                partitions[index] = _partition_response(ctx, broker, request, topic.name, requested)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
@@ -96,24 +98,26 @@ def _partition_response(
     broker: "RecordServices",
     request: ListOffsetsRequest,
     topic_name: str,
-    wanted: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
-    if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, ctx.version + 1) > ctx.version:
-        return _failed(ctx, wanted, ErrorCode.UNSUPPORTED_VERSION)
-    partition = broker.metadata.partition(topic_name, wanted.partition_index)
+    if requested.timestamp < 0 and _SPECIAL_SINCE.get(requested.timestamp, ctx.version + 1) > ctx.version:
+        return _failed(ctx, requested, ErrorCode.UNSUPPORTED_VERSION)
+    partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
-        return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if code := partition.access_error(broker.node_id, wanted.current_leader_epoch):
-        return _failed(ctx, wanted, code)
-    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, wanted.timestamp):
+        return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if code := partition.access_error(broker.node_id, requested.current_leader_epoch):
+        return _failed(ctx, requested, code)
+    if request.replica_id == _CONSUMER and _is_unknown_yet(partition, requested.timestamp):
         unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
-        return _failed(ctx, wanted, ErrorCode.OFFSET_NOT_AVAILABLE if unavailable else ErrorCode.LEADER_NOT_AVAILABLE)
+        return _failed(
+            ctx, requested, ErrorCode.OFFSET_NOT_AVAILABLE if unavailable else ErrorCode.LEADER_NOT_AVAILABLE
+        )
     try:
-        timestamp, offset, leader_epoch = _find(partition, wanted.timestamp, _end(request, partition.log))
+        timestamp, offset, leader_epoch = _find(partition, requested.timestamp, _end(request, partition.log))
     except InvalidRecords as invalid:
-        return _failed(ctx, wanted, invalid.code)
+        return _failed(ctx, requested, invalid.code)
     return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+        partition_index=requested.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
     )
 
 
@@ -155,36 +159,36 @@ def _list(
     broker: "RecordServices",
     request: ListOffsetsRequest,
     topic_name: str,
-    wanted: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
     """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
-    partition = broker.metadata.partition(topic_name, wanted.partition_index)
+    partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
-        return _failed(ctx, wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not broker.leads(partition):
-        return _failed(ctx, wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    offsets = _offsets_before(partition.log, wanted, ctx.now_ms)
+        return _failed(ctx, requested, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    offsets = _offsets_before(partition.log, requested, ctx.now_ms)
     high_watermark = partition.log.high_watermark
     if request.replica_id == _CONSUMER and any(offset > high_watermark for offset in offsets):
         offsets = [high_watermark] + [offset for offset in offsets if offset <= high_watermark]
-    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, old_style_offsets=offsets)
 
 
-def _offsets_before(log: PartitionLog, wanted: ListOffsetsPartition, now_ms: int) -> list[int]:
+def _offsets_before(log: PartitionLog, requested: ListOffsetsPartition, now_ms: int) -> list[int]:
     """Where segments begin that were last written by the time, newest first; first of all the end, written now."""
     starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
     if log.size_in_bytes or not starts:
         starts.append((log.log_end_offset, now_ms))
-    if wanted.timestamp == LATEST:
+    if requested.timestamp == LATEST:
         found = starts
-    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
+    elif requested.timestamp in (EARLIEST, EARLIEST_LOCAL):
         found = starts[:1]
     else:
-        newest = max((place for place, start in enumerate(starts) if start[1] <= wanted.timestamp), default=-1)
+        newest = max((place for place, start in enumerate(starts) if start[1] <= requested.timestamp), default=-1)
         found = starts[: newest + 1]
-    return [offset for offset, _ in reversed(found)][: max(wanted.max_num_offsets, 0)]
+    return [offset for offset, _ in reversed(found)][: max(requested.max_num_offsets, 0)]
 
 
-def _failed(ctx: RequestContext, wanted: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
+def _failed(ctx: RequestContext, requested: ListOffsetsPartition, code: int) -> ListOffsetsPartitionResponse:
     ctx.error_code = ctx.error_code or code
-    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+    return ListOffsetsPartitionResponse(partition_index=requested.partition_index, error_code=code)

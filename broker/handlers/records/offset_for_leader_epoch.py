@@ -34,10 +34,10 @@ def handle(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
-                    _error_result(ctx, wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                    _error_result(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if topic.topic in hidden
-                    else _end_offset(ctx, broker, topic.topic, wanted)
-                    for wanted in topic.partitions
+                    else _end_offset(ctx, broker, topic.topic, requested)
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -46,19 +46,19 @@ def handle(
 
 
 def _end_offset(
-    ctx: RequestContext, broker: "RecordServices", topic_name: str, wanted: OffsetForLeaderPartition
+    ctx: RequestContext, broker: "RecordServices", topic_name: str, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
-    partition = broker.metadata.partition(topic_name, wanted.partition)
+    partition = broker.metadata.partition(topic_name, requested.partition)
     if partition is None:
         code: int = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
-        code = partition.access_error(broker.node_id, wanted.current_leader_epoch)
+        code = partition.access_error(broker.node_id, requested.current_leader_epoch)
     if partition is None or code:
-        return _error_result(ctx, wanted, code)
-    leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+        return _error_result(ctx, requested, code)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+    return EpochEndOffset(partition=requested.partition, leader_epoch=leader_epoch, end_offset=end_offset)
 
 
-def _error_result(ctx: RequestContext, wanted: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
+def _error_result(ctx: RequestContext, requested: OffsetForLeaderPartition, code: int) -> EpochEndOffset:
     ctx.error_code = ctx.error_code or code
-    return EpochEndOffset(partition=wanted.partition, error_code=code)
+    return EpochEndOffset(partition=requested.partition, error_code=code)

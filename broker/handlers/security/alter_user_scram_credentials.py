@@ -36,10 +36,12 @@ def handle(
     """One result a user."""
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
-    every: list[Change] = [*request.deletions, *request.upsertions]
+    all_changes: list[Change] = [*request.deletions, *request.upsertions]
     if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
-        errors = dict.fromkeys(sorted({one.name for one in every}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied))
-    for change in every:
+        errors = dict.fromkeys(
+            sorted({one.name for one in all_changes}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
+        )
+    for change in all_changes:
         if change.name in errors:
             continue
         if changes.pop(change.name, None) is not None:
@@ -50,7 +52,7 @@ def handle(
         else:
             changes[change.name] = change
     for change in list(changes.values()):
-        failed = _make(ctx, broker, change)
+        failed = _apply(ctx, broker, change)
         if failed:
             del changes[change.name]
             errors[change.name] = failed, failed.message
@@ -77,7 +79,7 @@ def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Chang
     return None
 
 
-def _make(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
+def _apply(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
     """Makes a change, or says why it could not be written down."""
     mechanism = _MECHANISMS[change.mechanism]
     known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log

@@ -25,13 +25,15 @@ _TOO_MANY = "Unable to perform excessively large batch operation."
 def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
     """One result an entry; all that have no error are there from now on."""
     creations = request.creations
-    for wanted in creations:
-        expect_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
+    for requested in creations:
+        expect_known(
+            requested.resource_type, requested.resource_pattern_type, requested.operation, requested.permission_type
+        )
     if broker.authorizer is None:
         return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
-    acls = [_acl(wanted) for wanted in creations]
+    acls = [_acl(requested) for requested in creations]
     if any(_is_of_filter(acl) for acl in acls):
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in acls]
@@ -45,15 +47,15 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecuritySer
     return CreateAclsResponse(results=results)
 
 
-def _acl(wanted: AclCreation) -> Acl:
+def _acl(requested: AclCreation) -> Acl:
     return Acl(
-        ResourceType(wanted.resource_type),
-        wanted.resource_name,
-        PatternType(wanted.resource_pattern_type),
-        wanted.principal,
-        wanted.host,
-        AclOperation(wanted.operation),
-        AclPermissionType(wanted.permission_type),
+        ResourceType(requested.resource_type),
+        requested.resource_name,
+        PatternType(requested.resource_pattern_type),
+        requested.principal,
+        requested.host,
+        AclOperation(requested.operation),
+        AclPermissionType(requested.permission_type),
     )
 
 

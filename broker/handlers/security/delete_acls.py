@@ -31,15 +31,20 @@ _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete 
 
 def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecurityServices") -> DeleteAclsResponse:
     """What each filter removed. One entry may be told of twice: filters match what was there before the request."""
-    for wanted in request.filters:
-        expect_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
+    for requested in request.filters:
+        expect_known(
+            requested.resource_type_filter,
+            requested.pattern_type_filter,
+            requested.operation,
+            requested.permission_type,
+        )
     if broker.authorizer is None:
         return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = broker.cluster.acls
-    filters = [_filter(wanted) for wanted in request.filters]
-    found = [acls.matching(wanted) if _problem(wanted) is None else [] for wanted in filters]
+    filters = [_filter(requested) for requested in request.filters]
+    found = [acls.matching(requested) if _problem(requested) is None else [] for requested in filters]
     removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
         return _error_response(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
@@ -48,27 +53,27 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecuritySer
         return _error_response(ctx, request, failed, failed.message)
     return DeleteAclsResponse(
         filter_results=[
-            _result(ctx, _problem(wanted), matching) for wanted, matching in zip(filters, found, strict=True)
+            _result(ctx, _problem(requested), matching) for requested, matching in zip(filters, found, strict=True)
         ]
     )
 
 
-def _filter(wanted: DeleteAclsFilter) -> AclFilter:
+def _filter(requested: DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        ResourceType(wanted.resource_type_filter),
-        wanted.resource_name_filter,
-        PatternType(wanted.pattern_type_filter),
-        wanted.principal_filter,
-        wanted.host_filter,
-        AclOperation(wanted.operation),
-        AclPermissionType(wanted.permission_type),
+        ResourceType(requested.resource_type_filter),
+        requested.resource_name_filter,
+        PatternType(requested.pattern_type_filter),
+        requested.principal_filter,
+        requested.host_filter,
+        AclOperation(requested.operation),
+        AclPermissionType(requested.permission_type),
     )
 
 
-def _problem(wanted: AclFilter) -> str | None:
-    if wanted.resource_type == ResourceType.UNKNOWN or wanted.pattern_type == PatternType.UNKNOWN:
+def _problem(requested: AclFilter) -> str | None:
+    if requested.resource_type == ResourceType.UNKNOWN or requested.pattern_type == PatternType.UNKNOWN:
         return "Unknown patternFilter."
-    if wanted.operation == AclOperation.UNKNOWN or wanted.permission_type == AclPermissionType.UNKNOWN:
+    if requested.operation == AclOperation.UNKNOWN or requested.permission_type == AclPermissionType.UNKNOWN:
         return "Unknown entryFilter."
     return None
 

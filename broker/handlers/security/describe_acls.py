@@ -27,7 +27,7 @@ API = served("DescribeAcls", "0-3")
 
 def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:
     """The entries; SECURITY_DISABLED without an authorizer."""
-    wanted = AclFilter(
+    requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,
         PatternType(request.pattern_type_filter),
@@ -41,7 +41,7 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityS
         return _error_response(ctx, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
-    found = broker.cluster.acls.matching(wanted)
+    found = broker.cluster.acls.matching(requested)
     return DescribeAclsResponse(
         resources=[
             DescribeAclsResource(

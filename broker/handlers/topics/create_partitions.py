@@ -39,72 +39,78 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
     """One answer a topic; one that is named twice gets no partitions."""
-    times = Counter(wanted.name for wanted in request.topics)
-    once = [wanted for wanted in request.topics if times[wanted.name] == 1]
+    times = Counter(requested.name for requested in request.topics)
+    once = [requested for requested in request.topics if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
     response = CreatePartitionsResponse(results=results)
-    denied = broker.auth.filter_denied(ctx, AclOperation.ALTER, ResourceType.TOPIC, [wanted.name for wanted in once])
+    denied = broker.auth.filter_denied(
+        ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in once]
+    )
     if denied:
-        results += [_failed(ctx, wanted.name, _DENIED) for wanted in once if wanted.name in denied]
-        once = [wanted for wanted in once if wanted.name not in denied]
+        results += [_failed(ctx, requested.name, _DENIED) for requested in once if requested.name in denied]
+        once = [requested for requested in once if requested.name not in denied]
     if _additional(ctx, broker, once) > MAX_PARTITIONS:
-        results += [_failed(ctx, wanted.name, _EXCESSIVE) for wanted in once]
+        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in once]
     else:
         quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-        results += [_create(ctx, broker, wanted, request.validate_only, quota) for wanted in once]
+        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response
 
 
 def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[CreatePartitionsTopic]) -> int:
     topics = broker.metadata.topics
-    return sum(max(0, wanted.count - len(topics[wanted.name].partitions)) for wanted in once if wanted.name in topics)
+    return sum(
+        max(0, requested.count - len(topics[requested.name].partitions))
+        for requested in once
+        if requested.name in topics
+    )
 
 
 def _create(
     ctx: RequestContext,
     broker: "TopicServices",
-    wanted: CreatePartitionsTopic,
+    requested: CreatePartitionsTopic,
     validate_only: bool,
     quota: "ControllerMutationQuota | None",
 ) -> CreatePartitionsTopicResult:
     cluster = broker.cluster
-    topic = broker.metadata.topics.get(wanted.name)
+    topic = broker.metadata.topics.get(requested.name)
     if topic is None:
-        return _failed(ctx, wanted.name, _UNKNOWN)
-    error = _count_error(wanted, topic) or _assignments_error(wanted, topic, cluster)
-    if error is None and quota is not None and not quota.record(wanted.count - len(topic.partitions)):
+        return _failed(ctx, requested.name, _UNKNOWN)
+    error = _count_error(requested, topic) or _assignments_error(requested, topic, cluster)
+    if error is None and quota is not None and not quota.record(requested.count - len(topic.partitions)):
         error = _OVER_QUOTA
     if error is None and not validate_only:
-        assignments = wanted.assignments
+        assignments = requested.assignments
         brokers = None if assignments is None else [assignment.broker_ids for assignment in assignments]
-        error = cluster.add_partitions(topic, wanted.count, brokers)
-    return CreatePartitionsTopicResult(name=wanted.name) if error is None else _failed(ctx, wanted.name, error)
+        error = cluster.add_partitions(topic, requested.count, brokers)
+    return CreatePartitionsTopicResult(name=requested.name) if error is None else _failed(ctx, requested.name, error)
 
 
-def _count_error(wanted: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
+def _count_error(requested: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
     now = len(topic.partitions)
-    if wanted.count == now:
+    if requested.count == now:
         return TopicError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
-    if wanted.count < now:
-        would = f"{wanted.count} would not be an increase."
+    if requested.count < now:
+        would = f"{requested.count} would not be an increase."
         message = f"The topic {topic.name} currently has {now} partition(s); {would}"
         return TopicError(ErrorCode.INVALID_PARTITIONS, message)
     return None
 
 
-def _assignments_error(wanted: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
-    if wanted.assignments is None:
+def _assignments_error(requested: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
+    if requested.assignments is None:
         return None
-    additional = wanted.count - len(topic.partitions)
+    additional = requested.count - len(topic.partitions)
     problem: str | None
-    if len(wanted.assignments) != additional:
+    if len(requested.assignments) != additional:
         problem = (
-            f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} "
+            f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
             "assignment(s) were specified."
         )
     else:
-        brokers = [assignment.broker_ids for assignment in wanted.assignments]
+        brokers = [assignment.broker_ids for assignment in requested.assignments]
         replication_factor = len(topic.partitions[0].replicas)
         problem = cluster.rules.assignments_problem(brokers, replication_factor, len(topic.partitions))
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

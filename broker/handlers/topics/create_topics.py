@@ -38,16 +38,16 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
     """One answer a topic, each created or not on its own; a name that comes twice is created neither time."""
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
-    wanted = [(topic, _new_topic(topic)) for topic in once]
+    requested = [(topic, _new_topic(topic)) for topic in once]
     names = [name for name, n in times.items() if n == 1]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
-    authorized = [new for topic, new in wanted if topic.name not in denied]
+    authorized = [new for topic, new in requested if topic.name not in denied]
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
-            topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in wanted]
+            topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
         )
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
@@ -57,7 +57,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
             else _without_configs(
                 _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota), hidden
             )
-            for topic, new in wanted
+            for topic, new in requested
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
@@ -73,31 +73,31 @@ def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> C
     )
 
 
-def _new_topic(wanted: CreatableTopic) -> NewTopic:
+def _new_topic(requested: CreatableTopic) -> NewTopic:
     return NewTopic(
-        wanted.name,
-        wanted.num_partitions,
-        wanted.replication_factor,
-        {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments},
-        {config.name: config.value for config in wanted.configs},
+        requested.name,
+        requested.num_partitions,
+        requested.replication_factor,
+        {assignment.partition_index: assignment.broker_ids for assignment in requested.assignments},
+        {config.name: config.value for config in requested.configs},
     )
 
 
 def _create(
     ctx: RequestContext,
     broker: "TopicServices",
-    wanted: CreatableTopic,
+    requested: CreatableTopic,
     new: NewTopic,
     times: int,
     validate_only: bool,
     quota: "ControllerMutationQuota | None",
 ) -> CreatableTopicResult:
     if times > 1:
-        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [index for index, n in Counter(a.partition_index for a in wanted.assignments).items() if n > 1]
+        return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+    repeated = [index for index, n in Counter(a.partition_index for a in requested.assignments).items() if n > 1]
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
-        return _failed(ctx, wanted, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
+        return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     cluster = broker.cluster
     # With a quota it is asked first whether the topic can be: one that cannot costs nothing, one that only could does.
     created = cluster.create(new, validate_only=validate_only or quota is not None)
@@ -107,7 +107,7 @@ def _create(
         elif not validate_only:
             created = cluster.create(new)
     if isinstance(created, TopicError):
-        return _failed(ctx, wanted, created)
+        return _failed(ctx, requested, created)
     return _created(created)
 
 
@@ -129,8 +129,8 @@ def _created(topic: Topic) -> CreatableTopicResult:
     )
 
 
-def _failed(ctx: RequestContext, wanted: CreatableTopic, error: TopicError) -> CreatableTopicResult:
+def _failed(ctx: RequestContext, requested: CreatableTopic, error: TopicError) -> CreatableTopicResult:
     ctx.error_code = ctx.error_code or error.code
     return CreatableTopicResult(
-        name=wanted.name, error_code=error.code, error_message=error.message, topic_config_error_code=0
+        name=requested.name, error_code=error.code, error_message=error.message, topic_config_error_code=0
     )

@@ -37,46 +37,48 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> DeleteTopicsResponse:
     """One answer a topic; one that is given twice, be it by name and by id, is not deleted."""
     if ctx.version < _BY_ID_SINCE:
-        wanted = [DeleteTopicState(name=name) for name in request.topic_names]
+        requested = [DeleteTopicState(name=name) for name in request.topic_names]
     else:
-        wanted = request.topics
+        requested = request.topics
     if not broker.deletes_topics:
         # Clients before version 3 know no error of its own for it.
         code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(
-            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in wanted]
+            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in requested]
         )
-    names = Counter(state.name for state in wanted if state.name is not None and state.topic_id == ZERO_UUID)
-    ids = Counter(state.topic_id for state in wanted if state.name is None and state.topic_id != ZERO_UUID)
-    responses = [_malformed(ctx, state) for state in wanted if (state.name is None) == (state.topic_id == ZERO_UUID)]
-    kept = _kept(ctx, broker, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1])
+    names = Counter(state.name for state in requested if state.name is not None and state.topic_id == ZERO_UUID)
+    ids = Counter(state.topic_id for state in requested if state.name is None and state.topic_id != ZERO_UUID)
+    responses = [_malformed(ctx, state) for state in requested if (state.name is None) == (state.topic_id == ZERO_UUID)]
+    denied = _denied(
+        ctx, broker, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1]
+    )
     # A topic that is given by name and by id stays, and has one answer: the name's.
     by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.metadata.topics.get(name))}
-    named_ids = {topic.topic_id for name, topic in by_name.items() if name not in kept.undeletable}
+    named_ids = {topic.topic_id for name, topic in by_name.items() if name not in denied.undeletable}
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     responses += [
-        _delete_by_id(ctx, broker, id_, n, kept, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids
+        _delete_by_id(ctx, broker, id_, n, denied, quota) for id_, n in ids.items() if n > 1 or id_ not in named_ids
     ]
     responses += [
-        _delete_by_name(ctx, broker, name, n, by_name.get(name), ids, kept, quota) for name, n in names.items()
+        _delete_by_name(ctx, broker, name, n, by_name.get(name), ids, denied, quota) for name, n in names.items()
     ]
     return DeleteTopicsResponse(responses=responses, throttle_time_ms=0 if quota is None else quota.throttle_time_ms())
 
 
-class _Kept(NamedTuple):
+class _Denied(NamedTuple):
     """The topics that the client must not delete, and those of them that it must not even know of."""
 
     undeletable: Collection[str]
     hidden: Collection[str]
 
 
-def _kept(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: list[bytes]) -> _Kept:
+def _denied(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: list[bytes]) -> _Denied:
     if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
-        return _Kept((), ())
+        return _Denied((), ())
     found = (broker.metadata.topics_by_id.get(id_) for id_ in ids)
     named = {*names, *(topic.name for topic in found if topic is not None)}
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, named)
-    return _Kept(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, named), hidden)
+    return _Denied(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, named), hidden)
 
 
 def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicResult:
@@ -86,7 +88,7 @@ def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicRe
 
 
 def _delete_by_id(
-    ctx: RequestContext, broker: "TopicServices", topic_id: bytes, times: int, kept: _Kept, quota: _Quota
+    ctx: RequestContext, broker: "TopicServices", topic_id: bytes, times: int, denied: _Denied, quota: _Quota
 ) -> DeletableTopicResult:
     state = DeleteTopicState(topic_id=topic_id)
     if times > 1:
@@ -94,8 +96,8 @@ def _delete_by_id(
     topic = broker.metadata.topics_by_id.get(topic_id)
     if topic is None:
         return _failed(ctx, state, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message)
-    if topic.name in kept.undeletable:
-        state.name = None if topic.name in kept.hidden else topic.name
+    if topic.name in denied.undeletable:
+        state.name = None if topic.name in denied.hidden else topic.name
         return _failed(ctx, state, _DENIED, _DENIED.message)
     return _delete(ctx, broker, topic, quota)
 
@@ -107,13 +109,13 @@ def _delete_by_name(
     times: int,
     topic: Topic | None,
     ids: Mapping[bytes, int],
-    kept: _Kept,
+    denied: _Denied,
     quota: _Quota,
 ) -> DeletableTopicResult:
     state = DeleteTopicState(name=name)
     if times > 1:
         return _failed(ctx, state, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    if name in kept.hidden or (topic is not None and name in kept.undeletable):
+    if name in denied.hidden or (topic is not None and name in denied.undeletable):
         return _failed(ctx, state, _DENIED, _DENIED.message)
     if topic is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

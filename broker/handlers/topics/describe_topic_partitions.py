@@ -35,12 +35,12 @@ def handle(
     """The page that begins at the cursor, of the topics asked for; none asked for are all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
-    wanted = {topic.name for topic in request.topics}
-    if first < 0 or (cursor is not None and wanted and begin not in wanted):
+    requested = {topic.name for topic in request.topics}
+    if first < 0 or (cursor is not None and requested and begin not in requested):
         return _error_response(ctx, request)
     left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
-    names = sorted(name for name in wanted or topics if name >= begin)
+    names = sorted(name for name in requested or topics if name >= begin)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     for name in [name for name in names if name not in hidden]:
         if left == 0:
@@ -58,7 +58,7 @@ def handle(
             break
         left -= max(0, end - start)
     # On every page, whatever its limit; of all topics the client sees only those that it may know of.
-    response.topics += [_hidden(ctx, name) for name in names if name in hidden and wanted]
+    response.topics += [_hidden(ctx, name) for name in names if name in hidden and requested]
     return response
 
 

@@ -49,12 +49,15 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
     elif len(request.topics) == 1 and broker.authorizer is None:  # nearly always, but for consumers of many topics
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
-        once = {(wanted.name, wanted.topic_id): (_name(ctx, broker, wanted), wanted) for wanted in request.topics}
+        once = {
+            (requested.name, requested.topic_id): (_name(ctx, broker, requested), requested)
+            for requested in request.topics
+        }
         names = [name for name, _ in once.values() if name is not None]
         hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         topics = [
-            _hidden(ctx, wanted) if name in hidden else _topic_response(ctx, broker, request, wanted)
-            for name, wanted in once.values()
+            _hidden(ctx, requested) if name in hidden else _topic_response(ctx, broker, request, requested)
+            for name, requested in once.values()
         ]
     if request.include_topic_authorized_operations:
         for topic in topics:
@@ -78,30 +81,30 @@ def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
     return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port)
 
 
-def _name(ctx: RequestContext, broker: "TopicServices", wanted: MetadataRequestTopic) -> str | None:
+def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataRequestTopic) -> str | None:
     """What a topic is called that is asked for by name or id; None for an id that nobody has."""
-    if wanted.topic_id == ZERO_UUID:
-        return wanted.name or ""
-    topic = broker.metadata.topics_by_id.get(wanted.topic_id)
+    if requested.topic_id == ZERO_UUID:
+        return requested.name or ""
+    topic = broker.metadata.topics_by_id.get(requested.topic_id)
     return None if topic is None else topic.name
 
 
-def _hidden(ctx: RequestContext, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
+def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataResponseTopic:
     """The answer for a topic that the client must not know of, be it there or not."""
-    name = wanted.name if wanted.topic_id == ZERO_UUID else None
-    return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.topic_id)
+    name = requested.name if requested.topic_id == ZERO_UUID else None
+    return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
 
 
 def _topic_response(
-    ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, wanted: MetadataRequestTopic
+    ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, requested: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     metadata = broker.metadata
-    if wanted.topic_id != ZERO_UUID:
-        topic = metadata.topics_by_id.get(wanted.topic_id)
+    if requested.topic_id != ZERO_UUID:
+        topic = metadata.topics_by_id.get(requested.topic_id)
         if topic is not None:
             return _describe(ctx, broker, topic)
-        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
-    name = wanted.name or ""
+        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_ID, None, requested.topic_id)
+    name = requested.name or ""
     topic = metadata.topics.get(name)
     if topic is not None:
         return _describe(ctx, broker, topic)

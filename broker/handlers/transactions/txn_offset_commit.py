@@ -42,9 +42,9 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
-    for wanted, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
+    for requested, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
         results = []
-        for one in wanted.partitions:
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             result = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             results.append(result)
@@ -53,7 +53,9 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
                 pending.append(result)
-        topics.append(TxnOffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id, partitions=results))
+        topics.append(
+            TxnOffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=results)
+        )
 
     def respond(error: ErrorCode) -> Message | Outcome:
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
@@ -108,8 +110,8 @@ def _find(
         return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    return authorized_topics(ctx, broker, wanted, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    requested = [(topic.name, topic.topic_id) for topic in request.topics]
+    return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
 
 def _commit(
