@@ -4,6 +4,7 @@ Every import counts: plain ones, those under TYPE_CHECKING, and deferred ones wi
 """
 
 import ast
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -172,6 +173,14 @@ def test_type_only_imports_are_of_interfaces_and_of_what_is_loaded_later() -> No
         and not any(target == found.target or target.startswith(f"{found.target}.") for target in deferred)
     ]
     assert wrong == []
+
+
+def test_deferred_imports_have_a_reason() -> None:
+    """They save start-up time, or wait for an optional dependency: each file states which."""
+    table = tomllib.loads(Path(__file__).with_name("deferred_imports.toml").read_text(encoding="utf-8"))
+    stated = {(f"sluice.{source}", f"sluice.{target}") for source, row in table.items() for target in row["imports"]}
+    assert {(found.source, found.target) for found in imports() if found.kind == "deferred"} == stated
+    assert [source for source, row in table.items() if not row["why"]] == []
 
 
 @pytest.mark.parametrize("folder", sorted({str(path.parent.relative_to(ROOT)) for path in MODULES.values()}))
