@@ -1,19 +1,21 @@
-"""How a request over quota is made to wait, by `quota.profile`.
+"""The values of `quota.profile`: how each Kafka release, or each request version, throttles.
 
-KIP-13 holds an answer back; since KIP-219 (Kafka 2.0) the answer goes out at once and the connection is muted. Clients
-that know KIP-219 wait by themselves after an answer that names a throttle time: were their answers held back too, they
-would wait twice. `by-version` therefore holds back for request versions older than KIP-219 and mutes for the others,
-so that no client waits twice and old clients see what KIP-13 describes. The other profiles treat all versions alike.
+KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. A client that knows KIP-219
+backs off by itself after a response with a throttle time, so a delayed response would make it wait twice: a throttle
+time of 2 s would cost it 4 s. `by-version` therefore delays the responses to request versions older than KIP-219, and
+mutes for later ones. Every client is throttled once, and old clients see what KIP-13 describes. The other profiles
+treat all versions alike.
 
-| profile | over quota | fetch over quota | over two quotas | empty client id | arithmetic |
+| profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic |
 |---|---|---|---|---|---|
-| `kip-13` | done; the answer is held | held before the log is read | the longer wait | has the default quota | 3.8 on |
-| `kafka-0.9` to `1.1` | as `kip-13` | read, then held | one after the other | as `kip-13` | up to 3.7 |
-| `kafka-2.0` to `3.7` | done; answered, then muted | empty, un-recorded, muted | the longer | unlimited | up to 3.7 |
-| `kafka-3.8` on | the same | the same | the same | the same | 3.8 on |
-| `by-version` | `kip-13` or `kafka-4.4` | the same | the longer | as `kip-13` | 3.8 on |
+| `kip-13` | response delayed | delayed before it reads | the longer time | shares the default | 3.8 and later |
+| `kafka-0.9` to `1.1` | as `kip-13` | reads, then is delayed | one after the other | as `kip-13` | up to 3.7 |
+| `kafka-2.0` to `3.7` | response sent, then muted | empty, not charged | the longer time | unlimited | up to 3.7 |
+| `kafka-3.8` and later | the same | the same | the same | the same | 3.8 and later |
+| `by-version` | `kip-13` or `kafka-4.4` | the same | the longer time | as `kip-13` | 3.8 and later |
 
-A fetch is cut to what an idle client may have at once; Kafka does so from 2.5 on.
+A fetch is cut to what its quota grants an idle client at once, as in Kafka 2.5 and later. `kafka-0.9` to `2.4` do not
+cut it. The module `throttling_mode` has worked examples.
 """
 
 from enum import Enum
@@ -26,11 +28,13 @@ from sluice.quotas.sensor import Rate, RateUpTo37
 
 
 class Throttling(Enum):
-    """How a request over quota is made to wait."""
+    """The way to throttle a request above its quota; see `throttling_mode`."""
 
-    HOLD = "hold"  # the answer waits in the purgatory, then says how long it waited; a fetch reads after that (KIP-13)
-    WITHHOLD = "withhold"  # the same, but a fetch has read before: what every release up to 1.1 did
-    MUTE = "mute"  # the answer goes out at once; the connection is not read for as long as it says (KIP-219)
+    HOLD = "hold"  # KIP-13: the response is sent after the throttle time, and a fetch reads after it
+    WITHHOLD = "withhold"  # Kafka up to 1.1: the same, but a fetch reads before the throttle time
+    MUTE = "mute"  # KIP-219: the response is sent at once, and the connection is muted for the throttle time
+
+    __hash__ = object.__hash__  # Enum's own is a Python function, and a member is looked up for each request
 
 
 HOLD, WITHHOLD, MUTE = Throttling
@@ -38,7 +42,7 @@ _BY_VERSION = None
 
 
 class Profile(NamedTuple):
-    """One value of `quota.profile`. Without a throttling of its own it goes by the version of the request."""
+    """One value of `quota.profile`. If `throttling` is None, the request version decides."""
 
     throttling: Throttling | None
     empty_client_id: EmptyClientId
@@ -46,13 +50,13 @@ class Profile(NamedTuple):
     cuts_fetches: bool = True
 
     def throttling_of(self, api_key: int, version: int) -> Throttling:
-        """How an over-quota request of this API and version is made to wait."""
+        """Return the way to throttle requests of this API and version."""
         if self.throttling is not _BY_VERSION:
             return self.throttling
         return MUTE if API_KEYS[api_key].client_throttles(version) else HOLD
 
 
-# Since which release Kafka does as the profile says.
+# The first Kafka release of each behaviour.
 _SINCE = {
     "0.9": Profile(WITHHOLD, "shares_default", rate=RateUpTo37, cuts_fetches=False),
     "2.0": Profile(MUTE, "unlimited", rate=RateUpTo37, cuts_fetches=False),

@@ -1,4 +1,4 @@
-"""By which rules a client's quotas are found: by those that are set, or by a class of one's own (KIP-257)."""
+"""The source of each client's quotas: the configured ones, or a `client.quota.callback.class` (KIP-257)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,22 +15,22 @@ _PROPERTY = "client.quota.callback.class"
 
 
 class QuotaResolver:
-    """Makes the rules of each kind of quota, for one broker or for the controller; each has its own callback."""
+    """The quota rules of one broker or of the controller. Each has its own instance of the callback class."""
 
     def __init__(self, config: Config, empty_client_id: EmptyClientId) -> None:
-        """Raises ConfigError where the class cannot be used."""
+        """Load the callback class, if one is configured. Raises ConfigError if it cannot be used."""
         self._empty_client_id = empty_client_id
         self.callback: ClientQuotaCallback | None = None
-        self._seen: dict[str, tuple[int, ...]] = {}
+        self._last_cluster: dict[str, tuple[int, ...]] = {}
         path = config.value(_PROPERTY)
         if path:
-            from sluice.quotas.callback import load_callback  # few have one
+            from sluice.quotas.callback import load_callback  # few brokers have one
 
             texts = {setting.property.name: setting.value for setting in config.entries()}
             self.callback = load_callback(str(path), {name: text for name, text in texts.items() if text is not None})
 
     def rules_of(self, kind: str) -> QuotaRules:
-        """The rules of one kind."""
+        """Return the rules for one kind of quota, such as `Produce`."""
         table = QuotaTable(self._empty_client_id)
         if self.callback is None:
             return table
@@ -39,11 +39,14 @@ class QuotaResolver:
         return CallbackRules(self.callback, kind, table)
 
     def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
-        """Tells the callback of topics and leaders if they are others than the last time."""
+        """Pass topics and leaders to the callback if they have changed, and apply new limits to `managers`.
+
+        Kafka: `ClientQuotaCallback.updateClusterMetadata`.
+        """
         cluster = {topic.name: tuple(partition.leader for partition in topic.partitions) for topic in topics}
-        if self.callback is None or cluster == self._seen:
+        if self.callback is None or cluster == self._last_cluster:
             return
-        self._seen = cluster
+        self._last_cluster = cluster
         from sluice.quotas.callback import has_new_limits
 
         if has_new_limits(self.callback, cluster):
@@ -51,7 +54,7 @@ class QuotaResolver:
                 manager.hold_to_limits()
 
     def close(self) -> None:
-        """The callback is not asked any more."""
+        """Close the callback."""
         if self.callback is not None:
             from sluice.quotas.callback import close
 

@@ -1,8 +1,11 @@
-"""How long the thread worked on a request, for quotas of request time (KIP-124). What a request waited is not in it.
+"""Processing time of requests, for request quotas (KIP-124). Time in a purgatory does not count.
 
-Kafka takes the time between two events on one of its threads. Here one thread does everything, so a request's time
-begins with the turn that brought it, or where the request before it was done with. Decoding and handling are charged
-before the answer goes out, encoding after it, as Kafka does with the time of its network threads.
+Kafka measures the time between two events on one of its threads. Here one thread does everything, so the time of a
+request starts when the read that brought it starts, or when the previous request is finished. Example: one read at
+t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are charged 3 ms and 7 ms.
+
+Decoding and handling are charged before the response is sent, encoding after it, as Kafka does with the time of its
+network threads.
 """
 
 from sluice.broker.requests.context import RequestContext
@@ -12,25 +15,25 @@ _NANOS_PER_MS = 1e6
 
 
 class RequestTimer:
-    """Asked only while there are such quotas: nothing else needs the clock so often."""
+    """The timer of the request in progress. It reads the clock often, so only request quotas use it."""
 
     __slots__ = ("_clock", "_since_ms")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since_ms = 0.0  # when the last request was done with, or one that had waited went on; monotonic
+        self._since_ms = 0.0  # end of the last request, or resumption of a parked one; monotonic
 
     def take_nanos(self, ctx: RequestContext) -> int:
-        """What was worked on the request until now, and was not taken before."""
+        """Return the processing time of the request since the last call, in nanoseconds."""
         worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 
     def pause(self, ctx: RequestContext) -> None:
-        """The request waits from now on."""
+        """Stop the time of a request that is parked."""
         ctx.worked_ms += self._lap_ms(ctx)
 
     def resume(self) -> None:
-        """A request that had waited is worked on from now on."""
+        """Start the time of a request that was parked."""
         self._since_ms = self._clock.monotonic_ms()
 
     def _lap_ms(self, ctx: RequestContext) -> float:

@@ -1,7 +1,8 @@
-"""How long clients were made to wait, by API: what a histogram of throttle times is made from.
+"""Throttle times by API and client, for the histogram `sluice_throttle_time_seconds` in the metrics.
 
-Only waits are noted here, so an API of a client that never waited is not there. Client ids are chosen by clients: the
-first to wait have series of their own, until they did not for an hour; the others share one, `__other__`.
+Only throttled requests count: a client that was never throttled has no series. Clients choose their client ids, so the
+number of series is bounded. The first clients that are throttled have series of their own until they were not throttled
+for an hour. All others share the series `__other__`.
 """
 
 from bisect import bisect_left
@@ -14,7 +15,7 @@ _BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]
 
 
 class ThrottleHistogram:
-    """The throttle times of one client in answers of one API."""
+    """The throttle times of one client in responses of one API."""
 
     __slots__ = ("counts", "last_ms", "total_ms")
 
@@ -30,18 +31,18 @@ class ThrottleHistogram:
 
 
 class ThrottleHistograms:
-    """The throttle times of all clients of a broker."""
+    """The throttle times of all clients of a broker, for up to `max_clients` of them separately."""
 
-    def __init__(self, most_clients: int) -> None:
-        self._most_clients = most_clients
+    def __init__(self, max_clients: int) -> None:
+        self._max_clients = max_clients
         self._clients: set[tuple[str, str]] = set()
         self.by_api: dict[tuple[str, str, str], ThrottleHistogram] = {}  # API, user, client id
 
     def add(self, api: str, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
-        """Notes a wait that a client was made to serve; `now_ms` is wall clock."""
+        """Record a throttle time of a client; `now_ms` is wall clock."""
         client = (user, client_id)
         if client not in self._clients:
-            if len(self._clients) < self._most_clients:
+            if len(self._clients) < self._max_clients:
                 self._clients.add(client)
             else:
                 client = ("", OTHER)
@@ -51,7 +52,7 @@ class ThrottleHistograms:
         times.add(throttle_ms, now_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Forgets those who did not wait for over an hour."""
+        """Remove clients that were not throttled for over an hour."""
         self.by_api = {
             key: times for key, times in self.by_api.items() if now_ms - times.last_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }

@@ -246,8 +246,9 @@ def test_produce_without_an_answer_is_exempt(monkeypatch: pytest.MonkeyPatch) ->
     assert (used(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 
-def test_what_followers_fetch_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = broker_with_quota(monkeypatch, "kafka-4.4")
+@pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
+def test_a_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+    broker = broker_with_quota(monkeypatch, profile)
     request = fetch(0)
     request.replica_id = 2
     client = broker.client()

@@ -1,0 +1,111 @@
+"""Charges that all ways of throttling share: request time (KIP-124), and the record of each throttle time.
+
+Request time is the share of one thread that a client uses, in percent. With a quota of 1 % and windows of 10 x 1 s, a
+client may use 100 ms in ten seconds; a request that takes 5 ms is charged as 0.5.
+"""
+
+from typing import Protocol
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.session import Session
+from sluice.clock import Clock
+from sluice.protocol.apis import ApiKey
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.quotas.client_throttle_times import ClientThrottleTimes
+from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
+from sluice.quotas.quota_managers import QuotaManagers
+
+from .request_timer import RequestTimer
+from .throttle_histogram import ThrottleHistograms
+from .throttled_channel import ThrottledChannel
+
+
+class ThrottleJournal(Protocol):
+    """The journal, as throttling is recorded in it."""
+
+    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
+        """Record that a quota throttles a client."""
+
+
+class RequestCharges:
+    """Charges request time to clients, and records and schedules their throttle times."""
+
+    def __init__(
+        self,
+        quotas: QuotaManagers,
+        throttled: DelayedOperationPurgatory,
+        clock: Clock,
+        histograms: ThrottleHistograms,
+        journal: ThrottleJournal | None = None,
+    ) -> None:
+        self.quotas = quotas
+        self.clock = clock
+        self.time = MonotonicWallClock(quotas.produce.config.window_ms)
+        self.request_timer = RequestTimer(clock)
+        self.histograms = histograms
+        self._throttled = throttled
+        self._journal = journal
+
+    def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
+        """Charge the processing time since the last charge; return the throttle time for it, in milliseconds."""
+        request = self.quotas.request
+        if request is None:
+            return 0
+        used = request.percentage(self.request_timer.take_nanos(ctx))
+        return request.record(ctx.session.user, ctx.session.client_id, used, now_ms)
+
+    def charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
+        """Charge the processing time since the last charge; a throttle time follows with the next request."""
+        request = self.quotas.request
+        if request is not None:
+            used = request.percentage(self.request_timer.take_nanos(ctx))
+            request.record_no_throttle(ctx.session.user, ctx.session.client_id, used, now_ms)
+
+    def charge_time_exempt(self, ctx: RequestContext, now_ms: int) -> None:
+        """Count the processing time in Kafka's metric of exempt requests; charge it to no client."""
+        request = self.quotas.request
+        if request is not None:
+            request.record_exempt(request.percentage(self.request_timer.take_nanos(ctx)), now_ms)
+
+    def record_throttle(
+        self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
+    ) -> ClientQuotaManager:
+        """Record the throttle time of a request; return the manager of the quota that caused it.
+
+        The longer of two throttle times counts, and only its quota records it: above the byte quota by 300 ms and above
+        the request quota by 200 ms, the client is throttled for 300 ms by the byte quota. Of two equal ones that of
+        request time counts, as in Kafka.
+
+        Args:
+            ctx: The throttled request.
+            manager: The quota manager that requires `other_ms`; None if only request time is charged.
+            other_ms: The throttle time of the byte or mutation quota.
+            request_ms: The throttle time of the request quota.
+            now_ms: The time for quotas.
+        """
+        by = manager if other_ms > request_ms else self.quotas.request
+        assert by is not None, "a throttle time without a quota"
+        throttle_ms = max(other_ms, request_ms)
+        by.record_throttle_time(ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
+        if ctx.route.api_key == ApiKey.PRODUCE:
+            throttle_times_of(ctx.session).produce.record(throttle_ms, now_ms)
+        elif ctx.route.api_key == ApiKey.FETCH:
+            throttle_times_of(ctx.session).fetch.record(throttle_ms, now_ms)
+        self.histograms.add(ctx.route.api_name, ctx.session.user, ctx.session.client_id, throttle_ms, now_ms)
+        if self._journal is not None:
+            self._journal.throttled(ctx, by.kind, throttle_ms)
+        return by
+
+    def delay(self, ctx: RequestContext, channel: ThrottledChannel) -> None:
+        """Mute the connection of the request until `channel` completes."""
+        ctx.connection.park(channel.force_complete)
+        ctx.connection.mute()
+        self._throttled.delay(channel)
+
+
+def throttle_times_of(session: Session) -> ClientThrottleTimes:
+    """Return the throttle times of a connection. They are created with its first Produce or Fetch under a quota."""
+    if session.throttle_times is None:
+        session.throttle_times = ClientThrottleTimes()
+    return session.throttle_times

@@ -1,0 +1,80 @@
+"""Connections that serve a throttle time, as operations in the throttle purgatory (Kafka's ThrottledChannel).
+
+Each operation expires after its throttle time. It is completed early only when its connection closes.
+"""
+
+from collections.abc import Callable
+
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.fetch import FetchResponse
+from sluice.purgatory.operation import DelayedOperation
+from sluice.quotas.manager import ClientQuotaManager
+
+
+class ThrottledChannel(DelayedOperation):
+    """A connection that serves a throttle time for the quota of `manager`, whose `queue_size` counts it."""
+
+    __slots__ = ("_ctx", "_manager")
+
+    def __init__(self, ctx: RequestContext, manager: ClientQuotaManager, throttle_ms: int) -> None:
+        super().__init__(throttle_ms)
+        self._ctx = ctx
+        self._manager = manager
+        manager.queue_size += 1
+
+    def on_complete(self) -> None:
+        self._manager.queue_size -= 1
+        self.resume()
+
+    def resume(self) -> None:
+        """Continue after the throttle time."""
+        raise NotImplementedError
+
+
+class MutedChannel(ThrottledChannel):
+    """A connection that is not read until its throttle time is over (KIP-219). Its response has been sent."""
+
+    __slots__ = ()
+
+    def resume(self) -> None:
+        self._ctx.connection.resume()
+
+
+class HeldResponse(ThrottledChannel):
+    """A response that is sent when its throttle time is over (KIP-13). It refers to no record bytes of the request."""
+
+    __slots__ = ("_finish",)
+
+    def __init__(
+        self, ctx: RequestContext, manager: ClientQuotaManager, throttle_ms: int, finish: Callable[[], None]
+    ) -> None:
+        super().__init__(ctx, manager, throttle_ms)
+        self._finish = finish  # sends the response, or throttles the connection again
+
+    def resume(self) -> None:
+        connection = self._ctx.connection
+        connection.waiting = False
+        self._finish()
+        if not connection.waiting:
+            connection.resume()
+
+
+class HeldFetch(ThrottledChannel):
+    """A fetch that reads the log, and is answered, when its throttle time is over (KIP-13)."""
+
+    __slots__ = ("_read", "_throttle_ms")
+
+    def __init__(
+        self, ctx: RequestContext, manager: ClientQuotaManager, throttle_ms: int, read: Callable[[], FetchResponse]
+    ) -> None:
+        super().__init__(ctx, manager, throttle_ms)
+        self._read = read
+        self._throttle_ms = throttle_ms
+
+    def resume(self) -> None:
+        self._ctx.responder.complete(self._ctx, self._respond)
+
+    def _respond(self) -> FetchResponse:
+        response = self._read()
+        response.throttle_time_ms = self._throttle_ms
+        return response

@@ -1,0 +1,299 @@
+"""The three ways to throttle a request above its quota: `Mute`, `Hold` and `Withhold`.
+
+An example for all three. The quota is 1,000 bytes/s, measured over ten windows of 1 s, and the client was idle. At
+t = 0 it sends a request that is charged 12,000 bytes. The throttle time is the time until the average over the windows
+is back at the quota: 12,000 / 1,000 - 10 = 2 s.
+
+| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) |
+|---|---|---|---|
+| response to Produce | sent at 0 s | sent at 2 s | sent at 2 s |
+| response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0 s, sent at 2 s |
+| charge of a throttled Fetch | taken back: nothing was sent | stays, corrected to what was read at 2 s | stays |
+| connection is read again | at 2 s | at 2 s | at 2 s |
+| also 3 s above the request quota | 3 s in all | 3 s in all | 2 s, then up to 3 s more |
+| `throttle_time_ms` | the time that is still ahead | the time that has passed | the time that has passed |
+
+A client that knows KIP-219 backs off by itself for `throttle_time_ms`. With `Hold` it would be throttled twice: 2 s
+until the response and 2 s after it.
+
+Each mode sends the response exactly once, and none of them delays requests of other connections.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+from sluice.broker.requests.context import PARKED, FetchInProgress, Outcome, RequestContext
+from sluice.protocol.apis.fetch import FetchResponse
+from sluice.protocol.message import Message
+from sluice.quotas.manager import ClientQuotaManager
+
+from .request_charges import RequestCharges, throttle_times_of
+from .throttled_channel import HeldFetch, HeldResponse, MutedChannel
+
+EncodedBody = list[bytes | memoryview]
+_Fetch = FetchInProgress | None  # None if the request names an unknown session
+
+
+@runtime_checkable
+class HasThrottleTime(Protocol):
+    """A response with a field for the throttle time."""
+
+    throttle_time_ms: int
+
+
+class ThrottlingMode:
+    """One way to throttle. `other_ms` is a throttle time that `manager` requires for bytes or mutations; 0: none."""
+
+    __slots__ = ("_charges",)
+
+    def __init__(self, charges: RequestCharges) -> None:
+        self._charges = charges
+
+    def finish(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        """Charge request time, and send the response when this mode allows it."""
+        raise NotImplementedError
+
+    def finish_exempt(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        """Send the response of a request that is exempt from the request quota, when this mode allows it.
+
+        A Produce with acks=0 has no response, but its connection is throttled like any other.
+        """
+        raise NotImplementedError
+
+    def finish_fetch(self, ctx: RequestContext, response: FetchResponse) -> None:
+        """Charge a fetch by the size of its response; send it, or what this mode sends instead.
+
+        A fetch of a follower is exempt. Its bytes belong to no client.
+        """
+        fetch, ctx.fetch = ctx.fetch, None
+        body = _encoded(ctx, response)
+        now_ms = self._charges.time.at(ctx.now_ms)
+        if fetch is not None and fetch.is_from_follower:
+            self._charges.charge_time_exempt(ctx, now_ms)
+            self._send_fetch(ctx, fetch, response, body, now_ms)
+        else:
+            self._finish_client_fetch(ctx, fetch, response, body, now_ms)
+
+    def _finish_client_fetch(
+        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+    ) -> None:
+        raise NotImplementedError
+
+    def _send_fetch(
+        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+    ) -> None:
+        """Send a fetch response now. Encode it again if it opens a session, whose id it must state."""
+        if fetch is not None and fetch.sent(response):
+            body = _encoded(ctx, response)
+        ctx.responder.send(ctx, body, sum(map(len, body)))
+        if self._charges.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # else it was held before
+            stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
+            stats.zeros += 1
+            if now_ms >= stats.put_by_ms:
+                stats.put_zeros(now_ms)
+
+    def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
+        """Send a response now, then charge the time that its encoding took."""
+        ctx.responder.answer(ctx, response)
+        self._charges.charge_time_no_throttle(ctx, now_ms)
+
+
+class Mute(ThrottlingMode):
+    """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
+
+    The response states how long. The client can back off for that long, and does not mistake a throttled broker for a
+    dead one: with KIP-13 a throttle time above `request.timeout.ms` made the client disconnect and send again, which
+    was charged again.
+    """
+
+    __slots__ = ()
+
+    def finish(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        charges = self._charges
+        now_ms = charges.time.at(ctx.now_ms)
+        request_ms = charges.charge_time(ctx, now_ms)
+        throttle_ms = max(other_ms, request_ms)
+        if throttle_ms <= 0:
+            self._answer(ctx, response, now_ms)
+            return
+        by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
+        _set_throttle_time(response, throttle_ms)
+        self._answer(ctx, response, now_ms)
+        charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
+
+    def finish_exempt(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        charges = self._charges
+        now_ms = charges.time.at(ctx.now_ms)
+        charges.charge_time_exempt(ctx, now_ms)
+        if other_ms <= 0:
+            ctx.responder.answer(ctx, response)
+            return
+        by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
+        ctx.responder.answer(ctx, response)
+        charges.delay(ctx, MutedChannel(ctx, by, other_ms))
+
+    def _finish_client_fetch(
+        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+    ) -> None:
+        charges, manager, session = self._charges, self._charges.quotas.fetch, ctx.session
+        size = _charged_size(body)
+        request_ms = charges.charge_time(ctx, now_ms)
+        byte_ms = manager.record(session.user, session.client_id, size, now_ms)
+        throttle_ms = max(byte_ms, request_ms)
+        if throttle_ms <= 0:
+            self._send_fetch(ctx, fetch, response, body, now_ms)
+            return
+        by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
+        # The records are not sent, so they cost nothing: the client fetches the same records again.
+        manager.unrecord(session.user, session.client_id, size, now_ms)
+        ctx.responder.answer(ctx, _empty_response(ctx, fetch, throttle_ms))
+        charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
+
+
+class Hold(ThrottlingMode):
+    """KIP-13: send the response when the throttle time is over. Until then the connection is muted.
+
+    A fetch is charged before it reads, by the size that the indexes of the log give (`charge_before_read`). It reads
+    after the throttle time, so no records wait in memory. The charge is then corrected to the size of the response.
+    Example: a fetch is charged 12,000 bytes and held for 2 s; by then retention has deleted records, and the response
+    has 9,000 bytes. The correction records -3,000 bytes.
+    """
+
+    __slots__ = ()
+
+    def finish(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        charges = self._charges
+        now_ms = charges.time.at(ctx.now_ms)
+        request_ms = charges.charge_time(ctx, now_ms)
+        throttle_ms = max(other_ms, request_ms)
+        if throttle_ms <= 0:
+            self._answer(ctx, response, now_ms)
+            return
+        by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
+        _set_throttle_time(response, throttle_ms)
+        charges.delay(ctx, HeldResponse(ctx, by, throttle_ms, partial(ctx.responder.answer, ctx, response)))
+
+    def finish_exempt(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        charges = self._charges
+        now_ms = charges.time.at(ctx.now_ms)
+        charges.charge_time_exempt(ctx, now_ms)
+        if other_ms <= 0:
+            ctx.responder.answer(ctx, response)
+            return
+        by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
+        charges.delay(ctx, HeldResponse(ctx, by, other_ms, partial(ctx.responder.answer, ctx, response)))
+
+    def charge_before_read(
+        self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
+    ) -> FetchResponse | Outcome:
+        """Charge a fetch for the `size` bytes that it is about to read; call `read` after its throttle time."""
+        charges, manager = self._charges, self._charges.quotas.fetch
+        ctx.charged_bytes = size
+        now_ms = charges.time.at(ctx.now_ms)
+        byte_ms = manager.record(ctx.session.user, ctx.session.client_id, size, now_ms)
+        request_ms = charges.charge_time(ctx, now_ms)
+        throttle_ms = max(byte_ms, request_ms)
+        if throttle_ms <= 0:
+            return read()
+        by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
+        charges.delay(ctx, HeldFetch(ctx, by, throttle_ms, read))
+        return PARKED
+
+    def _finish_client_fetch(
+        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+    ) -> None:
+        charges, session = self._charges, ctx.session
+        charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
+        difference = _charged_size(body) - charged_bytes
+        charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
+        charges.charge_time_no_throttle(ctx, now_ms)
+        self._send_fetch(ctx, fetch, response, body, now_ms)
+
+
+class Withhold(Hold):
+    """Kafka up to 1.1: as `Hold`, but a fetch reads first, and two throttle times are served one after the other.
+
+    Example: a request is above its byte quota by 2 s. After those 2 s its request time is charged, which is above the
+    request quota by 3 s. The response is sent after 5 s and states 5,000 ms.
+    """
+
+    __slots__ = ()
+
+    def finish(
+        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
+    ) -> None:
+        if other_ms <= 0:
+            self._finish_request_time(ctx, response, 0)
+            return
+        charges = self._charges
+        by = charges.record_throttle(ctx, manager, other_ms, 0, charges.time.at(ctx.now_ms))
+        if charges.quotas.request is not None:
+            charges.request_timer.pause(ctx)
+        charges.delay(ctx, HeldResponse(ctx, by, other_ms, partial(self._resume, ctx, response, other_ms)))
+
+    def _resume(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
+        if not ctx.connection.closed:
+            ctx.now_ms = self._charges.clock.wall_ms()
+            self._charges.request_timer.resume()
+            self._finish_request_time(ctx, response, served_ms)
+
+    def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
+        """Charge request time after a throttle time of `served_ms`; hold the response again if that is above quota."""
+        charges = self._charges
+        now_ms = charges.time.at(ctx.now_ms)
+        request_ms = charges.charge_time(ctx, now_ms)
+        _set_throttle_time(response, served_ms + request_ms)
+        if request_ms <= 0:
+            self._answer(ctx, response, now_ms)
+            return
+        by = charges.record_throttle(ctx, None, 0, request_ms, now_ms)
+        charges.delay(ctx, HeldResponse(ctx, by, request_ms, partial(ctx.responder.answer, ctx, response)))
+
+    def _finish_client_fetch(
+        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+    ) -> None:
+        quotas, session = self._charges.quotas, ctx.session
+        byte_ms = quotas.fetch.record(session.user, session.client_id, _charged_size(body), now_ms)
+        if byte_ms <= 0 and quotas.request is None:
+            self._send_fetch(ctx, fetch, response, body, now_ms)
+            return
+        if fetch is not None:
+            fetch.sent(response)
+        self.finish(ctx, response, byte_ms, quotas.fetch)
+
+
+def _encoded(ctx: RequestContext, response: FetchResponse) -> EncodedBody:
+    body: EncodedBody = []
+    ctx.route.encode(response, body)
+    return body
+
+
+def _charged_size(body: EncodedBody) -> int:
+    """Return the bytes that a fetch response is charged: Kafka's FetchResponse.sizeOf adds 4 for its size field."""
+    return 4 + sum(map(len, body))
+
+
+def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
+    if isinstance(response, HasThrottleTime):
+        response.throttle_time_ms = throttle_ms
+
+
+def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> FetchResponse:
+    """Return the response without records that a throttled client receives."""
+    if fetch is not None:
+        return fetch.throttled(throttle_ms)
+    ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown
+    return FetchResponse(throttle_time_ms=throttle_ms)
