@@ -1,8 +1,8 @@
-"""What a request is about, taken from it at little cost while it is handled: nothing here refers to record bytes.
+"""The subject of a request: its partitions, group and transactional id. No subject refers to record bytes.
 
-What is asked about the journal's own topic is not in the journal: reading that would never come to an end.
+Requests about the journal's own topic are not recorded: reading them would add events without end.
 
-Producer id, epoch and sequence stand in the header of a batch of magic 2 (KIP-98), where they are read from.
+The producer id, epoch and sequence are read from the header of a batch of magic 2 (KIP-98).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ EMPTY_SUBJECT: AnySubject = ((), 0, "", "")
 
 
 def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
-    """What takes this from the requests of an API."""
+    """Return the function that returns the subject of a request of this API."""
     if api_key == ApiKey.PRODUCE:
         return cast("Reader", produce_subject)
     if api_key == ApiKey.FETCH:
@@ -40,31 +40,31 @@ def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
 
 
 def produce_subject(request: "ProduceRequest") -> RequestSubject:
-    """Nearly every request has one batch for one partition, of which only the least is taken here."""
+    """Return the subject of a Produce. Nearly all have one batch for one partition, which is kept undecoded."""
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
-    except ValueError:  # there are more
+    except ValueError:  # more than one
         return _many_batches_subject(request)
     try:
-        header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder gives bytes
-    except (TypeError, StructError):  # there are none, or what there is is no batch
+        header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
+    except (TypeError, StructError):  # no records, or no batch
         header = None
     return topic.name or topic.topic_id, item.index, header, request.transactional_id
 
 
 def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
-    """Its id, epoch and base sequence."""
+    """Return the producer id, epoch and base sequence of a batch header."""
     return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
 
 
 def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
-    """Return what the request itself names. If it belongs to a session, the handler adds what that has."""
+    """Return the partitions that the request names. For a fetch session, the handler adds those of the session."""
     return partitions_subject(read(request, topics_by_id)[0])
 
 
 def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
-    """Return these partitions and nothing else."""
+    """Return a subject of these partitions; None for the journal's own topic."""
     named: list[NamedPartition] = []
     for name, index in partitions:
         if name == JOURNAL_TOPIC:
@@ -74,7 +74,7 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
 
 
 def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
-    """Return what a request of an API without a reader above names."""
+    """Return the subject of a request of any other API."""
     partitions, groups, transactional_ids = read(request, topics_by_id)
     named = [(name, index, *NO_PRODUCER) for name, index in partitions]
     if named and all(name == JOURNAL_TOPIC for name, *_ in named):

@@ -1,4 +1,4 @@
-"""What is in the journal's ring, for those who read it: names for the fields of its tuples, and events made of them."""
+"""Entries of the journal's ring as named tuples, and the events made of them."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from sluice.protocol.entities import name_of
 from .about import producer_of_header
 from .journal import REQUEST, UNANSWERED, Journal
 
-_NOTHING_SPECIAL = RequestAnnotations()
+_NO_ANNOTATIONS = RequestAnnotations()
 
 
 class RequestEntry(NamedTuple):
-    """A request and its answer. Times are readings of the clock, but those of its turn."""
+    """A request and its response. `at` and `before` are clock readings, `read_times` monotonic milliseconds."""
 
     kind: str
     at: float
@@ -32,7 +32,7 @@ class RequestEntry(NamedTuple):
     version: int
     correlation_id: int
     read_times: ReadTimes
-    before: float  # when the answer before was ready
+    before: float  # when the previous response was ready
     request_bytes: int
     response_bytes: int  # or UNANSWERED
     subject: RequestSubject
@@ -44,7 +44,7 @@ class RequestEntry(NamedTuple):
 
 
 class OtherEntry(NamedTuple):
-    """Anything else: with the fields that only its kind of event has, by name."""
+    """Any other event. `fields` has those that only its kind has, by name."""
 
     kind: str
     at: float
@@ -61,28 +61,28 @@ Entry = RequestEntry | OtherEntry
 
 
 def entry(journal: Journal, number: int) -> Entry:
-    """An entry that is still there."""
+    """Return an entry that has not been overwritten."""
     found = journal.entry(number)
-    # They are what `answered`, `note` and so on put there, in the order of these fields.
-    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]  # as it was put in
+    # `Journal.answered` and the other methods append tuples with the fields in this order.
+    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]  # as it was appended
 
 
 def broker_of(found: Entry) -> int:
-    """The node id that its event tells."""
+    """Return the node id in the event of an entry."""
     return found.broker if isinstance(found, OtherEntry) else found.identity.broker
 
 
 def event(journal: Journal, number: int, found: Entry) -> AnyEvent:
-    """The event of an entry."""
+    """Return the event of an entry."""
     if isinstance(found, RequestEntry):
         return _request(journal, number, found)
-    who = {} if found.identity is None else _who(found.identity)
-    values = {**who, **found.fields}
+    client = {} if found.identity is None else _client(found.identity)
+    values = {**client, **found.fields}
     make: Callable[..., AnyEvent] = KINDS[found.kind]
     return make(seq=number + 1, at_ns=_at_ns(journal, found), broker=found.broker, **values)
 
 
-def _who(identity: ClientIdentity) -> dict[str, object]:
+def _client(identity: ClientIdentity) -> dict[str, object]:
     name, version = identity.client_software
     return {
         "connection": identity.connection,
@@ -100,15 +100,15 @@ def _at_ns(journal: Journal, found: Entry) -> int:
 
 
 def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
-    identity, route, annotations = found.identity, found.route, found.annotations or _NOTHING_SPECIAL
-    named, left_off, group_id, transactional_id = _about(found.subject)
+    identity, route, annotations = found.identity, found.route, found.annotations or _NO_ANNOTATIONS
+    named, left_off, group_id, transactional_id = _general(found.subject)
     partitions = [_partition(one, journal) for one in named]
     received_ms, started_ms, written_ms = found.read_times
     if annotations.begun_ms:
         received_ms, started_ms = annotations.received_ms, annotations.begun_ms
     else:
         started_ms = max(started_ms, journal.ms(found.before))
-    tells = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
+    has_throttle_time = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
     software_name, software_version = identity.client_software
     return Request(
         seq=number + 1,
@@ -137,13 +137,13 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         transactional_id=transactional_id,
         attempt_key=",".join(map(_key, partitions)) + (f",+{left_off}" if left_off else ""),
         error_codes=list(annotations.error_codes),
-        throttle_time_ms=annotations.throttle_ms if tells else 0,
+        throttle_time_ms=annotations.throttle_ms if has_throttle_time else 0,
         rule_id=annotations.rule_id,
     )
 
 
-def _about(subject: RequestSubject) -> AnySubject:
-    """The same, whichever form it was kept in."""
+def _general(subject: RequestSubject) -> AnySubject:
+    """Return a subject in its general form."""
     if isinstance(subject[0], tuple):
         return subject
     topic, index, header, transactional_id = subject

@@ -1,4 +1,4 @@
-"""An event as one line for people: when, who, what."""
+"""An event as one line for people: time, client, what happened."""
 
 from datetime import UTC, datetime
 
@@ -23,14 +23,14 @@ from sluice.text.printable import printable
 
 
 def format_event(event: AnyEvent) -> str:
-    """The line, without its end."""
+    """Return the line of an event, without a line break."""
     broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
-    who = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
-    return printable(f"{_time(event.at_ns)} {broker}{who}{_what(event)}")
+    client = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
+    return printable(f"{_time(event.at_ns)} {broker}{client}{_what(event)}")
 
 
 def what(event: AnyEvent) -> str:
-    """The same without when and who."""
+    """Return the line of an event without time and client."""
     return printable(_what(event))
 
 

@@ -1,15 +1,14 @@
-"""The journal: a ring of what happened, of which the newest `sluice.journal.events` are kept.
+"""The journal: a ring of the newest `sluice.journal.events` events.
 
-Theory of operation. While a request is handled, as little as possible is done for it: what it is about is taken from
-it (about.py), one clock is read as its answer is ready, and one tuple of what is known by then goes into the ring. It
-refers to nothing large, so that the ring's memory is bounded: record bytes and messages are not kept. Only who reads
-the journal has events made of these tuples (entries.py), and nobody is told of a new one: readers look (reader.py).
-That is also why a reader cannot slow the broker down: the one that is too slow finds the entries overwritten that it
-had still to read, and is told how many.
+Theory of operation. A request costs as little as possible while it is handled: its subject is taken from it (about.py),
+one clock is read when its response is ready, and one tuple goes into the ring. The tuple refers to no record bytes and
+no message, so the memory of the ring is bounded. Only a reader makes events of the tuples (entries.py). Readers poll;
+nothing notifies them (reader.py). So a reader cannot slow the broker down. One that is too slow finds entries
+overwritten that it has not read, and receives a `Gap` with their number.
 
-Requests of one read are handled one after the other, and their answers leave together. So when they came and left is
-one list that their entries share, and which is filled in as that happens; and each was begun when the one before was
-answered.
+Requests of one read are handled one after the other, and their responses are sent together. The times of receipt and
+sending are therefore one list that their entries share. It is completed when the responses are sent. A request starts
+when the response before it is ready.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,46 +24,46 @@ from .about import EMPTY_SUBJECT, Reader, reader_of
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
-UNANSWERED = -1  # in place of an answer's size
-# Of a larger response, which is one with records, only the first error is in the journal.
+UNANSWERED = -1  # in place of a response size
+# A larger response has records; only its first error is recorded.
 _LARGEST_READ_BYTES = 256 * 1024
 _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is larger by its tagged fields
 
 
 class Journal:
-    """What happened to the brokers of a cluster."""
+    """The events of the brokers of a cluster."""
 
-    empty_subject = EMPTY_SUBJECT  # for what cannot be read
+    empty_subject = EMPTY_SUBJECT  # of a request that cannot be decoded
 
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
-        """Keeps the newest `size` entries."""
+        """Create a ring of `size` entries."""
         self.size = size
-        self.written = 0  # entries so far: the next one's number, from 0 on
+        self.written = 0  # entries so far, and the number of the next one
         self.topics_by_id = topics_by_id
         self._clock = clock
-        # The fields of a RequestEntry or an OtherEntry (entries.py): a plain tuple takes half the time to make.
+        # The fields of a RequestEntry or an OtherEntry (entries.py): a plain tuple takes half the time to create.
         self._ring: list[tuple[object, ...]] = [()] * size
         self._reading = clock.reading
-        self._answered = clock.reading()  # when the last answer was ready
+        self._answered = clock.reading()  # when the last response was ready
         self._connections = 0
         self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
 
     def reader_of(self, api_key: int) -> Reader:
-        """What takes from the requests of an API what they are about."""
+        """Return the function that returns the subject of a request of this API."""
         return reader_of(api_key, self.topics_by_id)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def answered(self, ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> None:
-        """A request's answer is ready, of `size` bytes, 0 for none, and leaves next."""
-        about = ctx.subject
-        if about is None:
+        """Record a request whose response of `size` bytes is about to be sent; 0: it has no response."""
+        subject = ctx.subject
+        if subject is None:
             return
         ctx.subject = None
         connection = ctx.connection
-        turn = connection.read_times
-        if turn is None:
-            turn = connection.read_times = [connection.read_ms, ctx.started_ms, NOT_YET]
+        read_times = connection.read_times
+        if read_times is None:
+            read_times = connection.read_times = [connection.read_ms, ctx.started_ms, NOT_YET]
         annotations = ctx.annotations
         if ctx.error_code or annotations is not None:
             annotations = _completed(ctx, body, size)
@@ -77,17 +76,17 @@ class Journal:
             ctx.route,
             ctx.version,
             ctx.correlation_id,
-            turn,
+            read_times,
             before,
             ctx.request_bytes,
             size,
-            about,
+            subject,
             annotations,
         )
         self.written = number + 1
 
     def parked(self, ctx: RequestContext) -> None:
-        """The request that was begun last waits: more may come and others be answered before it is."""
+        """Keep the times of a request that is parked: others may be received and answered before it is."""
         annotations = _annotations_of(ctx)
         if not annotations.begun_ms:
             annotations.received_ms = ctx.connection.read_ms
@@ -96,32 +95,35 @@ class Journal:
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def opened(self, ctx: RequestContext) -> None:
-        """A client connected."""
+        """Record a new connection, and number it."""
         self._connections += 1
         ctx.connection.number = self._connections
         self.add_client_event("connection-opened", ctx)
 
     def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None:
-        """A limit keeps a connection out, which will be closed."""
+        """Record a connection over a limit, which will be closed."""
         self.add_client_event("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
     def closed(self, ctx: RequestContext) -> None:
-        """A connection ended; the request in flight, if there is one, has no answer."""
+        """Record the end of a connection. A request in flight gets no response."""
         connection = ctx.connection
-        about, ctx.subject = ctx.subject, None
-        if about is not None:
-            who, what = ctx.session.identity or ctx.session.identify(), (ctx.route, ctx.version, ctx.correlation_id)
-            turn, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
-            rest = (ctx.request_bytes, UNANSWERED, about, ctx.annotations)
-            self._append((REQUEST, now, who, *what, turn, self._answered, *rest))
+        subject, ctx.subject = ctx.subject, None
+        if subject is not None:
+            client, request = (
+                ctx.session.identity or ctx.session.identify(),
+                (ctx.route, ctx.version, ctx.correlation_id),
+            )
+            read_times, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
+            rest = (ctx.request_bytes, UNANSWERED, subject, ctx.annotations)
+            self._append((REQUEST, now, client, *request, read_times, self._answered, *rest))
         self.add_client_event(
             "connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason
         )
 
-    # -- what else happens ---------------------------------------------------------------------------------------------
+    # -- other events --------------------------------------------------------------------------------------------------
 
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
-        """A quota makes a client wait, and its answer will say so."""
+        """Record that a quota throttles a client. The response will state the throttle time."""
         if ctx.subject is None:
             return
         self.parked(ctx)
@@ -129,7 +131,7 @@ class Journal:
         self.add_client_event("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
     def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
-        """A fault rule hits the request in flight; without one, the connection."""
+        """Record that a fault rule hits the request in flight or, without one, the connection."""
         of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
         if ctx.subject is not None:
             of_request = _request(ctx)
@@ -138,43 +140,43 @@ class Journal:
         self.add_client_event("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
     def add_broker_fault(self, broker: int, rule_id: str, action: str) -> None:
-        """A fault rule does something to a broker."""
-        nobody = {"connection": -1, "listener": "", "peer": "", "client_id": "", "software_name": ""}
-        nothing = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
-        self.add_cluster_event("fault", broker, **nobody, **nothing, rule_id=rule_id, action=action)
+        """Record that a fault rule acts on a broker."""
+        no_client = {"connection": -1, "listener": "", "peer": "", "client_id": "", "software_name": ""}
+        no_request = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
+        self.add_cluster_event("fault", broker, **no_client, **no_request, rule_id=rule_id, action=action)
 
     def set_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """A fault rule has another throttle time in the answer than a quota demands."""
+        """Record the throttle time that a fault rule puts into a response in place of the quota's."""
         if ctx.subject is not None:
             _annotations_of(ctx).throttle_ms = throttle_ms
 
     def add_client_event(self, kind: str, ctx: RequestContext, **fields: object) -> None:
-        """Something else about a client; `kind` and its own fields are those of an event (sluice.journal_events)."""
+        """Add an event of a client. `kind` and `fields` are those of a class in `sluice.journal_events`."""
         identity = ctx.session.identity or ctx.session.identify()
         self._append((kind, self._reading(), identity, identity.broker, fields))
 
     def add_cluster_event(self, kind: str, broker: int, **fields: object) -> None:
-        """Something that no client did."""
+        """Add an event that no client caused."""
         self._append((kind, self._reading(), None, broker, fields))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry that is still there; `written`, where there is none."""
+        """The number of the oldest entry in the ring; `written` if the ring is empty."""
         return max(0, self.written - self.size)
 
     def entry(self, number: int) -> tuple[object, ...]:
-        """An entry that is still there: the fields of a RequestEntry or an OtherEntry."""
+        """Return the fields of a RequestEntry or an OtherEntry that has not been overwritten."""
         assert self.first <= number < self.written
         return self._ring[number % self.size]
 
     def ns(self, at_ms: float) -> int:
-        """Nanoseconds since the epoch, of monotonic milliseconds."""
+        """Convert monotonic milliseconds to nanoseconds since the epoch."""
         return self._began_ns + round(at_ms * _NANOS_PER_MS)
 
     def ms(self, reading: float) -> float:
-        """Monotonic milliseconds, of what the clock read."""
+        """Convert a clock reading to monotonic milliseconds."""
         return self._clock.ms_of(reading)
 
     def _append(self, entry: tuple[object, ...]) -> None:
@@ -193,7 +195,7 @@ def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
 
 
 def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
-    """Return the annotations of a response of `size` bytes. The next request on the connection begins without."""
+    """Return the annotations of a response of `size` bytes. The next request on the connection starts without."""
     annotations = _annotations_of(ctx)
     ctx.annotations = None
     if ctx.error_code and size:
@@ -204,7 +206,7 @@ def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: in
 def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
     """Return the error codes in a response of `size` bytes, each once, in their order.
 
-    Few responses have an error, so that decoding those again costs less than counting the errors of all.
+    Few responses have an error, so decoding those again costs less than counting the errors of all.
     """
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)

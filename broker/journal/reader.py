@@ -1,10 +1,10 @@
-"""Reads the journal: what is there, and what comes. Readers look into the ring; nothing tells them of a new entry.
+"""Reading the journal: the events in the ring, and those that follow.
 
     events = cluster.journal.events(client_id="checkout", api="Produce")
     async for event in cluster.journal.follow(kind="throttle"): ...
 
-Whoever follows looks every 20 ms, and takes so many events at once that the broker's clients do not notice. What was
-overwritten before it was looked at is told by one `Gap`, whatever the reader asked for: nobody can say what it was.
+`follow` polls every 20 ms, and reads so few events at once that the broker's clients do not notice. If events were
+overwritten before they were read, one `Gap` reports their number, whatever the filter: their fields are lost.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -19,10 +19,10 @@ from .entries import Entry, broker_of, entry, event
 from .journal import Journal
 
 POLL_MS = 20.0
-# Entries looked at in one turn of the loop: of all of them events are made in about 3 ms.
+# Entries read in one event-loop iteration. Making events of all of them takes about 3 ms.
 PAGE_ENTRIES = 256
 API_NAMES = tuple(api.name for api in API_KEYS.values())
-# Names of filters, and what each must be.
+# Names of filters, and the values that each accepts.
 FILTERS = {
     "client_id": "a client id",
     "api": "the name of an API, such as Produce",
@@ -32,7 +32,7 @@ FILTERS = {
 
 
 class EventFilter(NamedTuple):
-    """Which events are read: for each of these, one of its values, or all where it has none."""
+    """A filter of events. An event must match one value of each field; an empty field matches all."""
 
     client_ids: Collection[str] = ()
     apis: Collection[str] = ()
@@ -40,7 +40,7 @@ class EventFilter(NamedTuple):
     brokers: Collection[int] = ()
 
     def matches(self, found: Entry) -> bool:
-        """Whether this is one of them."""
+        """Return whether the event of an entry matches."""
         return (
             (not self.kinds or found.kind in self.kinds)
             and (not self.apis or found.api in self.apis)
@@ -50,7 +50,7 @@ class EventFilter(NamedTuple):
 
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
-    """What filters ask for. Raises ValueError, one line that says what is accepted."""
+    """Return the filter of these values by name. Raises ValueError, with one line that states what is accepted."""
     unknown = [name for name in given if name not in FILTERS]
     if unknown:
         raise ValueError(f"{unknown[0]} is no filter, which are {', '.join(FILTERS)}")
@@ -75,14 +75,14 @@ def _known(name: str, values: Collection[str], known: Collection[str]) -> None:
 
 
 class EventPage(NamedTuple):
-    """Some events, and the `seq` of the last entry that was looked at for them."""
+    """Some events, and the `seq` of the last entry that was read for them."""
 
     events: list[AnyEvent]
     after: int
 
 
 class JournalReader:
-    """The journal of a cluster, for those who want to know what happened."""
+    """The journal of a cluster, for reading."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -90,7 +90,7 @@ class JournalReader:
 
     @property
     def last_seq(self) -> int:
-        """Of the newest event; 0: there was none yet."""
+        """The `seq` of the newest event; 0 before the first."""
         return self._journal.written
 
     def events(
@@ -102,7 +102,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[AnyEvent]:
-        """All events with a `seq` above `after`, oldest first. Raises ValueError for what no event can be."""
+        """Return all events with a `seq` above `after`, oldest first. Raises ValueError for an unknown value."""
         event_filter = _event_filter(kind, client_id, api, broker)
         return self.read(after, event_filter, self._journal.size + 1).events
 
@@ -114,7 +114,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[Request]:
-        """The requests among them; where some may have been lost, see `events`."""
+        """Return the requests among them. To see whether events were lost, use `events`."""
         found = self.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
         return [one for one in found if isinstance(one, Request)]
 
@@ -127,7 +127,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> AsyncIterator[AnyEvent]:
-        """Yield the events with a `seq` above `after` as they come; None: those from now on."""
+        """Yield events with a `seq` above `after` as they are recorded; None: those from now on."""
         event_filter = _event_filter(kind, client_id, api, broker)
         position = self.last_seq if after is None else after
         while True:
@@ -137,15 +137,15 @@ class JournalReader:
             position = found.after
             await self.wait()
 
-    def read(self, after: int, event_filter: EventFilter, limit: int, looked_at: int | None = None) -> EventPage:
-        """Up to `limit` wanted events after `after`, from that many entries that are `looked_at`; None: from all."""
+    def read(self, after: int, event_filter: EventFilter, limit: int, max_entries: int | None = None) -> EventPage:
+        """Return up to `limit` matching events after `after`, from the next `max_entries` entries; None: from all."""
         journal = self._journal
         events: list[AnyEvent] = []
         number = min(after, journal.written)
         if number < journal.first:
             events.append(self._gap(number))
             number = journal.first
-        end = journal.written if looked_at is None else min(journal.written, number + looked_at)
+        end = journal.written if max_entries is None else min(journal.written, number + max_entries)
         while number < end and len(events) < limit:
             found = entry(journal, number)
             if event_filter.matches(found):
@@ -154,7 +154,7 @@ class JournalReader:
         return EventPage(events, number)
 
     def before_last(self, count: int, event_filter: EventFilter) -> int:
-        """After which `seq` the last `count` wanted events are; at the least, those come that are still there."""
+        """Return the `seq` before the last `count` matching events, or before the oldest entry if there are fewer."""
         journal = self._journal
         number = journal.written
         while number > journal.first and count:
@@ -164,7 +164,7 @@ class JournalReader:
         return number
 
     async def wait(self) -> None:
-        """Until it is time to look again."""
+        """Wait until the next poll."""
         await sleep_ms(self._clock, POLL_MS)
 
     def _gap(self, after: int) -> Gap:
