@@ -139,10 +139,10 @@ class Cluster:
         """Consumers may read more, and produce requests have what they waited for."""
         leader = self.leader_of(partition)
         if leader is not None:
-            leader.fetches.check_and_complete(partition)
+            leader.replicas.fetches.check_and_complete(partition)
         for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
             if not broker.is_isolated:
-                broker.produces.check_and_complete(partition)
+                broker.replicas.produces.check_and_complete(partition)
 
     @property
     def controller_id(self) -> int:

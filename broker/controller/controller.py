@@ -138,7 +138,7 @@ class Controller:
         self.publisher.begin(broker)
         if isinstance(isolated, IsolatedMetadata):
             for stale, partition in isolated.resign_stale_leaders():
-                broker.complete_delayed_operations(stale)
+                broker.replicas.complete_delayed_operations(stale)
                 broker.stopped_leading(partition)
         self._on_broker_up(node_id)
 
@@ -154,7 +154,7 @@ class Controller:
         if state is STOPPED:
             stopped = self._cluster.brokers[node_id]
             for broker in self._cluster.brokers.values():  # their requests to it get no response
-                broker.produces.check_and_complete(stopped)
+                broker.replicas.produces.check_and_complete(stopped)
 
     def _expire_session(self, node_id: int, absence: int) -> None:
         missed = not self.is_running(node_id) and self._absences[node_id] == absence and not self.is_unavailable

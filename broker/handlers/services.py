@@ -12,7 +12,7 @@ from sluice.broker.coordinator.transaction.coordinator import TransactionCoordin
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
 from sluice.broker.metadata.new_topic import TopicError
-from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.auth_helper import AuthHelper
@@ -21,7 +21,6 @@ from sluice.broker.throttling.throttler import Throttler
 from sluice.protocol.apis.api_versions import ApiVersion
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 
 class Services(Protocol):
@@ -49,14 +48,9 @@ class RecordServices(Services, CoordinatorHost, Protocol):
     @property
     def throttler(self) -> Throttler: ...
     @property
-    def fetches(self) -> DelayedOperationPurgatory: ...
-    @property
-    def delete_records(self) -> DelayedOperationPurgatory: ...
-    @property
     def fetch_sessions(self) -> FetchSessionCache: ...
     @property
     def max_fetch_bytes(self) -> int: ...
-    def records_deleted(self, partition: Partition) -> None: ...
 
 
 class SecurityServices(Services, Protocol):

@@ -1,13 +1,11 @@
 """Waiting for the replicas of records that a broker appends itself, as acks=all does for those of a client."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition
 from sluice.purgatory.operation import DelayedOperation
 
-if TYPE_CHECKING:
-    from .services import Peer
+from .replica_manager import ReplicaManager
 
 
 class _DelayedAppend(DelayedOperation):
@@ -19,9 +17,9 @@ class _DelayedAppend(DelayedOperation):
 
     def __init__(
         self,
-        required: "Mapping[Partition, int]",
+        required: Mapping[Partition, int],
         timeout_ms: float,
-        done: "Callable[[Collection[Partition]], None]",
+        done: Callable[[Collection[Partition]], None],
     ) -> None:
         super().__init__(timeout_ms)
         self._waiting = {partition: (offset, partition.leader_epoch) for partition, offset in required.items()}
@@ -39,10 +37,10 @@ class _DelayedAppend(DelayedOperation):
 
 
 def await_replication(
-    broker: "Peer",
-    required: "Mapping[Partition, int]",
+    replicas: ReplicaManager,
+    required: Mapping[Partition, int],
     timeout_ms: float,
-    done: "Callable[[Collection[Partition]], None]",
+    done: Callable[[Collection[Partition]], None],
 ) -> DelayedOperation | None:
     """Call `done` when all replicas have the records before these offsets, or after the timeout, with the partitions
     whose records may be lost. Return the operation that waits, if it has to.
@@ -53,5 +51,5 @@ def await_replication(
         done(())
         return None
     operation = _DelayedAppend(required, timeout_ms, done)
-    broker.produces.try_complete_else_watch(operation, list(required))
+    replicas.produces.try_complete_else_watch(operation, list(required))
     return None if operation.completed else operation

@@ -36,7 +36,7 @@ def send_request(
     if reaches(broker, other):
         request(pending.respond)
         if not pending.completed:
-            broker.produces.try_complete_else_watch(pending, [other])
+            broker.replicas.produces.try_complete_else_watch(pending, [other])
     else:
         pending.force_complete()
 

@@ -2,7 +2,35 @@
 
 from typing import Protocol
 
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.action_queue import ActionQueue
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.scheduler import Scheduler
+
+
+class PartitionReplication(Protocol):
+    """The followers of all partitions."""
+
+    def appended(self, partition: Partition) -> None:
+        """Start the replication of records that the leader of a partition has appended."""
+
+
+class ReplicationController(Protocol):
+    """The controller, as the leaders of partitions use it."""
+
+    @property
+    def replication(self) -> PartitionReplication: ...
+
+
+class ReplicatedCluster(Protocol):
+    """The cluster of a replica manager."""
+
+    @property
+    def actions(self) -> ActionQueue: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def controller(self) -> ReplicationController: ...
 
 
 class BrokerLiveness(Protocol):
@@ -22,6 +50,13 @@ class ClusterMembers(Protocol):
     def controller_in_use(self) -> BrokerLiveness | None: ...
 
 
+class DelayedProduces(Protocol):
+    """The replica manager of a broker, as its requests to other brokers use it."""
+
+    @property
+    def produces(self) -> DelayedOperationPurgatory: ...
+
+
 class Peer(Protocol):
     """A broker, as another broker of its cluster sees it."""
 
@@ -30,5 +65,5 @@ class Peer(Protocol):
     @property
     def cluster(self) -> ClusterMembers: ...
     @property
-    def produces(self) -> DelayedOperationPurgatory: ...
+    def replicas(self) -> DelayedProduces: ...
     def __hash__(self) -> int: ...

@@ -4,7 +4,7 @@ What it has in common with the other brokers of the process is the cluster's.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +16,7 @@ from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
 from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
@@ -69,15 +70,8 @@ class Broker:
         self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
         self.on_configured: list[Callable[[], None]] = []  # what is done when its configs were altered
         self.timer = Timer(clock)
-        self.fetches = DelayedOperationPurgatory(
-            "Fetch", self.timer, config.integer("fetch.purgatory.purge.interval.requests")
-        )
-        self.produces = DelayedOperationPurgatory(
-            "Produce", self.timer, config.integer("producer.purgatory.purge.interval.requests")
-        )
-        # Kafka's purge interval for these is 1: they are few, and may hold much.
+        self.replicas = ReplicaManager(self.node_id, config, self.timer, cluster)
         self.fault_waits: DelayedOperationPurgatory | None = None  # where requests wait because of fault rules
-        self.delete_records = DelayedOperationPurgatory("DeleteRecords", self.timer, 1)
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.scheduler = Scheduler(self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
@@ -102,7 +96,6 @@ class Broker:
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
-        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
         self._producer_ids = iter(range(0))
         self.scheduler.schedule(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
         if self._quota_resolver.callback is not None:
@@ -119,10 +112,6 @@ class Broker:
     def quota_time_ms(self) -> int:
         """Return the time for quotas, wall-clock milliseconds that never go far back."""
         return self.throttler.time.at(self.clock.wall_ms())
-
-    def leads(self, partition: Partition) -> bool:
-        """Whether this broker is the one to write to and read from."""
-        return partition.leader == self.node_id
 
     def leader_of(self, partition: Partition) -> "Broker | None":
         """Return the leader of a partition as this broker knows it, or None without a live one."""
@@ -172,20 +161,14 @@ class Broker:
             coordinator.shards.load(partition)
         for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
             if not broker.is_isolated:  # else it does not hear of that
-                broker.produces.check_and_complete(partition)
+                broker.replicas.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
         """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)
-        self.complete_delayed_operations(partition)
-
-    def complete_delayed_operations(self, partition: Partition) -> None:
-        """Complete the delayed fetches, produces and deletions of records of a partition, if they can be."""
-        self.fetches.check_and_complete(partition)
-        self.produces.check_and_complete(partition)
-        self.delete_records.check_and_complete(partition)
+        self.replicas.complete_delayed_operations(partition)
 
     def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
         """The coordinator that keeps its state in a partition; None where none does, or there is nothing to do for it:
@@ -280,19 +263,6 @@ class Broker:
 
         return ConfigurationControl(self.node_id, self.config, self.cluster)
 
-    def appended(self, partition: Partition) -> None:
-        """Something was appended here: whoever may read it now goes on, at once or when the replicas have it."""
-        if partition.log.has_followers:
-            self.cluster.controller.replication.appended(partition)
-        else:
-            self.actions.defer(self.fetches, partition)
-
-    def records_deleted(self, partition: Partition) -> None:
-        """The leader let records go; the replicas' logs start where its does once they have fetched again."""
-        if partition.log.has_followers:
-            followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
-            self.cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
-
     def delete_topic(self, topic: Topic) -> ErrorCode:
         """Deletes a topic, and answers what waited for its partitions, on whichever broker; or says why not."""
         failed = self.cluster.delete(topic)
@@ -303,11 +273,8 @@ class Broker:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
-        """A topic is gone: answers what waited here for its partitions."""
-        for partition in topic.partitions:
-            self.actions.defer(self.fetches, partition)
-            self.produces.check_and_complete(partition)
-            self.delete_records.check_and_complete(partition)
+        """Complete the requests that wait here for partitions of a deleted topic, and drop its committed offsets."""
+        self.replicas.topic_deleted(topic)
         if self.groups_in_use is not None:
             self.groups_in_use.delete_topic_offsets(topic)
 
@@ -326,10 +293,6 @@ class Broker:
         self._quota_resolver.close()
         if self._is_alone:
             self.cluster.close()
-
-    def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
-        partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
-        self.delete_records.check_and_complete(partition)
 
     def _new_authorizer(self) -> "Authorizer | None":
         """Who decides what clients may do; None where everybody may do everything."""

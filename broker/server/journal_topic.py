@@ -69,7 +69,7 @@ class JournalTopic:
         if result.error_code:
             return False
         enforce_retention(log, now_ms)  # the broker's own look, every five minutes, could come gigabytes later
-        leader.appended(partition)
+        leader.replicas.appended(partition)
         leader.actions.complete()
         return True
 

@@ -98,8 +98,8 @@ class BrokerCollector(Collector):
         yield _histogram("sluice_request_duration_seconds", _durations(routes), REQUEST_SECONDS_BOUNDS)
 
     def _purgatories(self) -> Iterator[Metric]:
-        broker = self._broker
-        purgatories = [broker.fetches, broker.produces, broker.delete_records, broker.throttled]
+        broker, replicas = self._broker, self._broker.replicas
+        purgatories = [replicas.fetches, replicas.produces, replicas.delete_records, broker.throttled]
         if broker.fault_waits is not None:
             purgatories.append(broker.fault_waits)
         if self._server.acceptor is not None:

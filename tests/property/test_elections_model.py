@@ -121,7 +121,7 @@ class Elections(RuleBasedStateMachine):
         assert partition.isr, "somebody is always the last in sync"
         for node_id, broker in self.cluster.cluster_server.brokers.items():
             believed = broker.metadata.partition("t", 0)
-            if self.controller.state(node_id) is ISOLATED and believed is not None and broker.leads(believed):
+            if self.controller.state(node_id) is ISOLATED and believed is not None and broker.replicas.leads(believed):
                 assert self.leaders.setdefault(believed.leader_epoch, node_id) == node_id
 
     def teardown(self) -> None:

@@ -81,12 +81,12 @@ class CoordinatorLog:
         error = ErrorCode(result.error_code)
         if error:
             return _CLIENT_ERRORS.get(error, error)
-        self._host.appended(partition)
+        self._host.replicas.appended(partition)
         return error
 
     def _precondition_error(self, partition: Partition) -> ErrorCode:
         """Return why a partition cannot be appended to; only transactions require min.insync.replicas."""
-        if not self._host.leads(partition):
+        if not self._host.replicas.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS

@@ -74,7 +74,7 @@ class CoordinatorShards:
         """Return NONE if this coordinator is active for the key, else the error for the client."""
         partition = self._log.partition_of(key)
         shard = self._shards.get(partition.index)
-        if shard is None and self._host.leads(partition):  # the topic has just been created
+        if shard is None and self._host.replicas.leads(partition):  # the topic has just been created
             self.load(partition)
             shard = self._shards[partition.index]
         return _ERRORS[None if shard is None else shard.state]
@@ -88,7 +88,7 @@ class CoordinatorShards:
         """Load all partitions that the broker leads."""
         topic = self._host.metadata.topics.get(self._log.name)
         for partition in () if topic is None else topic.partitions:
-            if self._host.leads(partition):
+            if self._host.replicas.leads(partition):
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:

@@ -146,7 +146,7 @@ class GroupRuntime(ABC):
         lost.
         """
         partition = self.log.partition_of(group_id)
-        await_replication(self.host, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
+        await_replication(self.host.replicas, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
 
     def lost_error(self, group_id: str) -> ErrorCode:
         """Return the error for a write that may be lost: the coordinator has moved, or the replicas are late."""

@@ -405,7 +405,7 @@ class TransactionCoordinator:
                 done(ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE)
 
         required = {partition: partition.log.log_end_offset}
-        waiting = await_replication(self._host, required, timeout_ms, replicated)
+        waiting = await_replication(self._host.replicas, required, timeout_ms, replicated)
         if waiting is not None:
             entry.append = waiting
 

@@ -47,7 +47,7 @@ class Marker(NamedTuple):
 
 def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
     """End the transaction in one partition of this broker. Offsets that are committed with it become the group's."""
-    if not host.leads(partition):
+    if not host.replicas.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if len(partition.isr) < partition.min_isr:
         return ErrorCode.NOT_ENOUGH_REPLICAS
@@ -64,7 +64,7 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
     )
     if result.error_code:
         return ErrorCode(result.error_code)
-    host.appended(partition)
+    host.replicas.appended(partition)
     if partition.topic.name == GROUP_METADATA_TOPIC and host.groups_in_use is not None:
         host.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
     return ErrorCode.NONE
@@ -137,7 +137,7 @@ class MarkerWriter:
             else:
                 self._done()
 
-        waiting = await_replication(self._host, written, MARKER_TIMEOUT_MS, waited)
+        waiting = await_replication(self._host.replicas, written, MARKER_TIMEOUT_MS, waited)
         if waiting is not None:
             self._waiting = waiting
 

@@ -47,7 +47,7 @@ def respond_when_replicated(
         return respond(_NO_ERRORS)
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        await_replication(broker, required, groups.write_timeout_ms, done)
+        await_replication(broker.replicas, required, groups.write_timeout_ms, done)
 
     def respond_missing(missing: Collection[Partition]) -> Message:
         return respond({group_id: groups.lost_error(group_id) for one in missing for group_id in by_partition[one]})

@@ -96,7 +96,7 @@ def append(
         return no_acks_outcome(ctx)
     if pending:
         operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
-        return ctx.park(operation, broker.produces, [item.partition for item in pending])
+        return ctx.park(operation, broker.replicas.produces, [item.partition for item in pending])
     return response
 
 
@@ -133,7 +133,7 @@ def _append(
     topic, log = partition.topic, partition.log
     if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
         return error_result(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.leads(partition):
+    if not broker.replicas.leads(partition):
         return error_result(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
         return error_result(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
@@ -152,8 +152,8 @@ def append_response(
         traffic = partition.traffic
         traffic.records_in += result.last_offset - base_offset + 1
         traffic.bytes_in += size
-        if broker.fetches.delayed or partition.log.has_followers:  # otherwise no fetch waits for it
-            broker.appended(partition)
+        if broker.replicas.fetches.delayed or partition.log.has_followers:  # otherwise no fetch waits for it
+            broker.replicas.appended(partition)
     # By position: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
 

@@ -66,7 +66,7 @@ class DelayedPartitions(DelayedOperation, Generic[_Result]):
         if item.partition.deleted:
             self._fail(item, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return True
-        if not self._broker.leads(item.partition):
+        if not self._broker.replicas.leads(item.partition):
             self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
         return self._is_reached(item)

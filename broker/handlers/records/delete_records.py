@@ -60,7 +60,7 @@ def handle(
     if all(map(_is_deleted, pending)):
         return response
     operation = _DelayedDeleteRecords(ctx, broker, request.timeout_ms, response, pending)
-    return ctx.park(operation, broker.delete_records, [item.partition for item in pending])
+    return ctx.park(operation, broker.replicas.delete_records, [item.partition for item in pending])
 
 
 def _delete(
@@ -71,7 +71,7 @@ def _delete(
         return _failed(ctx, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if name in INTERNAL_TOPICS:
         return _failed(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.leads(partition):
+    if not broker.replicas.leads(partition):
         return _failed(ctx, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if partition.topic.config.names("cleanup.policy") == ("compact",):
         return _failed(ctx, index, ErrorCode.POLICY_VIOLATION)
@@ -81,7 +81,7 @@ def _delete(
     failed = ErrorCode.OFFSET_OUT_OF_RANGE if offset < 0 else log.delete_records_before(offset)
     if failed:
         return _failed(ctx, index, failed)
-    broker.records_deleted(partition)
+    broker.replicas.records_deleted(partition)
     result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
     pending.append(PendingPartition(partition, offset, result))
     return result

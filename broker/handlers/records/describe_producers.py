@@ -53,7 +53,7 @@ def _describe(
         known = topic in broker.metadata.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _error_result(ctx, index, code, None if known else code.message)
-    if not broker.leads(partition):
+    if not broker.replicas.leads(partition):
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _error_result(ctx, index, code, None)
     return PartitionResponse(

@@ -62,7 +62,9 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
         if found is not None:
             return tell(request, partition, found)
         if waits_at_end(ctx, broker, request, partition):
-            return ctx.park_for_more(_DelayedFetchOfOne(ctx, broker, request, partition), broker.fetches, (partition,))
+            return ctx.park_for_more(
+                _DelayedFetchOfOne(ctx, broker, request, partition), broker.replicas.fetches, (partition,)
+            )
     return _handle_any(ctx, broker, request)
 
 
@@ -72,7 +74,7 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: FetchReq
         return FetchResponse(error_code=ctx.error_code)
     if request.max_wait_ms > 0 and fetch.is_at_end():
         operation = _DelayedFetch(ctx, fetch, request.max_wait_ms)
-        return ctx.park_for_more(operation, broker.fetches, fetch.partitions())
+        return ctx.park_for_more(operation, broker.replicas.fetches, fetch.partitions())
     if fetch.is_held:
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
@@ -81,7 +83,7 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: FetchReq
         response = fetch.read()
         if request.max_wait_ms <= 0 or fetch.has_read_enough:
             return response
-    return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.fetches, fetch.partitions())
+    return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.replicas.fetches, fetch.partitions())
 
 
 def _begin(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":

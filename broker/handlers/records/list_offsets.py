@@ -165,7 +165,7 @@ def _list(
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not broker.leads(partition):
+    if not broker.replicas.leads(partition):
         return _failed(ctx, requested, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     offsets = _offsets_before(partition.log, requested, ctx.now_ms)
     high_watermark = partition.log.high_watermark

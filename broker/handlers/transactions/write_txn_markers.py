@@ -52,7 +52,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
             if partition is None:
                 of_producer[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            if not broker.leads(partition):
+            if not broker.replicas.leads(partition):
                 of_producer[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 continue
             of_producer[name] = write_marker(broker, partition, _marker(marker), ctx.now_ms)
@@ -60,7 +60,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
                 written[partition] = partition.log.log_end_offset
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        await_replication(broker, written, MARKER_TIMEOUT_MS, done)
+        await_replication(broker.replicas, written, MARKER_TIMEOUT_MS, done)
 
     def respond(missing: Collection[Partition]) -> Message:
         not_replicated = {
@@ -78,7 +78,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
 
 
 def _replication_error(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:
-    return ErrorCode.REQUEST_TIMED_OUT if broker.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _names(marker: WritableTxnMarker) -> list[TopicPartition]:

@@ -117,7 +117,7 @@ def test_produce_that_wants_no_answer_learns_of_an_error_by_losing_its_connectio
 def test_produce_that_waits_for_replicas_is_answered_for_all_partitions() -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
-    led = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.leads(p)]
+    led = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.replicas.leads(p)]
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     broker.advance(100)

@@ -405,5 +405,9 @@ def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connect
     assert received or client.connection.waiting or client.closed_at_ms is not None or no_answer_wanted
     client.leave()
     assert broker.server.connections == {}
-    purgatories = (broker.broker.fetches, broker.broker.produces, broker.broker.delete_records)
+    purgatories = (
+        broker.broker.replicas.fetches,
+        broker.broker.replicas.produces,
+        broker.broker.replicas.delete_records,
+    )
     assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], "something waits for a client that left"

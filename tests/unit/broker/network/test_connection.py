@@ -341,10 +341,10 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed_and_forgotten()
     broker = VirtualBroker()
     broker.topic()
     client = parked_fetch(broker)
-    assert len(broker.broker.fetches) == 1
+    assert len(broker.broker.replicas.fetches) == 1
     client.leave()
     assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is seen"
-    assert len(broker.broker.fetches) == 0, "the fetch of a client that left still waits"
+    assert len(broker.broker.replicas.fetches) == 0, "the fetch of a client that left still waits"
     assert [route.requests for route in broker.broker.dispatcher.routes] == [0], "an answer that nobody got was counted"
     assert broker.server.connections == {}
     broker.client().ask(produce(9), 9)  # wakes nothing that is gone

@@ -130,9 +130,9 @@ def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
     broker.topic()
     client = connected(broker)
     client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
-    assert len(broker.broker.fetches) == 1
+    assert len(broker.broker.replicas.fetches) == 1
     client.leave()
-    assert (len(broker.broker.fetches), broker.server.connections) == (0, {})
+    assert (len(broker.broker.replicas.fetches), broker.server.connections) == (0, {})
 
 
 def test_a_handshake_has_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:

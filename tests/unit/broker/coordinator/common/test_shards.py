@@ -75,7 +75,7 @@ def test_a_partition_that_goes_while_it_loads_is_not_recovered(
     leads_again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coordinator = Coordinator(DELAY_MS)
-    monkeypatch.setattr(type(coordinator.broker.broker), "leads", lambda *_: False)
+    monkeypatch.setattr(type(coordinator.broker.broker.replicas), "leads", lambda *_: False)
     coordinator.shards.load(coordinator.partition)
     coordinator.broker.advance(DELAY_MS - 1)
     coordinator.shards.unload(coordinator.partition)
@@ -90,7 +90,7 @@ def test_a_partition_that_goes_while_it_loads_is_not_recovered(
 def test_what_goes_is_dropped_once(monkeypatch: pytest.MonkeyPatch) -> None:
     coordinator = Coordinator()
     coordinator.shards.load(coordinator.partition)
-    monkeypatch.setattr(type(coordinator.broker.broker), "leads", lambda *_: False)
+    monkeypatch.setattr(type(coordinator.broker.broker.replicas), "leads", lambda *_: False)
     for _ in range(2):
         coordinator.shards.unload(coordinator.partition)
     assert coordinator.error() == NOT_HERE

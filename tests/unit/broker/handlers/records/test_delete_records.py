@@ -106,7 +106,7 @@ class TestWithReplicas:
         broker = broker_with_records("sluice.replication.delay.ms=100")
         client = broker.client()
         client.send(request({("t", 0): 3, ("t", 1): 0, ("nowhere", 0): 0}, timeout_ms), 2)
-        assert (client.answers, broker.broker.delete_records.delayed) == ([], 1)
+        assert (client.answers, broker.broker.replicas.delete_records.delayed) == ([], 1)
         waiting = registry(broker.cluster_server).get_sample_value
         assert waiting("sluice_purgatory_operations", {"kind": "DeleteRecords"}) == 1
         return broker, client
@@ -114,7 +114,7 @@ class TestWithReplicas:
     @staticmethod
     def answered(broker: VirtualBroker, client: Client, asked_ms: float) -> tuple[float, dict[tuple[str, int], Result]]:
         answer: Answer = client.answer()
-        assert broker.broker.delete_records.delayed == 0
+        assert broker.broker.replicas.delete_records.delayed == 0
         return answer.at_ms - asked_ms, results(answer.message)
 
     def test_the_answer_waits_for_them(self) -> None:

@@ -121,7 +121,7 @@ def test_a_fetch_of_several_partitions_counts_the_bytes_of_all() -> None:
     producer.ask(produce(9, batch_of(1_000), partition=1), 9)
     sizes = [len(data.records) for data in consumer.answer().message.responses[0].partitions]
     assert sizes == [1_000, 1_000]
-    assert len(broker.broker.fetches) == 0
+    assert len(broker.broker.replicas.fetches) == 0
 
 
 def test_two_fetches_that_wait_for_the_same_partition_are_both_woken() -> None:

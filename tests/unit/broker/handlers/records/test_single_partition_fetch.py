@@ -142,7 +142,7 @@ def write_in_transaction(broker: VirtualBroker) -> None:
     if "t" in broker.cluster.topics:
         data = batch(b"v", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
         append(broker.partition().log, data, CLIENT)
-        broker.broker.appended(broker.partition())
+        broker.broker.replicas.appended(broker.partition())
 
 
 def delete_records(broker: VirtualBroker) -> None:
@@ -190,7 +190,7 @@ def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tu
         EVENTS[event](broker)
         broker.settle()
     broker.advance(120_000)  # longer than any throttle time of 6,400 bytes above 100 B/s
-    fetches = broker.broker.fetches
+    fetches = broker.broker.replicas.fetches
     assert len(arrived) == 1, "each request has one answer"
     return *arrived[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
 

@@ -1,0 +1,66 @@
+"""The partitions that one broker leads, and the requests that wait there for records or for replicas.
+
+Follows Kafka's ReplicaManager. The log of a partition is shared by its replicas, so that nothing is copied here.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.topic import Partition, Topic
+from sluice.config.broker_config import Config
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.purgatory.timer import Timer
+
+if TYPE_CHECKING:
+    from .services import ReplicatedCluster
+
+
+class ReplicaManager:
+    """The purgatories of one broker for delayed Fetch, Produce and DeleteRecords, and what completes them."""
+
+    def __init__(self, node_id: int, config: Config, timer: Timer, cluster: "ReplicatedCluster") -> None:
+        self.fetches = DelayedOperationPurgatory(
+            "Fetch", timer, config.integer("fetch.purgatory.purge.interval.requests")
+        )
+        self.produces = DelayedOperationPurgatory(
+            "Produce", timer, config.integer("producer.purgatory.purge.interval.requests")
+        )
+        # Kafka's purge interval for these is 1: they are few, and may hold much.
+        self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer, 1)
+        self._node_id = node_id
+        self._cluster = cluster
+        self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
+
+    def leads(self, partition: Partition) -> bool:
+        """Return whether this broker is the leader of a partition."""
+        return partition.leader == self._node_id
+
+    def appended(self, partition: Partition) -> None:
+        """Complete the fetches that can read appended records now, or start the replication of these records."""
+        if partition.log.has_followers:
+            self._cluster.controller.replication.appended(partition)
+        else:
+            self._cluster.actions.defer(self.fetches, partition)
+
+    def records_deleted(self, partition: Partition) -> None:
+        """Move the log start of the followers to the leader's once they have fetched again."""
+        if partition.log.has_followers:
+            followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
+            self._cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Complete the operations that wait for partitions of a deleted topic."""
+        for partition in topic.partitions:
+            self._cluster.actions.defer(self.fetches, partition)
+            self.produces.check_and_complete(partition)
+            self.delete_records.check_and_complete(partition)
+
+    def complete_delayed_operations(self, partition: Partition) -> None:
+        """Complete the operations that wait for a partition and can be completed."""
+        self.fetches.check_and_complete(partition)
+        self.produces.check_and_complete(partition)
+        self.delete_records.check_and_complete(partition)
+
+    def _replicas_follow(self, partition: Partition, log_start_offset: int) -> None:
+        partition.replicas_log_start_offset = max(partition.replicas_log_start_offset, log_start_offset)
+        self.delete_records.check_and_complete(partition)
