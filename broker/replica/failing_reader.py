@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sluice.protocol.apis.fetch import PartitionData
 from sluice.protocol.errors import ErrorCode
 
-from .fetch_session import WantedPartition
+from .fetch_session import RequestedPartition
 from .partition_reader import PartitionReader, refused
 
 
@@ -21,23 +21,23 @@ class FailingReader(PartitionReader):
         self._reader = reader
         self._error_of = error_of
 
-    def is_as_told(self, item: WantedPartition) -> bool:
-        return self._error(item) is None and self._reader.is_as_told(item)
+    def is_unchanged(self, item: RequestedPartition) -> bool:
+        return self._error(item) is None and self._reader.is_unchanged(item)
 
-    def is_at_end(self, item: WantedPartition) -> bool:
+    def is_at_end(self, item: RequestedPartition) -> bool:
         return self._error(item) is None and self._reader.is_at_end(item)
 
-    def bytes_waiting(self, item: WantedPartition) -> int | None:
+    def bytes_waiting(self, item: RequestedPartition) -> int | None:
         return None if self._error(item) is not None else self._reader.bytes_waiting(item)
 
-    def size(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> int:
+    def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
         return 0 if self._error(item) is not None else self._reader.size(item, max_bytes, min_one_batch)
 
-    def read(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+    def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
         code = self._error(item)
         if code is None:
             return self._reader.read(item, max_bytes, min_one_batch)
         return refused(item, code), 0
 
-    def _error(self, item: WantedPartition) -> ErrorCode | None:
+    def _error(self, item: RequestedPartition) -> ErrorCode | None:
         return self._error_of(item.topic_name, item.request.partition)

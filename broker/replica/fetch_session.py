@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): which partitions a client fetches, and what it was told of each, from request to request.
+"""Fetch sessions (KIP-227): the partitions that a client fetches, and what the last response reported for each.
 
 Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard. Theory of operation:
 
@@ -10,13 +10,13 @@ Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard. Theory of
 
 Requests of before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and on
 from 1: a request that was sent twice, or got lost, is noticed (INVALID_FETCH_SESSION_EPOCH). "Something new" is another
-high watermark or log start than the client was last told, records, an error or a diverging epoch. A partition that had
+high watermark or log start than was last reported, records, an error or a diverging epoch. A partition that had
 records moves to the end, so that one that always has some does not starve those after it. A session that has forgotten
 everything ends.
 
-Being told and being sent are not the same: a fetch over quota is answered without its data (KIP-219), and then neither
-opens a session nor counts as told; its epoch counts. So reading leaves a session as it is, and `told` is for when the
-answer goes out.
+What was read is not always sent: the response to a fetch above its quota has no data (KIP-219). It opens no session and
+updates none, but its epoch counts. So reading leaves a session as it is, and `record_sent` updates it when the response
+is sent.
 
 A cache holds so many sessions (`max.incremental.fetch.session.cache.slots`). For one more, another has to go: one that
 was not used for two minutes; else the least valuable of those that were in use two minutes after they were opened, if
@@ -39,14 +39,14 @@ FINAL_EPOCH = -1  # asks for none
 # How long a session keeps its place, whoever else wants it (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
 _EVICTION_MS = 120_000
 _INT_MAX = 2**31 - 1
-_NEVER_TOLD = -1
+_NEVER_REPORTED = -1
 
 TopicKey = str | bytes  # a topic's name, or from Fetch v13 on its id
 PartitionKey = tuple[TopicKey, int]
 
 
-class WantedPartition:
-    """One partition of a fetch: where it is, or why it cannot be read; in a session also what was told of it."""
+class RequestedPartition:
+    """One partition of a fetch: where it is or why it cannot be read, and in a session what was last reported of it."""
 
     __slots__ = ("error_code", "high_watermark", "log_start_offset", "name", "partition", "request", "topic")
 
@@ -54,8 +54,8 @@ class WantedPartition:
         self.topic = topic
         self.request = request
         self.name: str | None = None  # of a topic that is known by its id, once that was found
-        self.high_watermark = _NEVER_TOLD
-        self.log_start_offset = _NEVER_TOLD
+        self.high_watermark = _NEVER_REPORTED
+        self.log_start_offset = _NEVER_REPORTED
         self.locate(metadata)
 
     def locate(self, metadata: MetadataCache) -> None:
@@ -97,8 +97,8 @@ class WantedPartition:
             return self.topic
         return self.topic.hex() if self.name is None else self.name
 
-    def would_be_news(self, data: PartitionData) -> bool:
-        """Whether this, which has no records, is more than the client was told last."""
+    def is_changed_by(self, data: PartitionData) -> bool:
+        """Return whether `data`, which has no records, differs from what was last reported."""
         return (
             data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
@@ -107,12 +107,12 @@ class WantedPartition:
         )
 
 
-class Told:
-    """What an answer says of one partition of a session."""
+class ResponsePartition:
+    """What a response reports for one partition of a session."""
 
     __slots__ = ("had_records", "high_watermark", "item", "log_start_offset")
 
-    def __init__(self, item: WantedPartition, high_watermark: int, log_start_offset: int, had_records: bool) -> None:
+    def __init__(self, item: RequestedPartition, high_watermark: int, log_start_offset: int, had_records: bool) -> None:
         self.item = item
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
@@ -124,28 +124,29 @@ class FetchSession:
 
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
-    def __init__(self, session_id: int, told: Sequence[Told], now_ms: int, privileged: bool, by_id: bool) -> None:
+    def __init__(
+        self, session_id: int, partitions: Sequence[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
+    ) -> None:
         self.id = session_id
         self.epoch = INITIAL_EPOCH + 1  # of the next request
-        self.partitions: dict[PartitionKey, WantedPartition] = {}
+        self.partitions: dict[PartitionKey, RequestedPartition] = {}
         self.privileged = privileged  # a follower's
         self.uses_topic_ids = by_id
         self.created_ms = self.last_used_ms = now_ms
-        for one in told:
+        for one in partitions:
             item = one.item
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
             self.partitions[item.topic, item.request.partition] = item
 
-    def told(self, news: Iterable[Told]) -> None:
-        """Notes what the client is told by the answer that goes out now."""
-        partitions = self.partitions
-        for one in news:
+    def record_sent(self, partitions: Iterable[ResponsePartition]) -> None:
+        """Record what the response that is sent now reports."""
+        for one in partitions:
             item = one.item
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
             if one.had_records:
                 key = item.topic, item.request.partition
-                del partitions[key]
-                partitions[key] = item
+                del self.partitions[key]
+                self.partitions[key] = item
 
     def update(self, request: FetchRequest, metadata: MetadataCache) -> None:
         """Adds and changes what the request names, and lets go of what it forgets."""
@@ -154,7 +155,7 @@ class FetchSession:
             for wanted in asked.partitions:
                 known = self.partitions.get((topic, wanted.partition))
                 if known is None:
-                    self.partitions[topic, wanted.partition] = WantedPartition(topic, wanted, metadata)
+                    self.partitions[topic, wanted.partition] = RequestedPartition(topic, wanted, metadata)
                 else:
                     known.request = wanted
         for forgotten in request.forgotten_topics_data:
@@ -193,12 +194,12 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
-    def open(self, told: Sequence[Told], now_ms: int, *, privileged: bool, by_id: bool) -> int:
-        """Opens a session for a client that is told this; returns its id, 0 where there is no place for it."""
-        if len(self._sessions) >= self._slots and not self._evict(len(told), now_ms, privileged):
+    def open(self, partitions: Sequence[ResponsePartition], now_ms: int, *, privileged: bool, by_id: bool) -> int:
+        """Open a session for what a response reports; return its id, or NO_SESSION if the cache has no slot for it."""
+        if len(self._sessions) >= self._slots and not self._evict(len(partitions), now_ms, privileged):
             return NO_SESSION
         session_id = self._new_id()
-        self._sessions[session_id] = FetchSession(session_id, told, now_ms, privileged, by_id)
+        self._sessions[session_id] = FetchSession(session_id, partitions, now_ms, privileged, by_id)
         return session_id
 
     def close(self, session_id: int) -> None:
@@ -257,13 +258,13 @@ class FetchSessionCache:
                 return session_id
 
 
-def wanted_partitions(
+def requested_partitions(
     topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
-) -> dict[PartitionKey, WantedPartition]:
-    """What a request asks for, in its order. Of a partition that is asked for twice, the last counts."""
-    wanted: dict[PartitionKey, WantedPartition] = {}
+) -> dict[PartitionKey, RequestedPartition]:
+    """Return the partitions of a request in its order. Of one that is named twice, the last counts."""
+    requested: dict[PartitionKey, RequestedPartition] = {}
     for topic in topics:
         key: TopicKey = topic.topic_id if by_id else topic.topic
         for item in topic.partitions:
-            wanted[key, item.partition] = WantedPartition(key, item, metadata)
-    return wanted
+            requested[key, item.partition] = RequestedPartition(key, item, metadata)
+    return requested

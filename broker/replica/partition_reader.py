@@ -14,7 +14,7 @@ from sluice.broker.metadata.topic import Partition
 from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 from sluice.protocol.errors import ErrorCode
 
-from .fetch_session import WantedPartition
+from .fetch_session import RequestedPartition
 
 
 class PartitionReader:
@@ -31,8 +31,8 @@ class PartitionReader:
         """The offset at which what is visible ends."""
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
-    def is_as_told(self, item: WantedPartition) -> bool:
-        """Whether a partition of a session has nothing new, seen without reading; False where that cannot be seen."""
+    def is_unchanged(self, item: RequestedPartition) -> bool:
+        """Return whether a partition of a session has nothing new, without reading; False if that is not certain."""
         partition, wanted = item.partition, item.request
         if partition is None or partition.deleted:
             return False
@@ -46,7 +46,7 @@ class PartitionReader:
             and wanted.last_fetched_epoch < 0
         )
 
-    def is_at_end(self, item: WantedPartition) -> bool:
+    def is_at_end(self, item: RequestedPartition) -> bool:
         """Whether there is nothing to be read of a partition, nor anything wrong, seen without reading."""
         partition, wanted = item.partition, item.request
         if partition is None:
@@ -55,7 +55,7 @@ class PartitionReader:
         end = log.last_stable_offset if self._committed_only else log.high_watermark
         return log.log_start_offset <= offset == end and self._obstacle(partition, wanted) is None
 
-    def bytes_waiting(self, item: WantedPartition) -> int | None:
+    def bytes_waiting(self, item: RequestedPartition) -> int | None:
         """How many bytes a long poll counts for a partition; None where it should be answered now (DelayedFetch)."""
         partition, wanted = item.partition, item.request
         if partition is None or self._obstacle(partition, wanted) is not None:
@@ -68,7 +68,7 @@ class PartitionReader:
             return None
         return log.bytes_between(offset, end, wanted.partition_max_bytes)
 
-    def size(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> int:
+    def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
         """How many bytes of records `read` would return, from the index: nothing is read."""
         partition, wanted = item.partition, item.request
         if partition is None or self._obstacle(partition, wanted) is not None:
@@ -76,7 +76,7 @@ class PartitionReader:
         log = partition.log
         return log.size_available(wanted.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
 
-    def read(self, item: WantedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+    def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
         """What the answer says of a partition, and how many bytes of records that has."""
         partition, wanted = item.partition, item.request
         if partition is None:
@@ -141,7 +141,7 @@ def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochE
     return None
 
 
-def _diverging(item: WantedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+def _diverging(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
     return PartitionData(
         partition_index=item.request.partition,
         high_watermark=log.high_watermark,
@@ -153,7 +153,7 @@ def _diverging(item: WantedPartition, log: PartitionLog, where: EpochEndOffset) 
     )
 
 
-def refused(item: WantedPartition, code: int) -> PartitionData:
+def refused(item: RequestedPartition, code: int) -> PartitionData:
     """The answer for what cannot be read: as Kafka's it tells no offsets."""
     data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
     if item.is_known:

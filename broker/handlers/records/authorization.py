@@ -6,7 +6,7 @@ The error of a topic requested by name is the same whether the topic exists or n
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from sluice.broker.replica.fetch_session import WantedPartition
+from sluice.broker.replica.fetch_session import RequestedPartition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.produce import ProduceRequest
@@ -31,7 +31,7 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 
 
 def deny_unreadable(
-    ctx: RequestContext, broker: "RecordServices", wanted: Collection[WantedPartition], *, for_follower: bool
+    ctx: RequestContext, broker: "RecordServices", wanted: Collection[RequestedPartition], *, for_follower: bool
 ) -> None:
     """Replace partitions that the client must not read by an error, until the next request of the session."""
     if for_follower:
@@ -47,6 +47,6 @@ def deny_unreadable(
         item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def _name(item: WantedPartition) -> str | None:
+def _name(item: RequestedPartition) -> str | None:
     """The topic's name; None for an id that nobody has."""
     return item.topic if isinstance(item.topic, str) else item.name

@@ -16,7 +16,7 @@ _MAGIC_1_SINCE = 2
 _RECORD_BATCHES_SINCE = 4
 
 
-def suit_old_client(data: PartitionData, version: int, topic: Topic, fetch_offset: int) -> None:
+def convert_for_old_client(data: PartitionData, version: int, topic: Topic, fetch_offset: int) -> None:
     """Makes the answer for a partition one that `version`, up to 9, can read; or one that says why it cannot be."""
     if topic.config.text("compression.type") == "zstd":
         _refuse(data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)

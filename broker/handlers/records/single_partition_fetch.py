@@ -1,7 +1,7 @@
-"""The fetch that nearly every consumer sends: of one partition, without a session.
+"""The fast path of Fetch: one partition, without a session, which is what nearly every consumer sends.
 
-It is answered as `Fetch` in handlers/fetch.py answers it; only less is asked on the way, for there is no session to
-keep, no quota to charge, no fault to be found. Whatever else is wanted, and whatever is wrong, is left to the other.
+Its responses are those of `Fetch` in general_fetch.py, without the cost of sessions, quotas and fault rules. All other
+requests, and all errors, take that general path.
 """
 
 from typing import TYPE_CHECKING
@@ -22,8 +22,8 @@ FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
 
 
-def wanted_by(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
-    """The one partition that is asked for; None where the other way is to be gone."""
+def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
+    """Return the one requested partition, or None if the request takes the general path."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:
@@ -56,8 +56,10 @@ def wanted_by(ctx: RequestContext, broker: "RecordServices", request: FetchReque
     return partition
 
 
-def find(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
-    """What there is in the partition, if that is enough; None also where something is wrong."""
+def read_available(
+    ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition
+) -> LogRead | None:
+    """Read the partition if enough is available; return None if not, or if the read fails."""
     log = partition.log
     wanted = request.topics[0].partitions[0]
     offset, most_bytes = wanted.fetch_offset, wanted.partition_max_bytes
@@ -67,14 +69,14 @@ def find(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, p
     max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
     found = log.read(offset, min(most_bytes, max_bytes), end, True)
     size = found.size
-    # A batch that is larger than the client wants counts less, while it waits, than it has.
+    # A batch larger than `partition_max_bytes` counts for `min_bytes` with that limit only: see `bytes_waiting`.
     if found.error_code or not 0 < size <= most_bytes or size < min(request.min_bytes, max_bytes):
         return None
     return found
 
 
-def tell(request: FetchRequest, partition: Partition, found: LogRead) -> FetchResponse:
-    """The answer, which goes out for sure: it is counted."""
+def build_response(request: FetchRequest, partition: Partition, found: LogRead) -> FetchResponse:
+    """Build the response and count its bytes: nothing prevents its sending any more."""
     partition.traffic.bytes_out += found.size
     log = partition.log
     asked = request.topics[0]
@@ -87,7 +89,7 @@ def tell(request: FetchRequest, partition: Partition, found: LogRead) -> FetchRe
 
 
 def waits_at_end(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
-    """Whether nothing is there yet, and the client wants to wait: what consumers do most of the time."""
+    """Return whether a long poll starts at the end of the partition, as most fetches of a consumer do."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (
@@ -98,5 +100,5 @@ def waits_at_end(ctx: RequestContext, broker: "RecordServices", request: FetchRe
 
 
 def _reads_as_it_is(version: int, topic: Topic) -> bool:
-    """Whether a client of before v10 gets what the log holds: see down_conversion.py."""
+    """Return whether a client before v10 receives the batches of the log unchanged: see down_conversion.py."""
     return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"

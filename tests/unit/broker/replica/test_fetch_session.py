@@ -9,7 +9,7 @@ import pytest
 
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
-from sluice.broker.replica.fetch_session import FetchSessionCache, Told, WantedPartition
+from sluice.broker.replica.fetch_session import FetchSessionCache, RequestedPartition, ResponsePartition
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.errors import ErrorCode
@@ -443,9 +443,9 @@ def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache,
     return sessions, ids
 
 
-def told(partitions: int) -> list[Told]:
-    wanted = [WantedPartition("t", FetchPartition(partition=index), no_topics()) for index in range(partitions)]
-    return [Told(item, 0, 0, False) for item in wanted]
+def told(partitions: int) -> list[ResponsePartition]:
+    wanted = [RequestedPartition("t", FetchPartition(partition=index), no_topics()) for index in range(partitions)]
+    return [ResponsePartition(item, 0, 0, False) for item in wanted]
 
 
 def is_there(sessions: FetchSessionCache, session_id: int) -> bool:

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sluice.broker.handlers.records.fetch import Fetch
-from sluice.broker.handlers.records.single_partition_fetch import wanted_by
+from sluice.broker.handlers.records.general_fetch import Fetch
+from sluice.broker.handlers.records.single_partition_fetch import eligible_partition
 from sluice.broker.handlers.services import RecordServices
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
@@ -25,7 +25,7 @@ from sluice.quotas.entity import QuotaEntity
 from tests.support.records import batch, batch_of, fetch, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-SHORT_WAY = "sluice.broker.handlers.records.fetch.wanted_by"
+SHORT_WAY = "sluice.broker.handlers.records.fetch.eligible_partition"
 NAMES = ("t", "zstd", "nowhere")
 AUTHORIZER = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -234,11 +234,11 @@ def way_of(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
     ways: list[Partition | None] = []
 
     def noted(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Partition | None:
-        ways.append(wanted_by(ctx, broker, request))
+        ways.append(eligible_partition(ctx, broker, request))
         return ways[-1]
 
     client = broker.client()
-    with patch(SHORT_WAY, noted), patch("sluice.broker.handlers.records.fetch.Fetch", wraps=Fetch) as others:
+    with patch(SHORT_WAY, noted), patch("sluice.broker.handlers.records.general_fetch.Fetch", wraps=Fetch) as others:
         client.send(request, version)
     client.leave()
     return ways[0] is not None and not others.called

@@ -1,0 +1,304 @@
+"""The general path of Fetch: any number of partitions, with sessions, quotas, followers, old clients and fault rules.
+
+Follows Kafka's KafkaApis.handleFetchRequest and ReplicaManager.readFromLog.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from sluice.broker.journal.about import partitions_subject
+from sluice.broker.metadata.topic import Partition, Traffic
+from sluice.broker.replica.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    RequestedPartition,
+    ResponsePartition,
+    TopicKey,
+    requested_partitions,
+)
+from sluice.broker.replica.partition_reader import readers_of
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.apis.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import RecordServices
+
+_TOPIC_IDS_SINCE = 13
+_NAMES_LEADER_SINCE = 16
+_LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
+    """Return the fetch of a request, alone or in its session; if that fails, set `ctx.error_code` and return None."""
+    epoch = request.session_epoch
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+        if request.session_id:
+            broker.fetch_sessions.close(request.session_id)
+        requested = requested_partitions(request.topics, broker.metadata, by_id)
+        return Fetch(ctx, broker, request, requested.values(), opens_session=epoch == INITIAL_EPOCH)
+    session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.metadata)
+    if isinstance(session, ErrorCode):
+        ctx.error_code = session
+        return None
+    if not session.partitions:
+        requested = requested_partitions(request.topics, broker.metadata, by_id)
+        return Fetch(ctx, broker, request, requested.values(), opens_session=False)
+    for item in session.partitions.values():
+        if item.partition is None or item.partition.deleted:
+            item.locate(broker.metadata)
+    if ctx.subject is not None:
+        ctx.subject = partitions_subject((item.topic_name, key[1]) for key, item in session.partitions.items())
+    return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
+
+
+class Fetch:
+    """A fetch in flight: its partitions and its limits."""
+
+    __slots__ = (
+        "_broker",
+        "_ctx",
+        "_epoch",
+        "_items",
+        "_known",
+        "_leaders",
+        "_max_bytes",
+        "_min_bytes",
+        "_opens_session",
+        "_reader",
+        "_reported",
+        "_session",
+        "fetched",
+        "has_read_enough",
+        "is_from_follower",
+    )
+
+    def __init__(
+        self,
+        ctx: RequestContext,
+        broker: "RecordServices",
+        request: FetchRequest,
+        requested: Collection[RequestedPartition],
+        *,
+        opens_session: bool,
+        session: FetchSession | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
+        """Without `max_bytes`, the limit is the smallest of those of the request, the broker and the quota."""
+        self._ctx = ctx
+        self._broker = broker
+        self._session = session
+        # If it is another one later, another request of the session came in between.
+        self._epoch = 0 if session is None else session.epoch
+        self._opens_session = opens_session
+        state = request.replica_state  # of a follower, since v15 (KIP-903)
+        self.is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
+        readers = readers_of(broker.node_id)
+        if self.is_from_follower:
+            self._reader = readers.follower
+        else:
+            self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
+        if ctx.fault is not None and ctx.fault.fetch_error is not None:
+            from sluice.broker.replica.failing_reader import FailingReader  # only if a fault rule fails fetches
+
+            self._reader = FailingReader(self._reader, ctx.fault.fetch_error)
+        if max_bytes is None:
+            max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
+            if not self.is_from_follower:
+                most = broker.throttler.largest_fetch(ctx)
+                if most < max_bytes:
+                    max_bytes = int(most)
+        self._max_bytes = max_bytes
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        if broker.authorizer is not None:
+            from .authorization import deny_unreadable  # only with an authorizer
+
+            deny_unreadable(ctx, broker, requested, for_follower=self.is_from_follower)
+        self._known = [item for item in requested if item.partition is not None]
+        self._items = self._known if len(self._known) == len(requested) else self._in_order(requested)
+        self._reported: list[ResponsePartition] | None = None
+        self.fetched: list[tuple[Traffic, int]] = []  # record bytes that were read from each partition
+        self.has_read_enough = False
+        self._leaders: dict[int, NodeEndpoint] = {}  # that the response names, by node id
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the fetch is held before it reads when it is above its quota (KIP-13)."""
+        return not self.is_from_follower and self._broker.throttler.holds_fetch(self._ctx.version)
+
+    @property
+    def read_bytes(self) -> int:
+        """The record bytes that were read."""
+        return sum(size for _, size in self.fetched)
+
+    def partitions(self) -> list[Partition]:
+        """Return the partitions that exist."""
+        return [item.partition for item in self._known if item.partition is not None]
+
+    def is_at_end(self) -> bool:
+        """Return whether all partitions are at their end and none fails: the usual state of a consumer."""
+        known = self._known
+        if not known or known is not self._items or self._min_bytes <= 0:
+            return False
+        return all(map(self._reader.is_at_end, known))
+
+    def is_ready(self) -> bool:
+        """Return whether a long poll is over: enough bytes, an error, or no partition to wait for."""
+        available = 0
+        for item in self._known:
+            size = self._reader.bytes_waiting(item)
+            if size is None:
+                return True
+            available += size
+        return available >= self._min_bytes or not self._known
+
+    def finish(self) -> FetchResponse | Outcome:
+        """Read and respond; a fetch above its quota that has to be held waits first (KIP-13)."""
+        if self.is_held:
+            ctx = self._ctx
+            return self._broker.throttler.charge_before_read(ctx, self.size(), self.read)
+        return self.read()
+
+    def size(self) -> int:
+        """Return the record bytes that `read` would return now, from the indexes of the logs."""
+        left, size = self._max_bytes, 0
+        for item in self._known:
+            found = self._reader.size(item, min(item.request.partition_max_bytes, left), size == 0)
+            left, size = max(0, left - found), size + found
+        return size
+
+    def read(self) -> FetchResponse:
+        """Read what is available, in order and within the limits; the first batch is always whole.
+
+        A response in a session has the partitions that changed. The session is updated when the response is sent.
+        """
+        ctx, session = self._ctx, self._session
+        ctx.error_code = 0
+        self.fetched = []
+        self.has_read_enough = not self._known
+        self._leaders = {}
+        self._reported = [] if self._opens_session or session is not None else None
+        if session is not None and session.epoch != self._epoch:
+            return self._overtaken()
+        response = FetchResponse(responses=self._read_partitions(self._reported))
+        if session is not None:
+            response.session_id = session.id
+        if self._leaders:
+            response.node_endpoints = list(self._leaders.values())
+        return response
+
+    def _read_partitions(self, reported: list[ResponsePartition] | None) -> list[FetchableTopicResponse]:
+        """Read the partitions in order; consecutive partitions of a topic share one topic entry."""
+        session, reader, for_old_client = self._session, self._reader, self._ctx.version < FORMATS_KNOWN_SINCE
+        left, read_bytes = self._max_bytes, 0
+        responses: list[FetchableTopicResponse] = []
+        topic: TopicKey | None = None
+        topic_partitions: list[PartitionData] = []
+        for item in self._items:
+            if session is not None and reader.is_unchanged(item):
+                continue
+            data, size = reader.read(item, min(item.request.partition_max_bytes, left), read_bytes == 0)
+            if size and item.partition is not None:
+                read_bytes += size
+                left = max(0, left - size)
+                self.fetched.append((item.partition.traffic, size))
+            elif data.error_code or data.diverging_epoch is not None:
+                self._note_failure(item, data)
+            if reported is not None:
+                if session is not None and not (size or item.is_changed_by(data)):
+                    continue
+                reported.append(ResponsePartition(item, data.high_watermark, data.log_start_offset, size > 0))
+            if for_old_client and not data.error_code:
+                self._convert_for_old_client(item, data)
+            if item.topic != topic:
+                topic, topic_partitions = item.topic, []
+                responses.append(_topic_response(topic, topic_partitions))
+            topic_partitions.append(data)
+        if read_bytes >= self._min_bytes:
+            self.has_read_enough = True
+        return responses
+
+    def sent(self, response: FetchResponse) -> bool:
+        """Record that what was read is sent; return whether `response` was changed, because it opens a session."""
+        for traffic, size in self.fetched:
+            traffic.bytes_out += size
+        if self._reported is None:
+            return False
+        if self._session is not None:
+            self._session.record_sent(self._reported)
+            return False
+        ctx = self._ctx
+        response.session_id = self._broker.fetch_sessions.open(
+            self._reported, ctx.now_ms, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+        )
+        return response.session_id != NO_SESSION
+
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """Return the empty response for a client above its quota. It opens no session; an existing one stays open."""
+        self._ctx.error_code = 0  # errors are not reported either
+        response = FetchResponse() if self._session is None else self._empty()
+        response.throttle_time_ms = throttle_time_ms
+        return response
+
+    def _in_order(self, requested: Collection[RequestedPartition]) -> list[RequestedPartition]:
+        """Return the partitions in Kafka's order: unknown ones come last. They do not end a long poll."""
+        self._known = [item for item in requested if item.is_known]
+        return self._known + [item for item in requested if not item.is_known]
+
+    def _overtaken(self) -> FetchResponse:
+        """Return the response to a request that a later one of its session has overtaken, as after a client's retry."""
+        self.has_read_enough = True
+        return self._empty()
+
+    def _empty(self) -> FetchResponse:
+        """Return a response of the session without partitions."""
+        session = self._session
+        assert session is not None
+        code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._ctx.error_code = code
+        return FetchResponse(session_id=session.id, error_code=code)
+
+    def _convert_for_old_client(self, item: RequestedPartition, data: PartitionData) -> None:
+        from .down_conversion import convert_for_old_client  # only for clients that old
+
+        assert item.partition is not None
+        convert_for_old_client(data, self._ctx.version, item.partition.topic, item.request.fetch_offset)
+        self._ctx.error_code = self._ctx.error_code or data.error_code
+
+    def _note_failure(self, item: RequestedPartition, data: PartitionData) -> None:
+        """Note the error of a partition, which ends a long poll, and name its leader if it has moved."""
+        ctx = self._ctx
+        if item.is_known:
+            self.has_read_enough = True
+        ctx.error_code = ctx.error_code or data.error_code
+        if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _NAMES_LEADER_SINCE and item.partition is not None:
+            self._name_leader(item.partition, data)
+
+    def _name_leader(self, partition: Partition, data: PartitionData) -> None:
+        broker = self._broker
+        known = broker.metadata.leadership(partition)
+        if known is None:
+            return
+        data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        leader = broker.metadata.leader(known)
+        if leader is not None:
+            at = self._ctx.session.endpoint_of(leader)
+            self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
+
+
+def _topic_response(topic: TopicKey, topic_partitions: list[PartitionData]) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic, partitions=topic_partitions)
+    return FetchableTopicResponse(topic_id=topic, partitions=topic_partitions)
