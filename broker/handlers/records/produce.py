@@ -32,10 +32,10 @@ _NO_ERRORS: PartitionErrors = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
-    """Appends what can be appended and answers for each partition; with acks=all when all replicas have it.
+    """Append to each partition and respond; with acks=all, respond when all in-sync replicas have the records.
 
-    Nearly every request has one batch for one partition, and nothing to wait for. It is recognized here and goes a
-    short way, whose answers are those of the long one; it may fail on that only in the log.
+    Nearly every request has one batch for one partition, and does not wait for replicas. It takes a fast path with the
+    responses of the general path. Of all errors, only those of the log occur on it.
     """
     try:
         (data,) = request.topic_data

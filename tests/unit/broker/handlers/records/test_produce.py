@@ -1,8 +1,6 @@
 """Produce: what is appended, what is answered, when acks=all is, and the errors."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
@@ -79,58 +77,6 @@ def test_partitions_succeed_and_fail_each_for_itself() -> None:
         (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (1, 0),
     ]
-
-
-_RECORDS = {
-    "none": b"",
-    "one record": batch(b"a"),
-    "three records": batch(b"a", None, b"c"),
-    "compressed": batch(b"a", compression=4),
-    "first of a producer": batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0),
-    "second of a producer": batch(b"b", producer_id=5, producer_epoch=0, base_sequence=1),
-    "of a transaction": batch(b"a", producer_id=6, producer_epoch=0, base_sequence=0, transactional=True),
-    "too large": batch_of(2_000),
-    "cut": batch(b"a")[:-1],
-    "changed": batch(b"a")[:-1] + b"\1",
-    "two batches": batch(b"a") + batch(b"b"),
-    "a message set": records_for(2),
-}
-
-
-@given(
-    setting=st.sampled_from(["min.insync.replicas=1", "min.insync.replicas=2", "compression.type=gzip"]),
-    requests=st.lists(
-        st.tuples(
-            st.integers(3, 13),
-            st.sampled_from([1, ALL, 5]),
-            st.sampled_from(["t", "__consumer_offsets", "nowhere"]),
-            st.sampled_from([0, 1, -1]),
-            st.sampled_from(sorted(_RECORDS)),
-        ),
-        max_size=6,
-    ),
-)
-def test_a_request_for_one_partition_is_answered_as_one_for_several_is(
-    setting: str, requests: list[tuple[int, int, str, int, str]]
-) -> None:
-    alone, beside = VirtualBroker("message.max.bytes=1000", setting), VirtualBroker("message.max.bytes=1000", setting)
-    for version, acks, name, partition, records in requests:
-        answers = []
-        for broker, others in ((alone, []), (beside, [TopicProduceData(name="other", topic_id=b"other topic's id")])):
-            topic = broker.broker.cluster.topics.get(name) or (broker.topic(name) if name != "nowhere" else None)
-            topic_id = ZERO_UUID if topic is None else topic.topic_id
-            request = produce(version, _RECORDS[records], topic=name, topic_id=topic_id, partition=partition, acks=acks)
-            request.topic_data += others
-            answers.append(broker.client().ask(request, version).responses[0])
-        assert answers[0].partition_responses == answers[1].partition_responses
-        counted = [
-            [
-                (topic.traffic[1].records_in, topic.traffic[1].bytes_in, topic.partitions[0].log.log_end_offset)
-                for topic in topics.values()
-            ]
-            for topics in (alone.broker.cluster.topics, beside.broker.cluster.topics)
-        ]
-        assert counted[0] == counted[1]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
