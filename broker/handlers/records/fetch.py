@@ -36,10 +36,10 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; otherwise start a long poll."""
     partition = eligible_partition(ctx, broker, request)
     if partition is not None:
-        found = read_available(ctx, broker, request, partition)
+        found = read_available(broker, request, partition)
         if found is not None:
             return build_response(request, partition, found)
-        if waits_at_end(ctx, broker, request, partition):
+        if waits_at_end(broker, request, partition):
             return ctx.park_for_more(
                 _DelayedSinglePartitionFetch(ctx, broker, request, partition), broker.replicas.fetches, (partition,)
             )
@@ -101,7 +101,7 @@ class _DelayedSinglePartitionFetch(DelayedOperation):
     def try_complete(self) -> bool:
         ctx, request, partition = self._ctx, self._request, self._partition
         if eligible_partition(ctx, self._broker, request) is partition:
-            self._found = read_available(ctx, self._broker, request, partition)
+            self._found = read_available(self._broker, request, partition)
             if self._found is not None:
                 return self.force_complete()
         return self._general_fetch().is_ready() and self.force_complete()

@@ -34,9 +34,8 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
     metadata = broker.metadata
     quotas = broker.throttler.quotas
     index, epoch = wanted.partition, wanted.current_leader_epoch
-    topic = metadata.topics.get(asked.topic) or metadata.topics_by_id.get(
-        asked.topic_id
-    )  # a request has one of the two
+    # A request has a name or an id.
+    topic = metadata.topics.get(asked.topic) or metadata.topics_by_id.get(asked.topic_id)
     if (
         topic is None
         or not 0 <= index < len(topic.partitions)
@@ -56,9 +55,7 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
     return partition
 
 
-def read_available(
-    ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition
-) -> LogRead | None:
+def read_available(broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
     """Read the partition if enough is available; return None if not, or if the read fails."""
     log = partition.log
     wanted = request.topics[0].partitions[0]
@@ -66,11 +63,13 @@ def read_available(
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if not log.log_start_offset <= offset < end:
         return None
-    max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
-    found = log.read(offset, min(most_bytes, max_bytes), end, True)
+    max_bytes, limit_bytes = request.max_bytes, broker.max_fetch_bytes
+    if max_bytes > limit_bytes:  # a call of `min` costs more than the rest of this line
+        max_bytes = limit_bytes
+    found = log.read(offset, min(max_bytes, most_bytes), end, True)
     size = found.size
     # A batch larger than `partition_max_bytes` counts for `min_bytes` with that limit only: see `bytes_waiting`.
-    if found.error_code or not 0 < size <= most_bytes or size < min(request.min_bytes, max_bytes):
+    if found.error_code or not 0 < size <= most_bytes or (size < request.min_bytes and size < max_bytes):
         return None
     return found
 
@@ -88,7 +87,7 @@ def build_response(request: FetchRequest, partition: Partition, found: LogRead) 
     return FetchResponse(0, 0, 0, [FetchableTopicResponse(asked.topic, asked.topic_id, [data])])
 
 
-def waits_at_end(ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
+def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
     """Return whether a long poll starts at the end of the partition, as most fetches of a consumer do."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
