@@ -39,7 +39,6 @@ NOT_RUN = {
         "sluice serve --brokers": ELSEWHERE,
         "pip install": "installs from PyPI; make test-dist installs what was built",
         "scrape_configs:": SETTINGS,
-        "broker/process.py": "a map of the repository",
         "make setup": MINUTES,
     },
     "docs/acls.md": {"INFO ": OUTPUT},

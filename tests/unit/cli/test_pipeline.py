@@ -78,4 +78,4 @@ def test_a_log_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path)
 def test_a_broker_that_is_not_there_is_told_before_spark_is_started() -> None:
     result = CliRunner().invoke(cli, ["pipeline", "throttle", "--bootstrap", "127.0.0.1:1"])
     assert result.exit_code == 1
-    assert result.output.startswith("Error: 127.0.0.1:1: no connection: ")
+    assert result.output.startswith("Error: 127.0.0.1:1: could not connect: ")
