@@ -7,8 +7,6 @@ from random import Random  # noqa: TID251  (the type of what is injected; nothin
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.controller import Controller
-from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
@@ -21,6 +19,8 @@ from sluice.protocol.records import crc
 from .broker import Broker
 
 if TYPE_CHECKING:
+    from sluice.broker.controller.controller import Controller
+    from sluice.broker.controller.elections import Election
     from sluice.broker.faults.engine import FaultEngine
 
 # Clients that were waiting for the start have asked their first questions by then.
@@ -151,7 +151,7 @@ class ClusterServer:
         if problem is not None:
             raise ClusterError(problem)
 
-    def elect_leader(self, topic: str, index: int, election: Election) -> None:
+    def elect_leader(self, topic: str, index: int, election: "Election") -> None:
         """Holds an election for a partition; nothing changes where none is needed."""
         error = self.cluster.controller.elect_leader(self.partition(topic, index), election)
         if error and error != ErrorCode.ELECTION_NOT_NEEDED:
@@ -171,7 +171,7 @@ class ClusterServer:
         """Raise ClusterError if an event of TRANSITIONS is not possible in the broker's current state."""
         self._checked_controller(node_id, event)
 
-    def _checked_controller(self, node_id: int, event: str) -> Controller:
+    def _checked_controller(self, node_id: int, event: str) -> "Controller":
         if node_id not in self.servers:
             raise UnknownResourceError(
                 f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
