@@ -64,7 +64,7 @@ def read_available(broker: "RecordServices", request: FetchRequest, partition: P
     if not log.log_start_offset <= offset < end:
         return None
     max_bytes, limit_bytes = request.max_bytes, broker.max_fetch_bytes
-    if max_bytes > limit_bytes:  # a call of `min` costs more than the rest of this line
+    if max_bytes > limit_bytes:  # cheaper than a call of `min`
         max_bytes = limit_bytes
     found = log.read(offset, min(max_bytes, most_bytes), end, True)
     size = found.size
