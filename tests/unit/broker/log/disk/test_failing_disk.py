@@ -13,15 +13,16 @@ from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in
 
 
 class FullDisk:
-    """Stands in for pwrite: takes `room` bytes more, in files whose path has `where`."""
+    """A replacement of `os.pwrite` with room for `room` bytes more in the files of one folder."""
 
-    def __init__(self, room: int, where: str) -> None:
+    def __init__(self, room: int, folder: str) -> None:
         self.room = room
-        self.where = where
+        self.folder = folder
         self.pwrite = os.pwrite
 
     def __call__(self, handle: int, data: bytes, position: int) -> int:
-        if self.where not in str(Path(f"/proc/self/fd/{handle}").readlink()):
+        # The whole name: the path of a temporary folder may contain "t-0", as pytest's first ("pytest-0") does.
+        if Path(f"/proc/self/fd/{handle}").readlink().parent.name != self.folder:
             return self.pwrite(handle, data, position)
         size = min(self.room, len(data))
         if data and not size:
