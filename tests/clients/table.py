@@ -14,7 +14,7 @@ from tests.clients.scenarios import AREAS, SCENARIOS
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"
 README = ROOT / "README.md"
-SHORT_BEGIN, SHORT_END = "<!-- what works: written by `make matrix` -->\n", "<!-- end of what works -->\n"
+SHORT_BEGIN, SHORT_END = "<!-- compatibility: written by `make matrix` -->\n", "<!-- end of compatibility -->\n"
 HEAD = """# What works with which client
 
 Every cell is a test, `tests/clients/test_matrix.py`, run with the real client. This page is written from the results by

@@ -10,4 +10,4 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_the_readme_says_how_many_scenarios_there_are() -> None:
-    assert f"{len(entries())} come with sluice" in (PAGE.parents[1] / "README.md").read_text()
+    assert f"{len(entries())} scenarios are included" in (PAGE.parents[1] / "README.md").read_text()

@@ -28,18 +28,8 @@ ELSEWHERE = "the page that it leads to runs the same; here only whether there is
 # Page and how a block begins -> why it is not run.
 NOT_RUN = {
     "README.md": {
+        "python3 -m venv": "installs from PyPI; the test that it runs is run as Python",
         "make demo": MINUTES,
-        "broker at": OUTPUT,
-        "client  quota": OUTPUT,
-        "sluice serve --override quota": ELSEWHERE,
-        "bootstrap.servers=": SETTINGS,
-        "$ sluice serve --port 0": ELSEWHERE,
-        "sluice faults add": ELSEWHERE,
-        "sluice audit run": ELSEWHERE,
-        "sluice serve --brokers": ELSEWHERE,
-        "pip install": "installs from PyPI; make test-dist installs what was built",
-        "scrape_configs:": SETTINGS,
-        "make setup": MINUTES,
     },
     "docs/acls.md": {"INFO ": OUTPUT},
     "docs/containers.md": {
@@ -47,6 +37,8 @@ NOT_RUN = {
         "import socket": ENGINE,
         "SLUICE_ADMIN_TOKEN=": ENGINE,
     },
+    "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
+    "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs what was built"},
     "docs/plan.md": {"sluice pipeline plan": "wants a file of millions of rows; the page runs others like it"},
     "docs/pytest.md": {"def test_a_pizza": "the first test of the page, which is run with another body"},
     "docs/security.md": {
@@ -56,6 +48,7 @@ NOT_RUN = {
         "keytool": "needs a JDK, and a keystore of the reader's",
         "sasl.enabled": SETTINGS,
     },
+    "docs/serve.md": {"scrape_configs:": SETTINGS},
     "docs/testing.md": {"TimeoutError": OUTPUT},
     "docs/top.md": {"sluice top": "fills a terminal; tests/unit/cli/top/test_command.py has one for it"},
 }
