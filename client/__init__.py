@@ -1,8 +1,7 @@
-"""The reference asyncio client: KIP-580 (retry backoff), KIP-144 (reconnect backoff), KIP-91 (delivery timeout) and
-KIP-219 (throttling), as in Apache Kafka's own clients, or, with `profile="kip"`, as the texts specify.
+"""The asyncio client: retry and reconnect backoff (KIP-580, KIP-144), delivery timeout (KIP-91), throttling (KIP-219).
 
-Applications use `admin.AdminClient`, `producer.Producer` and `consumer.Consumer`. Below them are `network`
-(connections and requests; start reading at `network.network_client`), `metadata`, `backoff` and `config`. Decisions
-are sans-I/O, with time and randomness as parameters; sockets and waiting are in `network.asyncio_network` and in the
-modules that await it.
+It behaves as Apache Kafka's clients do, or, with `profile="kip"`, as the text of the KIPs specifies. Applications use
+`admin.AdminClient`, `producer.Producer` and `consumer.Consumer`. Below them are `network` (connections and requests;
+start reading at `network.network_client`), `metadata`, `backoff` and `config`. Decisions are sans-I/O, with time and
+randomness as parameters; only `network.asyncio_network` and the modules that await it use sockets and timers.
 """

@@ -1,18 +1,18 @@
-"""How long to wait before trying again: Kafka's ExponentialBackoff (KIP-580, KIP-144, KIP-601), and the KIPs' own
-formulas where their texts say something else.
+"""Backoff formulas: Kafka's ExponentialBackoff (KIP-580, KIP-144, KIP-601), and the KIP texts' where they differ.
 
-Theory of operation. `backoff(n)` is for the n-th failure in a row, counted from 0, and draws once:
+Theory of operation. `backoff(n)` is the wait after the n-th failure in a row, counted from 0. It draws one factor from
+0.8 to 1.2:
 
-                          Kafka (since 3.7)                          the texts (`profile="kip"`)
-    retry, KIP-580        min(max, base * 2**n * factor)             the same; also where base == max
+                          Kafka (since 3.7)                          KIP text (`profile="kip"`)
+    retry, KIP-580        min(max, base * 2**n * factor)             the same, also if base == max
     reconnect, KIP-144    the same                                   min(max, base * 2**n) * factor
-    base >= max           max, every time, without a draw            retry: that only where base > max
+    base >= max           always max, without a draw                 retry: only if base > max
 
-with a factor of 0.8 up to 1.2. Kafka caps after the jitter: at the cap half of all draws are exactly `max`, the others
-lie in [0.8 * max, max). With 100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ...; so 4 tries in the
-first second (at 0, 100, 300 and 700 ms), where a constant 100 ms makes 10.
+Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, the others lie in [0.8 * max, max). With
+100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ... That is 4 attempts in the first second (at 0,
+100, 300 and 700 ms), where a constant 100 ms makes 10.
 
-That base > max is worth a warning is said where both are configured (`client.config`).
+`client.config` logs a warning if base > max.
 """
 
 import sys
@@ -23,24 +23,35 @@ from typing import Protocol
 RETRY_MULTIPLIER = 2
 RETRY_JITTER = 0.2
 
-# Draws from [low, high): `random.Random(seed).uniform` is one. That may round up to `high`, which is mended here.
+# Draws from [low, high), such as `random.Random(seed).uniform`, which may round up to `high`; `_factor` corrects that.
 Uniform = Callable[[float, float], float]
 
 
 class Backoff(Protocol):
-    """A way to wait longer with each failure."""
+    """A function from failures to waiting time."""
 
     def backoff(self, attempts: int) -> int:
-        """Milliseconds to wait after so many failures, not counting the last one."""
+        """Return the milliseconds to wait after a failure that `attempts` failures precede."""
 
 
 class ExponentialBackoff:
-    """Kafka's class of this name, to the bit."""
+    """Kafka's ExponentialBackoff; the same draws give the same results."""
 
     __slots__ = ("_exp_max", "_jitter", "_max_ms", "_multiplier", "_uniform", "initial_ms")
 
     def __init__(self, initial_ms: int, multiplier: int, max_ms: int, jitter: float, uniform: Uniform) -> None:
-        """Raises ValueError for a jitter outside of 0 to 1."""
+        """Check and store the parameters.
+
+        Args:
+            initial_ms: Wait after the first failure, before jitter.
+            multiplier: Growth per failure.
+            max_ms: Upper bound, after jitter.
+            jitter: Relative deviation, from 0 to 1.
+            uniform: Source of randomness.
+
+        Raises:
+            ValueError: If `jitter` is outside 0 to 1.
+        """
         if not 0 <= jitter <= 1:
             raise ValueError(f"jitter {jitter} must be from 0 to 1")
         self.initial_ms = min(initial_ms, max_ms)
@@ -48,7 +59,7 @@ class ExponentialBackoff:
         self._max_ms = max_ms
         self._jitter = jitter
         self._uniform = uniform
-        # The exponent at which the maximum is reached; 0: there is nothing to grow to.
+        # The exponent at which the maximum is reached; 0: the backoff is constant.
         self._exp_max = _exponent_of(max_ms / max(initial_ms, 1), multiplier) if max_ms > initial_ms else 0.0
 
     def backoff(self, attempts: int) -> int:
@@ -76,7 +87,7 @@ class KipRetryBackoff:
 
 
 class KipReconnectBackoff:
-    """KIP-144's text: the backoff grows up to `max`, and is then taken from a range of 20 % below and above it."""
+    """KIP-144's text: the backoff grows up to `max`; the jitter of 20 % is applied after that."""
 
     __slots__ = ("_base_ms", "_max_ms", "_uniform")
 
@@ -91,7 +102,7 @@ class KipReconnectBackoff:
 
 
 class StaticBackoff:
-    """The same every time, without jitter: `retry.backoff.ms` where Kafka never went further."""
+    """A constant wait without jitter, for the places where Kafka did not apply KIP-580."""
 
     __slots__ = ("_ms",)
 
@@ -103,8 +114,8 @@ class StaticBackoff:
 
 
 def _grown(base_ms: int, max_ms: int, attempts: int) -> int:
-    """base * 2 ** attempts, as far as it matters."""
-    # Beyond twice the maximum no factor brings it below; and a shift by a week's failures is a long number.
+    # At twice the maximum, no factor brings the product below it. The limit keeps the shifted integer short after
+    # thousands of failures.
     return base_ms << min(attempts, (2 * max_ms // max(base_ms, 1)).bit_length())
 
 
@@ -120,5 +131,5 @@ def _factor(jitter: float, uniform: Uniform) -> float:
 
 
 def _exponent_of(ratio: float, multiplier: int) -> float:
-    """What `multiplier` has to be raised to for `ratio`; a multiplier of 1 never gets there."""
+    """Return the logarithm of `ratio` to the base `multiplier`; infinity for a multiplier of 1."""
     return log(ratio) / log(multiplier) if multiplier > 1 else inf

@@ -25,7 +25,7 @@ FetchedOffset = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The committed offset of a partition: the next one to read, metadata, and the epoch of the record before it."""
+    """A committed offset: the next offset to read, metadata, and the leader epoch of the last record before it."""
 
     offset: int
     metadata: str = ""
@@ -54,7 +54,7 @@ def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[O
 def offset_fetch(
     group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool, oldest: int
 ) -> Request:
-    """Return an OffsetFetch request for one group; `partitions` of None requests all."""
+    """Return an OffsetFetch request for one group; `partitions=None` requests all."""
     indexes = None if partitions is None else by_topic(partitions)
 
     def topics(topic: Callable[..., T]) -> list[T] | None:
@@ -73,7 +73,7 @@ def offset_fetch(
 
 
 def fetched_offsets(answer: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
-    """Return what an OffsetFetch response has for each partition, in any version."""
+    """Return the partitions of an OffsetFetch response of any version."""
     grouped = by_partition(topic for group in answer.groups for topic in group.topics)
     return {**by_partition(answer.topics), **grouped}
 

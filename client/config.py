@@ -1,20 +1,20 @@
-"""A client's settings in force: what was given, by Kafka's names, over the tables' defaults, and checked together.
+"""The configuration of a client: given properties with Kafka's names, over Kafka's defaults, validated together.
 
     config = producer_config({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})
     config.integer("linger.ms")
 
-Follows `postProcessParsedConfig` of ProducerConfig, ConsumerConfig and AdminClientConfig: what is refused is Kafka's
-ConfigException (here `ConfigError`), what is odd is a warning, logged and kept by Kafka's reason for it:
+Follows `postProcessParsedConfig` of ProducerConfig, ConsumerConfig and AdminClientConfig. Kafka's ConfigException is
+`ConfigError` here. Kafka's warnings are logged and kept in `ClientConfig.warnings`:
 
-    static_retry_backoff              retry.backoff.ms is above its maximum: the maximum is used, constantly (KIP-580)
-    static_connection_setup_timeout   the same of socket.connection.setup.timeout.ms (KIP-601)
-    constant_reconnect_backoff        reconnect.backoff.ms is set and its maximum is not: it is the maximum (KIP-144)
-    delivery_timeout_raised           delivery.timeout.ms is not set, and below linger.ms + request.timeout.ms (KIP-91)
+    static_retry_backoff              retry.backoff.ms exceeds its maximum: the backoff is always the maximum (KIP-580)
+    static_connection_setup_timeout   the same for socket.connection.setup.timeout.ms (KIP-601)
+    constant_reconnect_backoff        reconnect.backoff.ms is set without a maximum, and becomes the maximum (KIP-144)
+    delivery_timeout_raised           default delivery.timeout.ms is below linger.ms + request.timeout.ms (KIP-91)
     connections_idle_before_poll      connections.max.idle.ms is below max.poll.interval.ms
 
-Different on purpose: a name that nobody knows is an error that says which names are close; Kafka logs it. With the
-profile "kip", `delivery.timeout.ms` must also hold one `retry.backoff.ms`, and `reconnect.backoff.ms` is 100 by
-default: so say the texts of KIP-91 and KIP-144.
+Different on purpose: an unknown property is an error that suggests similar names; Kafka logs it. With the profile
+"kip", `delivery.timeout.ms` must also cover one `retry.backoff.ms` (KIP-91), and the default of `reconnect.backoff.ms`
+is 100 (KIP-144).
 """
 
 import logging
@@ -43,10 +43,10 @@ log = logging.getLogger("sluice.client")
 Profile = Literal["kafka", "kip"]
 Given = Mapping[str, str | int | float | bool | Sequence[str]]
 
-# With more in flight, a retry that comes after later batches could not be told from a gap (KAFKA-5494).
+# With more in flight, the broker could not distinguish a retry behind later batches from a sequence gap (KAFKA-5494).
 _MOST_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _KIP_144_RECONNECT_BACKOFF_MS = 100
-# Values that are checked as Kafka's, of which a client that is made takes but one; and why.
+# Values that Kafka accepts and this client does not: the only supported value, and the reason.
 _SUPPORTED: Mapping[str, tuple[str, str]] = {
     "client.dns.lookup": (
         "use_all_dns_ips",
@@ -58,12 +58,12 @@ _producer_numbers, _consumer_numbers, _admin_numbers = count(1), count(1), count
 
 
 class ClientConfig(Values):
-    """What one client was configured with. `warnings`: a line by reason."""
+    """The configuration of one client. `warnings`: text by reason."""
 
     __slots__ = ("_given", "client", "profile", "warnings")
 
     def __init__(self, table: Table, given: Given, profile: Profile) -> None:
-        """Reads each property for itself. Raises ConfigError, a line that names key, value and what is accepted."""
+        """Parse each property; raise ConfigError with the client, the key, the value and the accepted values."""
         self.client = table.client
         self.profile = profile
         self.warnings: dict[str, str] = {}
@@ -80,14 +80,14 @@ class ClientConfig(Values):
                 raise ConfigError(f"{table.client}: {_unknown(name, table)}")
         super().__init__(values)
         if unused:
-            log.info("Kafka's, without effect here", extra={"client": table.client, "names": ",".join(unused)})
+            log.info("properties without effect", extra={"client": table.client, "names": ",".join(unused)})
 
     def is_set(self, name: str) -> bool:
-        """Whether a property was given a value."""
+        """Return whether the property was given."""
         return name in self._given
 
     def text_or_none(self, name: str) -> str | None:
-        """A text that may be Kafka's null."""
+        """Return a string property, or None for Kafka's null."""
         value = self._values[name]
         assert value is None or isinstance(value, str), name
         return value
@@ -101,78 +101,78 @@ class ClientConfig(Values):
         return self.text("security.protocol").startswith("sasl")
 
     def sasl_options(self) -> dict[str, str]:
-        """User name and password, of the login module. Raises ValueError where it cannot be read."""
+        """Return the options of the login module, such as `username`; raise ValueError if they cannot be parsed."""
         return jaas_options(self.text("sasl.jaas.config"))
 
     def retry_backoff(self, uniform: Uniform) -> Backoff:
-        """KIP-580's, of `retry.backoff.ms` and its maximum."""
+        """Return KIP-580's backoff."""
         base_ms, max_ms = self.integer("retry.backoff.ms"), self.integer("retry.backoff.max.ms")
         if self.profile == "kip":
             return KipRetryBackoff(base_ms, max_ms, uniform)
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
-        """Of metadata that tells nothing new: a rule of Kafka's, which KIP-580 does not have."""
+        """Return the backoff after unchanged metadata: a rule of Kafka's that KIP-580 does not have."""
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:
-        """KIP-144's, of `reconnect.backoff.ms` and its maximum."""
+        """Return KIP-144's backoff."""
         base_ms, max_ms = self.integer("reconnect.backoff.ms"), self.integer("reconnect.backoff.max.ms")
         if self.profile == "kip":
             return KipReconnectBackoff(base_ms, max_ms, uniform)
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def connection_setup_timeout(self, uniform: Uniform) -> Backoff:
-        """KIP-601's, of `socket.connection.setup.timeout.ms` and its maximum."""
+        """Return KIP-601's timeout, which grows with each failure."""
         base_ms = self.integer("socket.connection.setup.timeout.ms")
         max_ms = self.integer("socket.connection.setup.timeout.max.ms")
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def ensure_supported(self) -> None:
-        """Raises ConfigError for what Kafka's clients can, and this one cannot."""
+        """Raise ConfigError for a value that Kafka's clients support and this one does not."""
         for name, (accepted, why) in _SUPPORTED.items():
             value = self._values.get(name, accepted)
             if value != accepted:
                 raise self.error(f"{name}={value}: {why}")
 
     def set(self, name: str, value: Value) -> None:
-        """Puts another value in force, where one follows from others."""
+        """Replace the value of a property that depends on others."""
         assert name in self._values, name
         self._values[name] = value
 
     def warn(self, reason: str, line: str) -> None:
-        """Keeps a warning, and logs it."""
+        """Keep and log a warning."""
         self.warnings[reason] = line
         log.warning(line, extra={"client": self.client})
 
     def error(self, line: str) -> ConfigError:
-        """What to raise for settings that do not go together."""
+        """Return the exception for properties that conflict."""
         return ConfigError(f"{self.client}: {line}")
 
 
-# What holds for several settings together: refuses, warns, or sets what follows.
+# A check of several properties: raises ConfigError, warns, or sets dependent values.
 Rule = Callable[[ClientConfig], None]
 
 
 def producer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """A producer's settings."""
+    """Return a validated producer configuration; raise ConfigError."""
     return _checked(PRODUCER, given, profile, _PRODUCER_RULES)
 
 
 def consumer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """A consumer's settings."""
+    """Return a validated consumer configuration; raise ConfigError."""
     return _checked(CONSUMER, given, profile, _CONSUMER_RULES)
 
 
 def admin_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """An admin client's settings."""
+    """Return a validated admin client configuration; raise ConfigError."""
     return _checked(ADMIN, given, profile, _ADMIN_RULES)
 
 
 def _checked(table: Table, given: Given, profile: Profile, rules: Sequence[Rule]) -> ClientConfig:
     config = ClientConfig(table, given, profile)
     if config.value("bootstrap.servers") is None:
-        raise config.error("bootstrap.servers is missing: HOST:PORT, separated by commas")
+        raise config.error("bootstrap.servers is missing; expected HOST:PORT, separated by commas")
     for rule in rules:
         rule(config)
     return config
@@ -183,7 +183,7 @@ def _parsed(client: str, row: Property, value: object) -> Value:
     try:
         return row.kind.parse(given)
     except ValueError:
-        shown = given if given.isprintable() else repr(given)  # one line, whatever was given; no password gets here
+        shown = given if given.isprintable() else repr(given)  # one line; passwords are never rejected here
         raise ConfigError(f"{client}: {row.name}={shown}: must be {row.kind.accepts}") from None
 
 
@@ -200,7 +200,7 @@ def _unknown(name: str, table: Table) -> str:
     return f"{name}: no such property" + (f"; {near}" if near else "")
 
 
-# -- rules of all clients --------------------------------------------------------------------------------------------
+# -- rules of all clients ----------------------------------------------------------------------------------------------
 
 
 def _warn_of_static_waits(config: ClientConfig) -> None:
@@ -246,7 +246,7 @@ def _sasl(config: ClientConfig) -> None:
         raise config.error(f"sasl.jaas.config=[hidden]: has no {' and no '.join(missing)}")
 
 
-# -- the producer's --------------------------------------------------------------------------------------------------
+# -- producer rules ----------------------------------------------------------------------------------------------------
 
 
 def _acks_as_number(config: ClientConfig) -> None:
@@ -255,7 +255,7 @@ def _acks_as_number(config: ClientConfig) -> None:
 
 
 def _idempotence(config: ClientConfig) -> None:
-    """It is on by default, and off where it cannot be; who asked for it is told why it cannot."""
+    """Disable the default if other properties rule it out; raise ConfigError if idempotence was requested."""
     if config.boolean("enable.idempotence"):
         for name, needed, is_so in (
             ("retries", "above 0", config.integer("retries") > 0),
@@ -265,7 +265,7 @@ def _idempotence(config: ClientConfig) -> None:
                 continue
             if config.is_set("enable.idempotence"):
                 raise config.error(f"enable.idempotence=true needs {name} {needed}; it is {config.value(name)}")
-            log.info("no idempotence", extra={"because": f"{name}={config.value(name)}"})
+            log.info("idempotence disabled", extra={"because": f"{name}={config.value(name)}"})
             config.set("enable.idempotence", False)
         in_flight = config.integer("max.in.flight.requests.per.connection")
         if in_flight > _MOST_IN_FLIGHT_FOR_IDEMPOTENCE:
@@ -286,7 +286,7 @@ def _producer_client_id(config: ClientConfig) -> None:
 
 
 def _delivery_timeout(config: ClientConfig) -> None:
-    """KIP-91: there must be time for one attempt."""
+    """Ensure time for one attempt (KIP-91)."""
     parts = ["linger.ms", "request.timeout.ms"] + ["retry.backoff.ms"] * (config.profile == "kip")
     needed = min(sum(config.integer(part) for part in parts), INT_MAX)
     given = config.integer("delivery.timeout.ms")
@@ -299,9 +299,9 @@ def _delivery_timeout(config: ClientConfig) -> None:
     config.warn("delivery_timeout_raised", f"delivery.timeout.ms={given} is below {words}: {needed} is used")
 
 
-# -- the consumer's --------------------------------------------------------------------------------------------------
+# -- consumer rules ----------------------------------------------------------------------------------------------------
 
-# What one group protocol leaves to the broker, the other to the client.
+# Properties that cannot be set with a group protocol.
 _NOT_OF_PROTOCOL = {
     "classic": ("group.remote.assignor", "share.acknowledgement.mode", "share.acquire.mode"),
     "consumer": (
@@ -345,7 +345,7 @@ def _idle_before_poll(config: ClientConfig) -> None:
         config.warn("connections_idle_before_poll", line)
 
 
-# -- the admin client's ----------------------------------------------------------------------------------------------
+# -- admin client rules ------------------------------------------------------------------------------------------------
 
 
 def _admin_client_id(config: ClientConfig) -> None:

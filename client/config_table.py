@@ -1,8 +1,7 @@
-"""What each client can be configured with, as tables: names, types, defaults and rules are Kafka's (ProducerConfig,
-ConsumerConfig and AdminClientConfig of 4.4). Different on purpose: of SASL's mechanisms there are PLAIN and SCRAM, none
-by default; of key stores, PEM files.
+"""The properties of each client, as tables: names, types, defaults and validators of Kafka 4.4's *Config classes.
 
-Names that only Kafka has a use for are in `WITHOUT_EFFECT`: a properties file of a Java client can be taken as it is.
+Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default; key stores are PEM files. Properties
+that have no effect here are accepted (`without_effect`), so that a properties file of a Java client can be reused.
 """
 
 import re
@@ -24,7 +23,7 @@ from sluice.config.value_types import (
 
 
 class Property(NamedTuple):
-    """One row: `default` as text; None is Kafka's null."""
+    """One property. `default`: as in a properties file; None is Kafka's null."""
 
     name: str
     kind: Kind
@@ -32,7 +31,7 @@ class Property(NamedTuple):
 
 
 class Table(NamedTuple):
-    """All that one kind of client can be configured with."""
+    """The properties of one kind of client."""
 
     client: str
     properties: Mapping[str, Property]
@@ -40,7 +39,7 @@ class Table(NamedTuple):
 
 
 def _any_case(*accepted: str) -> Kind:
-    """One of the given names, in lower case, whatever the case it is written in."""
+    """Return a case-insensitive choice, normalized to lower case."""
     exact = choice(*accepted)
     return Kind("STRING", exact.accepts, lambda value: exact.parse(value.lower()))
 
@@ -69,7 +68,7 @@ def _is_server(server: str) -> bool:
     return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
 
 
-# As java.time.Duration reads it; negative ones are refused.
+# The syntax of java.time.Duration, without negative values.
 _DURATION = re.compile(r"P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?", re.IGNORECASE)
 
 
@@ -96,7 +95,7 @@ _BUFFER = integer(-1, INT_MAX)
 _DNS_LOOKUP = choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 
 # fmt: off
-# A row of a table is read across, not down.
+# One row per line.
 _COMMON = (
     Property("bootstrap.servers", _servers(), None),
     Property("client.dns.lookup", _DNS_LOOKUP, "use_all_dns_ips"),
@@ -209,7 +208,7 @@ _COMMON_WITHOUT_EFFECT = (
 
 
 def _table(client: str, rows: tuple[Property, ...], *without_effect: str) -> Table:
-    properties = {row.name: row for row in (*_COMMON, *rows)}  # a client's own row goes before the common one
+    properties = {row.name: row for row in (*_COMMON, *rows)}  # a client's own row overrides the common one
     return Table(client, dict(sorted(properties.items())), frozenset((*_COMMON_WITHOUT_EFFECT, *without_effect)))
 
 

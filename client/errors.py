@@ -1,8 +1,8 @@
-"""What goes wrong, as exceptions with the names and the ancestry of Kafka's (org.apache.kafka.common.errors).
+"""Exceptions with the names and the class hierarchy of org.apache.kafka.common.errors.
 
-`exception_of(code)` makes the one for an error code. Those that code here catches by name are classes below; each other
-is made when it is first asked for, also by its name: `errors.TopicExistsException`. Whether trying again may help is
-`is_retriable(code)`; whether fresh metadata may, `code in INVALID_METADATA`.
+`exception_of(code)` returns the exception for an error code. Classes that the client catches by name are defined below;
+each other one is created on first use, also as an attribute: `errors.TopicExistsException`. `is_retriable(code)` tests
+for a retriable error; `code in INVALID_METADATA` for one that requires a metadata update.
 """
 
 from sluice.errors import SluiceError
@@ -10,85 +10,85 @@ from sluice.protocol.errors import ErrorCode
 
 
 class KafkaException(SluiceError):
-    """Anything that a client fails with."""
+    """The base class of all errors of a client."""
 
 
 class SerializationException(KafkaException):
-    """A record that cannot be written, or read."""
+    """A record that cannot be serialized or deserialized."""
 
 
 class ApiException(KafkaException):
-    """What a broker answers with an error code, or what is like it. `code`: Kafka's."""
+    """An error that a broker returned, or a similar one of the client. `code`: Kafka's error code."""
 
     code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class RetriableException(ApiException):
-    """Trying again may help."""
+    """A transient error: a retry may succeed."""
 
 
 class RefreshRetriableException(RetriableException):
-    """Trying again may help, after asking anew who is responsible."""
+    """A transient error: a retry may succeed after a new lookup of the leader or coordinator."""
 
 
 class InvalidMetadataException(RefreshRetriableException):
-    """What was known of topics and their leaders does not hold any more."""
+    """An error caused by outdated metadata."""
 
 
 class TimeoutException(RetriableException):
-    """It took too long."""
+    """An operation that did not complete in time."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class DisconnectException(RetriableException):
-    """The connection was lost before the answer came."""
+    """A connection that closed before the response arrived."""
 
     code = ErrorCode.NETWORK_EXCEPTION
 
 
 class ApplicationRecoverableException(ApiException):
-    """The application can go on, if it begins anew."""
+    """An error from which an application can recover by a restart of its producer or consumer."""
 
 
 class InvalidOffsetException(ApiException):
-    """There is no such offset."""
+    """An offset that is invalid or out of range."""
 
 
 class OutOfOrderSequenceException(ApiException):
-    """Records of a producer are missing in the log."""
+    """A gap in the sequence numbers of an idempotent producer."""
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class InvalidConfigurationException(ApiException):
-    """Somebody has to change something before it can work."""
+    """An error that requires a change of configuration or permissions."""
 
     code = ErrorCode.INVALID_CONFIG
 
 
 class UnsupportedVersionException(InvalidConfigurationException):
-    """The broker does not know this API, this version of it, or what is asked for in it."""
+    """An API, a version or a feature that the broker does not support."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
 
 
 class AuthenticationException(InvalidConfigurationException):
-    """The broker does not believe who we are."""
+    """An authentication failure."""
 
 
 class SaslAuthenticationException(AuthenticationException):
-    """The same, where SASL was to show it."""
+    """A failure of SASL authentication."""
 
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 class SslAuthenticationException(AuthenticationException):
-    """The same, where certificates were to show it; or we do not believe who the broker is."""
+    """A failed TLS handshake, such as an untrusted certificate of either side."""
 
 
 class AuthorizationException(InvalidConfigurationException):
-    """We may not do this."""
+    """An operation that the principal is not authorized to perform."""
 
 
 E_ = ErrorCode  # so that a row of the tables is one line
@@ -129,7 +129,7 @@ _PARENTS: dict[type[ApiException], tuple[ErrorCode, ...]] = {
     RefreshRetriableException: (E_.COORDINATOR_NOT_AVAILABLE, E_.NOT_COORDINATOR),
 }
 
-# The others are the code's name in camel case and "Exception".
+# The other names are the code's name in camel case and "Exception".
 _NAMES = {
     E_.CLUSTER_AUTHORIZATION_FAILED: "ClusterAuthorizationException",
     E_.CORRUPT_MESSAGE: "CorruptRecordException",
@@ -164,35 +164,35 @@ _NAMES = {
 
 _PARENT_OF = {code: parent for parent, codes in _PARENTS.items() for code in codes}
 
-# The errors after which metadata is asked for anew.
+# Errors after which metadata is updated.
 INVALID_METADATA: frozenset[int] = frozenset(_PARENTS[InvalidMetadataException])
 
 
 def is_retriable(code: int) -> bool:
-    """Whether trying again may help; a code that nobody knows is not worth it."""
+    """Return whether a retry may succeed; False for unknown codes."""
     return _known(code).retriable
 
 
 def exception_of(code: int, message: str | None = None) -> ApiException:
-    """The exception for an error code other than 0, with what the broker says of it, or else Kafka's text."""
+    """Return the exception for a non-zero error code, with the broker's message or else Kafka's default message."""
     known = _known(code)
     return _class_of(known)(message or known.message)
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code, for people; the number of one that is not known."""
+    """Return Kafka's name of an error code, or the number of an unknown one."""
     known = _known(code)
     return known.name if known == code else str(code)
 
 
 def raise_for(code: int, message: str | None = None) -> None:
-    """Raises the exception for an error code; does nothing for 0."""
+    """Raise the exception for an error code; do nothing for 0."""
     if code:
         raise exception_of(code, message)
 
 
 def __getattr__(name: str) -> type[ApiException]:
-    """The class of an error code, by Kafka's name for it."""
+    """Return the exception class with Kafka's name `name`."""
     for code in ErrorCode:
         if code and _name_of(code) == name:
             return _class_of(code)

@@ -6,7 +6,7 @@ _OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*
 
 
 def jaas_options(text: str) -> dict[str, str]:
-    """Return the options of the only login module. Raises ValueError, whose text does not contain them."""
+    """Return the options of the login module; raise a ValueError that does not contain them."""
     module, _, rest = text.strip().partition(" ")
     if not rest or not text.rstrip().endswith(";") or "=" in module:
         raise ValueError('must be: MODULE required username="..." password="...";')

@@ -1,8 +1,8 @@
-"""Where a client tries again, and which backoff it waits there (KIP-580): one table.
+"""The operations that a client retries, and the backoff of each (KIP-580).
 
-Kafka's clients did not convert all that the KIP lists, and converted some that it leaves out: the classes that
-rebalance a group are none of its. "Exponential" is `ClientConfig.retry_backoff`; "static" is `retry.backoff.ms`,
-always. Who waits counts failures for itself, from 0: batches, calls, lookups each on their own.
+Kafka's clients did not convert every operation that the KIP lists, and converted some that it does not list. The group
+rebalance classes are not part of the KIP. "exponential" is `ClientConfig.retry_backoff`; "static" is a constant
+`retry.backoff.ms`. Each batch, call or lookup counts its own failures, from 0.
 """
 
 from enum import Enum
@@ -12,17 +12,17 @@ from .config import ClientConfig
 
 
 class RetrySite(Enum):
-    """A place, and what Kafka waits there, then what the KIP says."""
+    """A retried operation: description, backoff in Kafka, backoff in the KIP."""
 
-    PRODUCER_BATCH = "a batch that is sent again", "exponential", "exponential"
+    PRODUCER_BATCH = "a produced batch", "exponential", "exponential"
     METADATA = "metadata of producers and consumers", "exponential", "exponential"
     TRANSACTIONAL_REQUEST = "InitProducerId and the requests of a transaction", "static", "exponential"
     COORDINATOR_LOOKUP = "FindCoordinator of a consumer", "exponential", "static"
     OFFSET_COMMIT = "commits and committed offsets of a consumer", "exponential", "static"
-    TOPIC_METADATA = "what an application asks of topics", "exponential", "exponential"
+    TOPIC_METADATA = "topic and offset lookups by the application", "exponential", "exponential"
     HEARTBEAT = "a group member's heartbeats", "exponential", "static"
     JOIN_GROUP = "JoinGroup and SyncGroup", "static", "static"
-    AUTO_COMMIT = "commits by time", "static", "static"
+    AUTO_COMMIT = "automatic commits", "static", "static"
     OFFSET_RESET = "ListOffsets and OffsetForLeaderEpoch of a consumer", "static", "exponential"
     ADMIN_CALL = "a call of an admin client", "exponential", "exponential"
     ADMIN_METADATA = "metadata of an admin client", "static", "exponential"
@@ -33,7 +33,7 @@ class RetrySite(Enum):
 
 
 def backoff_at(site: RetrySite, config: ClientConfig, uniform: Uniform) -> Backoff:
-    """What to wait at a place."""
+    """Return the backoff of an operation in the client's profile."""
     if site.by_profile[config.profile] == "exponential":
         return config.retry_backoff(uniform)
     return StaticBackoff(config.integer("retry.backoff.ms"))

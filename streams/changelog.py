@@ -119,7 +119,7 @@ class ChangelogReader:
             if one.end_offset is not None and not one.is_complete
         ]
 
-    # -- where they end ----------------------------------------------------------------------------------------------
+    # -- where they end ------------------------------------------------------------------------------------------------
 
     async def _find_ends(self) -> None:
         unknown = {partition: one for partition, one in self._changelogs.items() if one.end_offset is None}
@@ -147,7 +147,7 @@ class ChangelogReader:
         for task in {one.task.id: one.task for one in changelogs}.values():
             task.timeout.timed_out(now_ms, error)
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def _take(self, record: ConsumerRecord) -> None:
         changelog = self._changelogs.get(TopicPartition(record.topic, record.partition))

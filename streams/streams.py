@@ -157,7 +157,7 @@ class Streams:
             "failed-stream-threads": int(self.error is not None),
         }
 
-    # -- threads -----------------------------------------------------------------------------------------------------
+    # -- threads -------------------------------------------------------------------------------------------------------
 
     def _start(self, running: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         thread = asyncio.ensure_future(self._watched(running))
@@ -285,7 +285,7 @@ class Streams:
             on_state=self._thread_became,
         )
 
-    # -- states ------------------------------------------------------------------------------------------------------
+    # -- states --------------------------------------------------------------------------------------------------------
 
     def _thread_became(self, state: ThreadState) -> None:
         if state is ThreadState.RUNNING:

@@ -135,7 +135,7 @@ class StreamTask:
         """How many records it has that are not processed."""
         return len(self._queues) + (self._record is not None)
 
-    # -- beginning ---------------------------------------------------------------------------------------------------
+    # -- beginning -----------------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
         """Makes its stores. Raises ClientTimeoutException: it can be tried again."""
@@ -199,7 +199,7 @@ class StreamTask:
             else:
                 self._consumer.seek(partition, offset.offset)
 
-    # -- processors --------------------------------------------------------------------------------------------------
+    # -- processors ----------------------------------------------------------------------------------------------------
 
     def _make_processors(self) -> None:
         """From the last node to the first: each is given those that follow it."""
@@ -232,7 +232,7 @@ class StreamTask:
 
         return named
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> None:
         """Buffers records; a partition that has more than `buffered.records.per.partition` is not read meanwhile."""
@@ -280,7 +280,7 @@ class StreamTask:
         if self._queues.size(partition) <= self._settings.max_buffered_records:
             self._to_resume.add(partition)
 
-    # -- commits -----------------------------------------------------------------------------------------------------
+    # -- commits -------------------------------------------------------------------------------------------------------
 
     async def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What there is to commit, when all that was sent is delivered. Raises what the collector raises."""
@@ -294,7 +294,7 @@ class StreamTask:
         self.commit_needed = False
         self._consumed.clear()
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Gives up what it has, in any state; what was not committed will be processed again."""

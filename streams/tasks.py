@@ -105,7 +105,7 @@ class TaskManager:
     def _running(self) -> list[StreamTask]:
         return [task for _, task in sorted(self.tasks.items()) if task.state is TaskState.RUNNING]
 
-    # -- rebalances --------------------------------------------------------------------------------------------------
+    # -- rebalances ----------------------------------------------------------------------------------------------------
 
     def handle_assignment(self, partitions: Collection[TopicPartition]) -> None:
         """Makes the tasks of partitions that there are not; closes those of others."""
@@ -165,7 +165,7 @@ class TaskManager:
         task.close()
         self.totals["task-closed"] += 1
 
-    # -- from made to running ----------------------------------------------------------------------------------------
+    # -- from made to running ------------------------------------------------------------------------------------------
 
     async def check_restoration(self) -> None:
         """Begins with tasks that are new, and goes on with those that are restored. Raises StreamsException."""
@@ -206,7 +206,7 @@ class TaskManager:
         del self._to_complete[task.id]
         self._consumer.resume(task.partitions & self._consumer.assignment())
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, records: Iterable[ConsumerRecord]) -> None:
         """Gives records to their tasks."""
@@ -238,7 +238,7 @@ class TaskManager:
         self.totals["process"] += processed
         return processed
 
-    # -- commits -----------------------------------------------------------------------------------------------------
+    # -- commits -------------------------------------------------------------------------------------------------------
 
     async def commit_all(self) -> bool:
         """Commits what tasks have done; whether that could be tried. Raises StreamsException."""
@@ -269,7 +269,7 @@ class TaskManager:
             task.post_commit()
         self.totals["commit"] += len(tasks)
 
-    # -- what went wrong ---------------------------------------------------------------------------------------------
+    # -- what went wrong -----------------------------------------------------------------------------------------------
 
     async def handle_corruption(self, error: TaskCorruptedException) -> None:
         """Tasks go back to where they have committed; the others commit before. Raises TaskMigratedException."""
@@ -291,7 +291,7 @@ class TaskManager:
             await task.revive()
             self.tasks[task.id] = self._to_initialize[task.id] = task
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     async def shutdown(self, *, commits: bool) -> None:
         """Closes all tasks, after a last commit where nothing has gone wrong."""

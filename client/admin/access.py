@@ -1,4 +1,4 @@
-"""Admin calls about ACLs and SCRAM credentials. Changes of credentials go to the controller, others to any broker."""
+"""Admin calls for ACLs and SCRAM credentials. Credentials are changed at the controller; other calls use any broker."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,7 @@ _SALT_BYTES = 16
 
 
 class Acl(NamedTuple):
-    """An ACL. The numbers are Kafka's: of resource types, pattern types, operations, and permissions."""
+    """An ACL. The numbers are Kafka's ids of resource types, pattern types, operations and permissions."""
 
     resource_type: int
     resource_name: str
@@ -50,7 +50,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACLs; None and the default numbers match any."""
+    """A filter of ACLs; None and the default numbers match everything."""
 
     resource_type: int = 1
     resource_name: str | None = None
@@ -58,7 +58,7 @@ class AclFilter(NamedTuple):
     operation: int = 1
     permission_type: int = 1
     host: str | None = None
-    pattern_type: int = 1  # 2: all patterns that apply to the name
+    pattern_type: int = 1  # 2: match all patterns that apply to the name
 
 
 class ScramMechanism(IntEnum):
@@ -69,14 +69,14 @@ class ScramMechanism(IntEnum):
 
 
 class AccessAdmin:
-    """Calls about access."""
+    """Admin calls for ACLs and SCRAM credentials."""
 
     _calls: AdminCalls
 
     async def describe_acls(
         self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None
     ) -> list[DescribeAclsResource]:
-        """Return the ACLs that match a filter, by resource."""
+        """Return the matching ACLs, by resource; all by default."""
         request = request_of(_filtering(DescribeAclsRequest, wanted or AclFilter()), oldest=1)
         answer = await self._calls.call(least_loaded, request, DescribeAclsResponse, timeout_ms, raise_error)
         return answer.resources
@@ -103,7 +103,7 @@ class AccessAdmin:
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Outcomes[AclFilter, list[DeleteAclsMatchingAcl]]:
-        """Delete the ACLs that match filters; the outcomes are the deleted ACLs of each filter."""
+        """Delete the ACLs that match filters; the values are the ACLs that each filter deleted."""
         wanted = list(dict.fromkeys(filters))
         message = DeleteAclsRequest(filters=[_filtering(DeleteAclsFilter, one) for one in wanted])
         request = request_of(message, oldest=1)
@@ -118,7 +118,7 @@ class AccessAdmin:
     async def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
     ) -> Outcomes[str, list[CredentialInfo]]:
-        """Return the mechanisms and iterations of users, or of all users."""
+        """Return the mechanisms and iterations of users; of all users by default."""
         wanted = None if users is None else [UserName(name=name) for name in users]
         request = request_of(DescribeUserScramCredentialsRequest(users=wanted))
         answer = await self._calls.call(
@@ -133,7 +133,7 @@ class AccessAdmin:
         iterations: int = 4096,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Set passwords by user and mechanism; None deletes one. Sent to the controller."""
+        """Set passwords by user and mechanism; None deletes a credential. Sent to the controller."""
         message = AlterUserScramCredentialsRequest(
             deletions=[
                 ScramCredentialDeletion(name=user, mechanism=mechanism)

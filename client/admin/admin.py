@@ -4,15 +4,15 @@
         (await admin.create_topics([NewTopic("orders", 3)])).all()
         (await admin.list_offsets({TopicPartition("orders", 0): LATEST}))[TopicPartition("orders", 0)].offset
 
-Calls with several keys return `Outcomes`: a value or an exception for each key. How a call finds its broker, and when
-it is retried, is in `calls`. Descriptions are the messages of `protocol` as the broker sent them.
+Calls with several keys return `Outcomes`: a value or an exception for each key. `calls` describes broker selection and
+retries. Descriptions are the messages of `protocol`, unchanged.
 
-Different on purpose: metadata is updated by the NetworkClient, as a producer's is, and precedes other requests; Kafka's
-AdminMetadataManager makes separate calls for it.
+Different on purpose: the NetworkClient updates metadata, as for a producer, and before other requests; Kafka's
+AdminMetadataManager makes separate calls.
 """
 
 from collections.abc import Mapping
-from random import Random  # noqa: TID251  (a client's one source of chance is made here, unless it is given)
+from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 from types import TracebackType
 
 from sluice.client.config import Given, Profile, admin_config
@@ -40,7 +40,10 @@ _MAX_IN_FLIGHT = 1
 
 
 class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
-    """An admin client; it needs a running event loop and connects with the first call."""
+    """An admin client. It requires a running event loop and connects on the first call.
+
+    Every call accepts `timeout_ms`, its total time including retries; the default is `default.api.timeout.ms`.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,17 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigError for properties that are unknown, or values that are not accepted."""
+        """Create a client.
+
+        Args:
+            config: Kafka's admin client properties.
+            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
+            random: Source of jitter.
+            clock: Source of time; the event loop's by default.
+
+        Raises:
+            ConfigError: For an unknown property or an invalid value.
+        """
         self.config = admin_config(config, profile)
         self.config.ensure_supported()
         random = random or Random()  # noqa: S311  (for jitter, not for secrets)
@@ -85,7 +98,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         return await self._calls.call(least_loaded, request, DescribeClusterResponse, timeout_ms, raise_error)
 
     async def describe_features(self, *, timeout_ms: int | None = None) -> Mapping[str, int]:
-        """Return the finalized level of each feature, such as transaction.version (KIP-584)."""
+        """Return the finalized feature levels, such as transaction.version (KIP-584)."""
         request = request_of(
             ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         )

@@ -1,17 +1,16 @@
-"""How an admin client chooses a broker for a call, and when it retries (Kafka's KafkaAdminClient.Call and
-AdminApiDriver).
+"""Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-Theory of operation. A call may take `default.api.timeout.ms`, or the timeout that the caller gives. It is assigned to a
-node (the controller, a given broker, or the least loaded one), waits until it is ready, and is sent with the remaining
+Theory of operation. A call has `default.api.timeout.ms`, or the timeout of the caller. It is assigned to a node (the
+controller, a given broker, or the least loaded one), waits until that node is ready, and is sent with the remaining
 time, at most `request.timeout.ms`. If the node is lost before that, another one is chosen; this is not an attempt.
-After a retriable error (KIP-580) the call is sent again, after a backoff that grows with each attempt of this call, up
-to `retries` times. If the error means that another broker is responsible, metadata is updated first. When time or
-retries are used up, a TimeoutException reports the last failure.
+After a retriable error (KIP-580) the call is sent again, up to `retries` times, with a backoff that grows with each
+attempt. If the error means that another broker is responsible, metadata is updated first. When time or retries are
+used up, a TimeoutException reports the last failure.
 
-Calls with several *keys* work the same way: each key has a node; all keys of a node share a request; keys with a
-retriable error are looked up and requested again, until each key has a value or an error of its own.
-Different on purpose: Kafka's driver looks up a coordinator or leader again without a backoff; here that waits like any
-other retry. And the nodes of one attempt are awaited together.
+In calls with several *keys*, each key has a node, and all keys of a node share a request. Keys with a retriable error
+are looked up and requested again, until each key has a value or an error.
+Different on purpose: Kafka's driver repeats a lookup without a backoff; here it waits like any other retry. And the
+nodes of one attempt are awaited together.
 """
 
 import asyncio
@@ -43,15 +42,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
 
-# Chooses a node for a call. None: there is none yet, metadata is needed.
+# Chooses a node for a call. None: metadata is needed first.
 NodeProvider = Callable[[NetworkClient, float], Node | None]
 # A request, or a function that makes one for a timeout in milliseconds.
 RequestSource = Request | Callable[[int], Request]
-# Returns the node of each key, or why there is none, before a deadline.
+# Returns the node of each key, or an error, before a deadline.
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
 # Sends a node the requests for some keys, before a deadline, and returns their outcomes.
 Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
-# Error codes of keys that are retried: those that Kafka's handlers name.
+# Error codes of keys that are retried; the same as in Kafka's handlers.
 RetriedCodes = Collection[int]
 
 # Of requests to the controller: it moved, or its mutation quota was exceeded (KIP-599).
@@ -59,18 +58,18 @@ CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCod
 
 
 def least_loaded(client: NetworkClient, now_ms: float) -> Node | None:
-    """Return any broker that can be reached."""
+    """Return the least loaded reachable broker."""
     return client.least_loaded_node(now_ms).node
 
 
 def controller(client: NetworkClient, now_ms: float) -> Node | None:
-    """Return the controller, as Metadata responses name it; brokers forward what only the real one can do."""
+    """Return the controller of the Metadata responses; brokers forward requests to the active one."""
     return client.metadata.cluster.controller
 
 
-@cache  # the same object for the same broker, so that its keys share a request
+@cache  # returns one object per broker, so that its keys share a request
 def broker(node_id: int) -> NodeProvider:
-    """Return a provider of one broker."""
+    """Return a provider of the given broker."""
 
     def provide(client: NetworkClient, now_ms: float) -> Node | None:
         return client.metadata.cluster.nodes.get(node_id)
@@ -79,7 +78,10 @@ def broker(node_id: int) -> NodeProvider:
 
 
 class Outcomes(Generic[K, V]):
-    """The outcome of each key: `outcomes[key]` returns its value or raises its error; `all()` does so for all keys."""
+    """A value or an error for each key.
+
+    `outcomes[key]` returns the value or raises the error.
+    """
 
     def __init__(self, by_key: Mapping[K, V | KafkaException]) -> None:
         self._by_key = by_key
@@ -136,7 +138,7 @@ class AdminCalls:
         self._api_timeout_ms = config.integer("default.api.timeout.ms")
 
     def deadline_ms(self, timeout_ms: int | None) -> float:
-        """Return the time at which a call that begins now times out."""
+        """Return the time at which a call that starts now times out."""
         return self._clock.monotonic_ms() + (self._api_timeout_ms if timeout_ms is None else timeout_ms)
 
     async def call(
@@ -147,7 +149,7 @@ class AdminCalls:
         timeout_ms: int | None,
         check: Callable[[M], None] = lambda _response: None,
     ) -> M:
-        """Return one response. `check` raises its error; if that is retriable, the call is retried."""
+        """Return one response. `check` raises its error; a retriable one is retried."""
         return await self.call_until(self.deadline_ms(timeout_ms), node, request, response, check)
 
     async def call_until(
@@ -158,7 +160,7 @@ class AdminCalls:
         response: type[M],
         check: Callable[[M], None] = lambda _response: None,
     ) -> M:
-        """Do the same as one of several steps before a deadline."""
+        """Do the same with a given deadline."""
         retries = _Retries(self, deadline_ms)
         while True:
             try:
@@ -172,7 +174,7 @@ class AdminCalls:
     async def call_all_brokers(
         self, request: Request, response: type[M], check: Callable[[M], None], timeout_ms: int | None
     ) -> list[M]:
-        """Return the responses of all brokers, by the list of brokers of any of them."""
+        """Return the responses of all brokers in the metadata."""
         deadline_ms = self.deadline_ms(timeout_ms)
         metadata = await self.call_until(
             deadline_ms, least_loaded, request_of(MetadataRequest(topics=[]), oldest=1), MetadataResponse
@@ -197,13 +199,13 @@ class AdminCalls:
         """Return the outcome of each key (Kafka's AdminApiHandler).
 
         Args:
-            keys: what the call is about.
-            lookup: finds the nodes of keys.
-            build: makes the request for the keys of one node.
-            response: the class of its response.
-            outcomes: reads the outcomes of these keys from the response.
-            timeout_ms: for the whole call.
-            retried: error codes of keys that are retried; None: all retriable ones.
+            keys: The subjects of the call.
+            lookup: Finds the nodes of keys.
+            build: Creates the request for the keys of one node.
+            response: The response class.
+            outcomes: Extracts the outcomes of the given keys from a response.
+            timeout_ms: Time for the whole call.
+            retried: Error codes of keys that are retried; None: all retriable ones.
         """
 
         async def fetch(node: NodeProvider, wanted: list[K], deadline_ms: float) -> Mapping[K, V | KafkaException]:
@@ -219,7 +221,7 @@ class AdminCalls:
         timeout_ms: int | None,
         retried: RetriedCodes | None = None,
     ) -> Outcomes[K, V]:
-        """Do the same where the keys of a node take more than one request."""
+        """Do the same if the keys of a node can need several requests."""
         wanted = list(dict.fromkeys(keys))
         done: dict[K, V | KafkaException] = {}
         deadline_ms = self.deadline_ms(timeout_ms)
@@ -253,7 +255,7 @@ class AdminCalls:
     async def _attempt(
         self, keys: list[K], lookup: Lookup[K], fetch: Fetch[K, V], deadline_ms: float
     ) -> tuple[dict[K, V | KafkaException], list[KafkaException]]:
-        """Return the outcomes of keys, and the failures because of which others have none yet."""
+        """Return the outcomes of keys, and the failures that leave other keys to retry."""
         by_node: dict[NodeProvider, list[K]] = {}
         outcomes: dict[K, V | KafkaException] = {}
         failures: list[KafkaException] = []
@@ -315,7 +317,7 @@ class _Retries:
         self._attempts = 0
 
     async def pause(self, error: KafkaException) -> None:
-        """Wait before the next attempt, or raise TimeoutException if there is none."""
+        """Wait before the next attempt; raise TimeoutException if time or retries are used up."""
         calls = self._calls
         now_ms = calls._clock.monotonic_ms()
         until_ms = now_ms + calls._backoff.backoff(self._attempts)
@@ -330,7 +332,7 @@ class _Retries:
 
 
 def _complete(keys: Iterable[K], found: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
-    """Return what a broker returned for keys, and an error for each key that it left out."""
+    """Return the outcome of each key, with an error for each key that the broker omitted."""
     return {
         key: found[key] if key in found else KafkaException(f"the broker returned nothing for {key}") for key in keys
     }

@@ -1,6 +1,6 @@
-"""Admin calls about configs of topics, brokers and groups, and about log directories.
+"""Admin calls for configs of topics, brokers and groups, and for log directories.
 
-Requests about one broker (its configs, its loggers, its log directories) go to that broker, others to any broker.
+Requests about one broker (its configs, loggers or log directories) go to that broker, others to any broker.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -43,7 +43,7 @@ C = TypeVar("C")
 
 
 class ResourceType(IntEnum):
-    """What can have configs (Kafka's ConfigResource.Type)."""
+    """The type of a config resource (Kafka's ConfigResource.Type)."""
 
     TOPIC = 2
     BROKER = 4
@@ -53,14 +53,14 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A thing with configs. A broker is named by its id; the empty name stands for all brokers."""
+    """A config resource. The name of a broker is its id; an empty name means all brokers."""
 
     type: ResourceType
     name: str
 
 
 class AlterOperation(IntEnum):
-    """What to do to a config; the last two are for lists (Kafka's AlterConfigOp.OpType)."""
+    """The operation of an alteration; the last two apply to lists (Kafka's AlterConfigOp.OpType)."""
 
     SET = 0
     DELETE = 1
@@ -76,12 +76,12 @@ class Alteration(NamedTuple):
     operation: AlterOperation = AlterOperation.SET
 
 
-# No error of a resource is retried: a call is retried only after a lost connection.
+# Errors of a resource are not retried; only lost connections and timeouts are.
 _NEVER: Collection[int] = ()
 
 
 class ConfigAdmin:
-    """Calls about configs and log directories."""
+    """Admin calls for configs and log directories."""
 
     _calls: AdminCalls
 
@@ -130,7 +130,7 @@ class ConfigAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, None]:
-        """Change some configs and leave the others as they are (KIP-339)."""
+        """Change the given configs and no others (KIP-339)."""
         return await self._alter(
             {
                 resource: [
@@ -154,7 +154,7 @@ class ConfigAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[ConfigResource, None]:
-        """Replace all configs of resources: for brokers before 2.3."""
+        """Replace all configs of resources, for brokers before 2.3."""
         return await self._alter(
             {
                 resource: [alter_configs.AlterableConfig(name=name, value=value) for name, value in values.items()]
@@ -200,9 +200,9 @@ class ConfigAdmin:
     async def list_config_resources(
         self, types: Iterable[ResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
-        """Return the resources of these types, or of all, that have configs."""
+        """Return the resources of these types that have configs; all types by default."""
         wanted = [int(type_) for type_ in types]
-        # Version 0 has client metrics only.
+        # Version 0 lists client metrics only.
         request = request_of(ListConfigResourcesRequest(resource_types=wanted), oldest=1)
         answer = await self._calls.call(least_loaded, request, ListConfigResourcesResponse, timeout_ms, raise_error)
         return [

@@ -1,4 +1,4 @@
-"""Admin calls about groups and their committed offsets, to coordinators; the list of groups is of all brokers."""
+"""Admin calls for groups and their committed offsets, to coordinators; `list_groups` requests all brokers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -45,14 +45,14 @@ _COORDINATOR_ERRORS = {
 
 
 class GroupAdmin:
-    """Calls about groups."""
+    """Admin calls for groups."""
 
     _calls: AdminCalls
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
     ) -> dict[str, ListedGroup]:
-        """Return all groups by their ids, or those in some states and of some types."""
+        """Return groups by id, optionally of some states and types only."""
         message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         request = request_of(message, oldest=5 if message.types_filter else 4 if message.states_filter else 0)
         answers = await self._calls.call_all_brokers(request, ListGroupsResponse, raise_error, timeout_ms)
@@ -61,7 +61,7 @@ class GroupAdmin:
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, describe_groups.DescribedGroup]:
-        """Return groups of the classic protocol, with the metadata and assignments of their members."""
+        """Return classic groups, with the metadata and assignments of their members."""
         return await self._calls.call_by_key(
             group_ids,
             find_group_coordinators,
@@ -74,7 +74,7 @@ class GroupAdmin:
     async def describe_consumer_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, consumer_group_describe.DescribedGroup]:
-        """Return groups of KIP-848's protocol; others are GROUP_ID_NOT_FOUND."""
+        """Return KIP-848 consumer groups; GROUP_ID_NOT_FOUND for other groups."""
         return await self._calls.call_by_key(
             group_ids,
             find_group_coordinators,
@@ -85,7 +85,7 @@ class GroupAdmin:
         )
 
     async def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
-        """Delete groups without members, and their offsets."""
+        """Delete groups without members, with their offsets."""
         return await self._calls.call_by_key(
             group_ids,
             find_group_coordinators,
@@ -103,7 +103,7 @@ class GroupAdmin:
         require_stable: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the committed offsets of these partitions or of all; None for a partition without one."""
+        """Return committed offsets, of all partitions by default; None for a partition without one."""
         # Version 2 is the first that can request all partitions, version 7 the first with stable offsets.
         oldest = 7 if require_stable else 2 if partitions is None else 0
         request = offset_fetch(group_id, partitions, require_stable=require_stable, oldest=oldest)
@@ -113,7 +113,7 @@ class GroupAdmin:
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, None]:
-        """Commit offsets for a group that has no members."""
+        """Commit offsets for a group without members."""
         message = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets))
         request = request_of(message, latest=LAST_BY_NAME)
         answer = await self._call_coordinator(group_id, request, OffsetCommitResponse, _check_commit, timeout_ms)
@@ -145,7 +145,7 @@ class GroupAdmin:
         reason: str | None = None,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Remove static members by their instance ids, or all members, by member id if they have no other."""
+        """Remove static members by instance id, or all members; those without instance id by member id."""
         if instance_ids is None:
             group = (await self.describe_classic_groups([group_id], timeout_ms=timeout_ms))[group_id]
             members = [

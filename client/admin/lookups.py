@@ -1,5 +1,6 @@
-"""Which broker is responsible for a key of an admin call: partition leaders and coordinators (Kafka's
-PartitionLeaderStrategy and CoordinatorStrategy). Each attempt of a call looks them up again.
+"""Lookups of partition leaders and coordinators for admin calls, repeated for each attempt.
+
+Kafka's PartitionLeaderStrategy and CoordinatorStrategy.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +22,7 @@ _FIRST_OF_MANY = 4  # version of FindCoordinator with more than one key (KIP-699
 async def find_leaders(
     calls: AdminCalls, partitions: Collection[TopicPartition], deadline_ms: float
 ) -> Mapping[TopicPartition, NodeProvider | KafkaException]:
-    """Return the leaders of partitions."""
+    """Return the leader of each partition."""
     names = dict.fromkeys(partition.topic for partition in partitions)
     message = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False

@@ -1,4 +1,4 @@
-"""Admin calls about partitions: their records, offsets, leaders and replicas."""
+"""Admin calls for partitions: records, offsets, leaders and replicas."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,20 +34,20 @@ from sluice.protocol.apis.list_partition_reassignments import (
 from .calls import AdminCalls, Outcomes, RequestSource, controller, outcome, raise_error
 from .lookups import find_leaders
 
-# What `list_offsets` accepts beside a timestamp, and the version of ListOffsets that has it.
+# Special timestamps of `list_offsets`, and the versions of ListOffsets that introduced them.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 _OFFSETS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
 class PartitionAdmin:
-    """Calls about partitions."""
+    """Admin calls for partitions."""
 
     _calls: AdminCalls
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> Outcomes[TopicPartition, int]:
-        """Delete records below an offset (-1: all) and return the new first offsets. Sent to the leaders."""
+        """Delete records below an offset (-1: all); return the new log start offsets. Sent to the leaders."""
 
         def build(partitions: list[TopicPartition]) -> RequestSource:
             topics = [
@@ -80,7 +80,7 @@ class PartitionAdmin:
         read_committed: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, ListOffsetsPartitionResponse]:
-        """Return the first offsets at or after timestamps, or LATEST, EARLIEST, ... Sent to the leaders."""
+        """Return the first offset at or after a timestamp in ms, or at LATEST, EARLIEST, ... Sent to the leaders."""
         oldest = max([1 + read_committed, *(_OFFSETS_SINCE.get(timestamp, 1) for timestamp in timestamps.values())])
 
         def build(partitions: list[TopicPartition]) -> RequestSource:
@@ -118,7 +118,7 @@ class PartitionAdmin:
         unclean: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, None]:
-        """Elect preferred replicas, or any if `unclean` and none is in sync; of all partitions by default."""
+        """Elect preferred replicas; with `unclean`, any replica if none is in sync. All partitions by default."""
         topics = None if partitions is None else by_topic(partitions).items()
         wanted = None if topics is None else [TopicPartitions(topic=name, partitions=found) for name, found in topics]
 
@@ -160,7 +160,7 @@ class PartitionAdmin:
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OngoingPartitionReassignment]:
-        """Return the ongoing reassignments of these partitions, or of all. Sent to the controller."""
+        """Return ongoing reassignments, of all partitions by default. Sent to the controller."""
         wanted = None
         if partitions is not None:
             wanted = [

@@ -1,4 +1,4 @@
-"""Admin calls about client quotas (KIP-546), to any broker."""
+"""Admin calls for client quotas (KIP-546), to any broker."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,19 +13,19 @@ from sluice.protocol.apis.describe_client_quotas import (
 
 from .calls import AdminCalls, Outcomes, least_loaded, outcome, raise_error
 
-# A quota's entity: names by type (`user`, `client-id`, `ip`), None for the default.
+# The entity of a quota: names by type (`user`, `client-id`, `ip`); None is the default entity.
 QuotaEntity = frozenset[tuple[str, str | None]]
 
 
 class QuotaAdmin:
-    """Calls about client quotas."""
+    """Admin calls for client quotas."""
 
     _calls: AdminCalls
 
     async def describe_client_quotas(
         self, components: Iterable[ComponentData] = (), *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return quotas by entity: all, or those of entities with all these components, and no others if `strict`."""
+        """Return quotas by entity: those that match all components and, if `strict`, have no other component."""
         request = request_of(DescribeClientQuotasRequest(components=list(components), strict=strict))
         answer = await self._calls.call(least_loaded, request, DescribeClientQuotasResponse, timeout_ms, raise_error)
         return {
@@ -39,7 +39,7 @@ class QuotaAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[QuotaEntity, None]:
-        """Set quotas by their names, such as `producer_byte_rate`; None removes one."""
+        """Set quotas by name, such as `producer_byte_rate` in bytes per second; None removes one."""
         entries = [
             alter_client_quotas.EntryData(
                 entity=[
@@ -56,7 +56,7 @@ class QuotaAdmin:
 
 
 def quota_entity(*, user: str | None = "", client_id: str | None = "", ip: str | None = "") -> QuotaEntity:
-    """Return the entity of a user, a client id, both, or an address; None is the default of one."""
+    """Return the entity of a user, a client id, both, or an IP address; None is the default of its type."""
     parts = (("user", user), ("client-id", client_id), ("ip", ip))
     return frozenset((type_, name) for type_, name in parts if name != "")
 

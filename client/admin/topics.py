@@ -1,4 +1,4 @@
-"""Admin calls about topics."""
+"""Admin calls for topics."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -46,11 +46,11 @@ from .calls import (
     outcome,
 )
 
-_FIRST_WITH_TOPIC_STATES = 6  # version of DeleteTopics that has them, instead of names
+_FIRST_WITH_TOPIC_STATES = 6  # version of DeleteTopics with topic states instead of names
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; -1: the broker's default. `assignments`: replicas of each partition, instead of numbers."""
+    """A topic to create. -1: the broker's default. `assignments`: replicas by partition, instead of both numbers."""
 
     name: str
     num_partitions: int = -1
@@ -60,7 +60,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicAdmin:
-    """Calls about topics."""
+    """Admin calls for topics."""
 
     _calls: AdminCalls
 
@@ -122,7 +122,7 @@ class TopicAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Raise topics to these partition counts. `assignments`: replicas of the new ones. Sent to the controller."""
+        """Increase partition counts to `counts`; `assignments`: replicas of new partitions. Sent to the controller."""
 
         def topic(name: str) -> CreatePartitionsTopic:
             assigned = (assignments or {}).get(name)
@@ -146,8 +146,8 @@ class TopicAdmin:
         )
 
     async def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, MetadataResponseTopic]:
-        """Return all topics that the client may describe, internal ones too, by name."""
-        # Version 0 has no null: there an empty array means all topics.
+        """Return all topics that the client may describe, including internal ones, by name."""
+        # In version 0 an empty array requests all topics, not null.
         request = request_of(MetadataRequest(topics=None), oldest=1)
         answer = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)
         return {topic.name: topic for topic in answer.topics if topic.name is not None}
@@ -155,7 +155,7 @@ class TopicAdmin:
     async def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, DescribeTopicPartitionsResponseTopic | MetadataResponseTopic]:
-        """Return partitions, leaders and replicas, by DescribeTopicPartitions (KIP-966), or Metadata of old brokers."""
+        """Return partitions, leaders and replicas, by DescribeTopicPartitions (KIP-966) or an old broker's Metadata."""
         wanted = sorted(set(names))
         deadline_ms = self._calls.deadline_ms(timeout_ms)
         try:

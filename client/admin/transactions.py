@@ -1,4 +1,4 @@
-"""Admin calls about transactions and producers (KIP-664), to leaders, transaction coordinators, or all brokers."""
+"""Admin calls for transactions and producers (KIP-664), to leaders, transaction coordinators, or all brokers."""
 
 from collections.abc import Iterable
 
@@ -25,12 +25,12 @@ from sluice.protocol.apis.write_txn_markers import (
 from .calls import AdminCalls, NodeProvider, Outcomes, RequestSource, outcome, raise_error
 from .lookups import find_leaders, find_transaction_coordinators
 
-# Nothing is produced within it; brokers accept no less.
+# The smallest timeout that brokers accept; the transaction stays empty.
 _FENCING_TRANSACTION_TIMEOUT_MS = 1
 
 
 class TransactionAdmin:
-    """Calls about transactions."""
+    """Admin calls for transactions."""
 
     _calls: AdminCalls
 
@@ -58,7 +58,7 @@ class TransactionAdmin:
     async def describe_transactions(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, describe_transactions.TransactionState]:
-        """Return the state of the last transaction of each id."""
+        """Return the state of each transactional id's last transaction."""
         return await self._calls.call_by_key(
             transactional_ids,
             find_transaction_coordinators,
@@ -77,7 +77,7 @@ class TransactionAdmin:
         id_pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> dict[str, list_transactions.TransactionState]:
-        """Return transactions of all coordinators, by their ids."""
+        """Return the transactions of all coordinators, by transactional id."""
         message = ListTransactionsRequest(
             state_filters=list(states),
             producer_id_filters=list(producer_ids),
@@ -97,7 +97,7 @@ class TransactionAdmin:
         coordinator_epoch: int,
         timeout_ms: int | None = None,
     ) -> None:
-        """Abort a hanging transaction in a partition, without its coordinator."""
+        """Abort a hanging transaction in one partition, bypassing its coordinator."""
         marker = WritableTxnMarker(
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -118,7 +118,7 @@ class TransactionAdmin:
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, tuple[int, int]]:
-        """Fence the producers of these ids; the outcomes are the new producer ids and epochs."""
+        """Fence the producers of these transactional ids; the values are their new producer ids and epochs."""
 
         async def fetch(
             node: NodeProvider, wanted: list[str], deadline_ms: float

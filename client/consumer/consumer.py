@@ -1,4 +1,4 @@
-"""A consumer for asyncio, with Kafka's configuration, and its KafkaConsumer's behaviour.
+"""An asyncio consumer with the configuration and the behaviour of Kafka's KafkaConsumer.
 
     async with Consumer({"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
@@ -7,18 +7,18 @@
 
         # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
 
-`poll` is where everything happens but heartbeats: the group is joined, listeners are called, records that were fetched
-are handed out, positions are found and validated, the next fetches leave. What has arrived meanwhile waits for it; so
-nothing piles up behind a slow reader.
+Everything except heartbeats happens in `poll`: it joins the group, calls listeners, returns fetched records, finds and
+validates positions, and sends the next fetches. Received records are buffered until then, and no further fetch is sent
+to their broker, so a slow application does not accumulate data.
 
-Keys and values are bytes; who deserializes is the caller. Positions move when records are handed out: a commit without
-offsets says that those of all polls so far are done, and so does `enable.auto.commit`, with each poll that is due.
+Keys and values are bytes; the application deserializes. Positions advance when records are returned: `commit` without
+offsets, and `enable.auto.commit` in each `poll` that is due, mark the records of all previous polls as processed.
 """
 
 import asyncio
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from math import inf
-from random import Random  # noqa: TID251  (a consumer's one source of chance is made here, unless it is given)
+from random import Random  # noqa: TID251  (the consumer's only source of randomness, unless one is given)
 from re import Pattern
 from types import TracebackType, coroutine
 
@@ -42,22 +42,22 @@ from .record import ConsumerRecord, OffsetAndTimestamp
 from .subscription_state import NO_OFFSET, FetchPosition, NoSubscriptionError, SubscriptionState
 from .topic_offsets import TopicOffsets
 
-# As Kafka's ConsumerNetworkClient: fetches wait for nothing that is on its way to the same broker.
+# As in Kafka's ConsumerNetworkClient: fetches do not wait for other requests to the same broker.
 _MAX_IN_FLIGHT = 100
 
 
 class NoOffsetForPartitionError(KafkaException):
-    """Nothing was committed for partitions, and no policy says where to begin."""
+    """Partitions without a committed offset, where no reset policy applies."""
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = sorted(partitions)
         super().__init__(
-            f"no committed offset, and auto.offset.reset=none: {', '.join(map(str, self.partitions))}; seek to one"
+            f"no committed offset, and auto.offset.reset=none: {', '.join(map(str, self.partitions))}; seek first"
         )
 
 
 class Consumer:
-    """Reads records. It runs within `async with`; everything in one event loop, one `poll` at a time."""
+    """A consumer, to be used in `async with`, in one event loop, with one `poll` at a time."""
 
     def __init__(
         self,
@@ -68,7 +68,18 @@ class Consumer:
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigError. Nothing is connected before it is entered. `assignors`: in place of those by name."""
+        """Validate the configuration; `async with` connects.
+
+        Args:
+            config: Kafka's consumer properties.
+            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
+            assignors: Used instead of `partition.assignment.strategy`.
+            random: Source of jitter.
+            clock: Source of time; the event loop's by default.
+
+        Raises:
+            ConfigError: For an unknown property or an invalid value.
+        """
         self.config = consumer_config(config, profile)
         self.config.ensure_supported()
         self._random = random or Random()  # noqa: S311  (for jitter, not for secrets)
@@ -120,11 +131,13 @@ class Consumer:
     ) -> None:
         await self.close()
 
-    # -- what is read ------------------------------------------------------------------------------------------------
+    # -- subscription and assignment -----------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str] | Pattern[str], *, listener: RebalanceListener | None = None) -> None:
-        """Reads topics, by name or all whose names match: the group says which partitions. Raises NoSubscriptionError
-        where partitions were assigned by hand, or there is no `group.id`.
+        """Subscribe to topics, by name or by a pattern that matches whole names; the group assigns partitions.
+
+        Raises:
+            NoSubscriptionError: If partitions are assigned manually, or `group.id` is not set.
         """
         self._ensure_open()
         group = self._in_group("subscribe")
@@ -136,11 +149,11 @@ class Consumer:
         self._network.wakeup()
 
     def subscription(self) -> set[str]:
-        """The topics that are subscribed to; of a pattern, those that match."""
+        """Return the subscribed topics; of a pattern, those that match."""
         return set(self._subscriptions.topics)
 
     async def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group."""
+        """Remove all subscriptions and assignments, and leave the group."""
         self._ensure_open()
         if self._group is not None:
             await self._group.unsubscribe()
@@ -148,43 +161,55 @@ class Consumer:
         self._subscriptions.unsubscribe()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads these partitions; those that were read before keep their positions. Raises NoSubscriptionError where a
-        group says which.
+        """Assign these partitions manually; those already assigned keep their positions.
+
+        Raises:
+            NoSubscriptionError: If the consumer is subscribed to topics.
         """
         self._ensure_open()
         self._subscriptions.assign(partitions)
         self._network.wakeup()
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read now."""
+        """Return the assigned partitions."""
         return set(self._subscriptions.assigned)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hands out nothing of these, until `resume`. What was fetched of them is kept."""
+        """Return no records of these partitions until `resume`; fetched records are kept."""
         for partition in partitions:
             self._subscriptions.state_of(partition).is_paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Takes `pause` back."""
+        """Undo `pause`."""
         for partition in partitions:
             self._subscriptions.state_of(partition).is_paused = False
         self._network.wakeup()
 
     def paused(self) -> set[TopicPartition]:
-        """The partitions that are paused."""
+        """Return the paused partitions."""
         return {partition for partition, state in self._subscriptions.items() if state.is_paused}
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        """Up to `max.poll.records` records, each partition's in their order; none where none come in time.
+        """Return up to `max.poll.records` records, in offset order within each partition.
 
-        Raises what the application has to decide (OffsetOutOfRangeError, LogTruncationError, NoOffsetForPartitionError,
-        a record that cannot be read), what it may not do, and NoSubscriptionError where there is nothing to read.
+        Args:
+            timeout_ms: How long to wait for the first records.
+
+        Returns:
+            The records; an empty list after the timeout.
+
+        Raises:
+            NoSubscriptionError: If nothing is subscribed or assigned.
+            NoOffsetForPartitionError: If there is no position and no reset policy.
+            OffsetOutOfRangeError: If the log does not contain a position and there is no reset policy.
+            LogTruncationError: If the log was truncated below a position and there is no reset policy.
+            KafkaException: For a record that cannot be read, and for fatal errors such as failed authorization.
         """
         self._ensure_open()
         if not self._subscriptions.is_manual and not self._subscriptions.is_subscribed:
-            raise NoSubscriptionError("nothing to read: subscribe to topics, or assign partitions")
+            raise NoSubscriptionError("nothing to read; subscribe to topics, or assign partitions")
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
             until_ms = inf
@@ -195,7 +220,7 @@ class Consumer:
             now_ms = self._clock.monotonic_ms()
             until_ms = min(until_ms, self._find_positions(now_ms))
             records = self._fetcher.collect(self._max_poll_records)
-            until_ms = min(until_ms, self._fetcher.send(now_ms))  # the next ones are on their way meanwhile
+            until_ms = min(until_ms, self._fetcher.send(now_ms))  # fetch ahead while the application processes records
             if records or now_ms >= deadline_ms:
                 await _yield_to_loop()
                 return records
@@ -203,7 +228,7 @@ class Consumer:
             self._ensure_open()
 
     def _find_positions(self, now_ms: float) -> float:
-        """Asks for what positions are missing; returns when there is more to ask."""
+        """Request missing positions; return when to call again."""
         self._metadata.raise_fatal_error()
         for topic in self._metadata.cluster.topic_errors:
             self._metadata.raise_topic_error(topic)
@@ -213,10 +238,10 @@ class Consumer:
                 raise NoOffsetForPartitionError(lost)
         return self._offsets.run_once(now_ms)
 
-    # -- positions ---------------------------------------------------------------------------------------------------
+    # -- positions -----------------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Reads on from an offset; with a leader epoch, if the log still holds the record before it."""
+        """Continue at an offset; with a leader epoch, check first that the log was not truncated below it."""
         given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         assert given.offset >= 0, f"{partition}: there is no offset {given.offset}"
         state = self._subscriptions.state_of(partition)
@@ -227,11 +252,11 @@ class Consumer:
         self._network.wakeup()
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads on from the logs' beginnings."""
+        """Continue at the log start offsets."""
         self._reset(partitions, EARLIEST)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads on from the logs' ends."""
+        """Continue at the log end offsets."""
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: Iterable[TopicPartition], to: OffsetReset) -> None:
@@ -240,7 +265,12 @@ class Consumer:
         self._network.wakeup()
 
     async def position(self, partition: TopicPartition, *, timeout_ms: float | None = None) -> int:
-        """The offset that is read next; waits until that is known. Raises TimeoutException, and what `poll` raises."""
+        """Return the offset of the next record, once it is known.
+
+        Raises:
+            TimeoutException: If it is not known in time.
+            KafkaException: As in `poll`.
+        """
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:
             self._ensure_open()
@@ -255,19 +285,22 @@ class Consumer:
             await self._network.wait(min(deadline_ms, self._find_positions(now_ms)))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets there are to the end, as the last fetch told it; None where that is not known."""
+        """Return the number of offsets up to the end of the last fetch; None if unknown."""
         state = self._subscriptions.state_of(partition)
         end = state.end_offset(read_committed=self.config.text("isolation.level") == "read_committed")
         return None if state.position is None or end == NO_OFFSET else max(0, end - state.position.offset)
 
-    # -- commits -----------------------------------------------------------------------------------------------------
+    # -- commits -------------------------------------------------------------------------------------------------------
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, *, timeout_ms: float | None = None
     ) -> None:
-        """Commits offsets, or the positions; tries again as long as there is time.
+        """Commit the given offsets, or the positions; retry until the timeout.
 
-        Raises CommitFailedError where the group has gone on without this consumer, TimeoutException, what is fatal.
+        Raises:
+            CommitFailedError: If the group has removed this member.
+            TimeoutException: If no attempt succeeds in time.
+            KafkaException: For fatal errors.
         """
         self._ensure_open()
         group = self._in_group("commit")
@@ -275,9 +308,7 @@ class Consumer:
         await group.offsets.commit(consumed, self._deadline_ms(timeout_ms))
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> "asyncio.Task[None]":
-        """Commits without waiting, and without another attempt; the task raises what `commit` does, and
-        RetriableException.
-        """
+        """Start a commit without retries; the task raises the errors of `commit`, and RetriableException."""
         self._ensure_open()
         group = self._in_group("commit")
         return group.commit_later(self._subscriptions.all_consumed() if offsets is None else offsets)
@@ -285,51 +316,52 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where it has nothing."""
+        """Return the group's committed offsets; None for a partition without one."""
         self._ensure_open()
-        return await self._in_group("ask for commits").offsets.committed(partitions, self._deadline_ms(timeout_ms))
+        group = self._in_group("read committed offsets")
+        return await group.offsets.committed(partitions, self._deadline_ms(timeout_ms))
 
     def group_metadata(self) -> Generation:
-        """As whom this consumer is in its group: for a producer that sends offsets in a transaction."""
-        return self._in_group("be a member").generation
+        """Return this member's identity, for a producer that sends offsets in a transaction."""
+        return self._in_group("return group metadata").generation
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by the application") -> None:
-        """Joins the group anew with the next poll."""
+        """Rejoin the group in the next poll."""
         self._in_group("rebalance").rejoin(reason)
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether the group is being joined: who commits by its own offsets waits until it is."""
+        """Whether the consumer is joining the group; an application must not commit until that is complete."""
         return self._group is not None and self._group.is_rebalancing
 
     def _in_group(self, what: str) -> ConsumerGroup:
         if self._group is None:
-            raise NoSubscriptionError(f"cannot {what}: there is no group.id")
+            raise NoSubscriptionError(f"cannot {what}: group.id is not set")
         return self._group
 
-    # -- what the cluster knows --------------------------------------------------------------------------------------
+    # -- topics and offsets --------------------------------------------------------------------------------------------
 
     async def partitions_for(self, topic: str, *, timeout_ms: float | None = None) -> Sequence[int]:
-        """The indexes of a topic's partitions. Raises TimeoutException."""
+        """Return the partition indexes of a topic; raise TimeoutException if it is not found in time."""
         self._ensure_open()
         return await self._topic_offsets.partitions_of(topic, self._deadline_ms(timeout_ms))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the log start offsets."""
         return await self._end_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms)
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last record that this consumer may read: with read_committed, the last stable one."""
+        """Return the high watermarks or, with read_committed, the last stable offsets."""
         return await self._end_offsets(partitions, LATEST_TIMESTAMP, timeout_ms)
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first records that are not older than a time in ms; None where all are older."""
+        """Return the first offset at or after each timestamp in ms; None if all records are older."""
         self._ensure_open()
         received = await self._topic_offsets.list_offsets(timestamps, self._deadline_ms(timeout_ms))
         return {
@@ -348,20 +380,22 @@ class Consumer:
         return {partition: one.offset for partition, one in received.items()}
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
-        """KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where nothing is throttled."""
+        """Return KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or of all; 0 without throttling."""
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("fetch", now_ms, node_id)
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------------
 
     async def close(self, timeout_ms: float = 30_000) -> None:
-        """Commits by `enable.auto.commit`, gives up its partitions and leaves the group, for `timeout_ms` at most;
-        tells the brokers that nobody fetches any more, and closes all connections.
+        """Commit if `enable.auto.commit`, revoke partitions, leave the group, and close fetch sessions and connections.
+
+        Args:
+            timeout_ms: Time for the commit and for leaving.
         """
         if self._is_closing:
             return
         self._is_closing = True
-        if self._group is not None:  # whose listener may still commit
+        if self._group is not None:  # not closed yet: the listener can still commit
             await self._group.close(self._clock.monotonic_ms() + timeout_ms)
         self._is_closed = True
         self._fetcher.close_sessions(self._clock.monotonic_ms())
@@ -387,5 +421,5 @@ def _fetcher_settings(config: ClientConfig, *, read_committed: bool) -> FetcherS
 
 @coroutine
 def _yield_to_loop() -> Generator[None, None, None]:
-    """Lets the event loop do something else: who polls in a loop is not to keep heartbeats from being sent."""
+    """Yield to the event loop, so that a busy poll loop does not block heartbeats."""
     yield

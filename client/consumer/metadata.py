@@ -1,4 +1,4 @@
-"""The topics that a consumer reads: Kafka's ConsumerMetadata. For a pattern the cluster is asked for all topics."""
+"""The topics in a consumer's metadata (Kafka's ConsumerMetadata). A pattern requires the metadata of all topics."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from .subscription_state import SubscriptionState
 
 
 class ConsumerMetadata(Metadata):
-    """Metadata of what is subscribed to or assigned, and of topics that are asked about."""
+    """The metadata of subscribed and assigned topics, and of topics that a call looks up."""
 
     def __init__(
         self,
@@ -26,14 +26,14 @@ class ConsumerMetadata(Metadata):
         self._subscriptions = subscriptions
         self._creates_topics = creates_topics
         self._includes_internal = includes_internal
-        self._transient: dict[str, int] = {}  # how many calls ask about them
+        self._transient: dict[str, int] = {}  # number of calls that look a topic up
         subscriptions.on_change = self._other_topics
 
     def _other_topics(self) -> None:
         self.request_update_for_new_topics()
 
     def add_transient(self, topics: Iterable[str]) -> None:
-        """A call asks about topics, until `remove_transient`."""
+        """Include topics until `remove_transient`."""
         is_new = False
         for topic in topics:
             self._transient[topic] = self._transient.get(topic, 0) + 1

@@ -1,5 +1,6 @@
-"""Where to begin where nothing was committed, or what was is gone: `auto.offset.reset`. Kafka's
-AutoOffsetResetStrategy; a duration before now is KIP-1106.
+"""The reset policy, `auto.offset.reset`, for positions without a committed offset or outside the log.
+
+Kafka's AutoOffsetResetStrategy; `by_duration` is KIP-1106.
 """
 
 import re
@@ -15,13 +16,13 @@ _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 100
 
 
 class OffsetReset(NamedTuple):
-    """A policy, and how far back `by_duration` goes."""
+    """A reset policy. `duration_ms`: only for `by_duration`."""
 
     name: str
     duration_ms: int | None = None
 
     def timestamp(self, wall_ms: int) -> int:
-        """What to ask the leader for (ListOffsets)."""
+        """Return the timestamp for ListOffsets."""
         if self.duration_ms is not None:
             return wall_ms - self.duration_ms
         return EARLIEST_TIMESTAMP if self == EARLIEST else LATEST_TIMESTAMP
@@ -32,7 +33,7 @@ _NAMED = {policy.name: policy for policy in (EARLIEST, LATEST, NONE)}
 
 
 def offset_reset(configured: str) -> OffsetReset:
-    """The policy of a value that the configuration has checked."""
+    """Return the policy for a validated config value."""
     named = _NAMED.get(configured)
     if named is not None:
         return named

@@ -1,4 +1,4 @@
-"""What a consumer returns: records, and the offsets of timestamps (Kafka's ConsumerRecord and OffsetAndTimestamp)."""
+"""The results of a consumer: records, and offsets of timestamps (Kafka's ConsumerRecord and OffsetAndTimestamp)."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,12 @@ Header = tuple[str, bytes | None]
 
 
 class ConsumerRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record. `timestamp` in ms, by the clock that `timestamp_type` says: 0 the producer's, 1 the broker's, -1
-    there is none; `leader_epoch`: of the leader that wrote it, -1 where that is not known.
+    """One record.
+
+    Attributes:
+        timestamp: In ms.
+        timestamp_type: 0: set by the producer, 1: set by the broker, -1: no timestamp.
+        leader_epoch: Epoch of the leader that appended the record; -1 if unknown.
     """
 
     topic: str
@@ -26,7 +30,7 @@ class ConsumerRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record that is not older than was asked for."""
+    """The first offset at or after a timestamp."""
 
     offset: int
     timestamp: int

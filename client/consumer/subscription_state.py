@@ -1,20 +1,20 @@
-"""Which topics and partitions a consumer has, and where it is in each: Kafka's SubscriptionState. No socket, no clock.
+"""The subscription, assignment and positions of a consumer (Kafka's SubscriptionState). Sans-I/O.
 
-Theory of operation. A partition that is assigned has no position at first; it gets one by what the group committed, by
-`seek`, or by the reset policy. It is in one of four states:
+Theory of operation. A newly assigned partition has no position. It gets one from the group's committed offset, from
+`seek`, or from the reset policy. States:
 
-    state            position   what it waits for                                   fetched
-    INITIALIZING     no         the group's committed offset, or to be reset        no
-    AWAIT_RESET      no         the leader to tell an offset (ListOffsets)          no
-    AWAIT_VALIDATION yes        the leader to tell that the log was not truncated   no
-    FETCHING         yes        nothing                                             yes, unless paused
+    state            position   waits for                                         fetched
+    INITIALIZING     no         the committed offset, or a reset                  no
+    AWAIT_RESET      no         an offset from the leader (ListOffsets)           no
+    AWAIT_VALIDATION yes        validation by the leader (OffsetForLeaderEpoch)   no
+    FETCHING         yes        nothing                                           yes, unless paused
 
-A position carries the epoch of the record before it, where that is known, and the leader and epoch it was believed
-under. When metadata has a newer one (KIP-320), the position is validated: the new leader tells where the epoch of the
-record before it ended (OffsetForLeaderEpoch). An end below the position is a truncation: the position goes back to
-there, or, where the policy is `none`, the application is told (LogTruncationException).
+A position includes the epoch of the record before it, if known, and the leader and leader epoch that it is valid for.
+When the leader changes (KIP-320), the new leader validates the position: it returns the end offset of the epoch of that
+record. If that is below the position, the log was truncated: the position moves back to it or, with the policy `none`,
+the consumer raises LogTruncationError.
 
-What failed is not tried before `next_retry_ms`, by partition.
+A partition whose request failed is not retried before its `next_retry_ms`.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -34,11 +34,11 @@ NO_OFFSET = -1
 
 
 class NoSubscriptionError(KafkaException):
-    """Subscribing to topics, to a pattern and assigning partitions exclude each other, and something needs one."""
+    """A missing subscription, a partition that is not assigned, or a conflict of topics, pattern and partitions."""
 
 
 class FetchPosition(NamedTuple):
-    """Where to read next. `offset_epoch`: of the record before; `leader`: under which that was believed."""
+    """A fetch position. `offset_epoch`: epoch of the record before it; `leader`: that it is valid for."""
 
     offset: int
     offset_epoch: int
@@ -46,7 +46,7 @@ class FetchPosition(NamedTuple):
 
 
 class FetchState(Enum):
-    """What a partition waits for."""
+    """The fetch state of a partition."""
 
     INITIALIZING = "initializing"
     FETCHING = "fetching"
@@ -55,7 +55,7 @@ class FetchState(Enum):
 
 
 class Truncation(NamedTuple):
-    """A position that the log does not hold any more; `divergent`: where it parted from ours, if that is known."""
+    """A position beyond a truncation; `divergent`: where the log diverged from it, if known."""
 
     partition: TopicPartition
     position: FetchPosition
@@ -63,7 +63,7 @@ class Truncation(NamedTuple):
 
 
 class PartitionState:
-    """One assigned partition."""
+    """The state of one assigned partition."""
 
     __slots__ = (
         "failures",
@@ -81,11 +81,11 @@ class PartitionState:
     def __init__(self) -> None:
         self.state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None
-        self.reset: OffsetReset | None = None  # how, while it is awaited
+        self.reset: OffsetReset | None = None  # in AWAIT_RESET only
         self.next_retry_ms = -inf
         self.failures = 0  # in a row
         self.is_paused = False
-        self.is_pending_revocation = False  # nothing more of it is handed out
+        self.is_pending_revocation = False  # true: `poll` returns no more of its records
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET
 
     @property
@@ -93,20 +93,20 @@ class PartitionState:
         return self.state is FetchState.FETCHING and not self.is_paused and not self.is_pending_revocation
 
     def seek(self, position: FetchPosition) -> None:
-        """Reads from there, and asks nobody."""
+        """Fetch from a position without validation."""
         self.state = FetchState.FETCHING
         self.position = position
         self.reset = None
         self._begin()
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Reads from there, if the leader says that the log still holds it; where nothing can be told, at once."""
+        """Fetch from a position after its validation; immediately if its epoch or leader epoch is unknown."""
         self.seek(position)
         if position.offset_epoch != NO_EPOCH and position.leader.epoch != NO_EPOCH:
             self.state = FetchState.AWAIT_VALIDATION
 
     def reset_by(self, reset: OffsetReset) -> None:
-        """Forgets the position: the leader is to be asked for one."""
+        """Discard the position, and request one from the leader."""
         self.state = FetchState.AWAIT_RESET
         self.position = None
         self.reset = reset
@@ -117,32 +117,33 @@ class PartitionState:
         self.failures = 0
 
     def end_offset(self, *, read_committed: bool) -> int:
-        """Up to where it can be read, as the last answer told; -1: none did."""
+        """Return the end of the readable log at the last response; -1 before the first one."""
         return self.last_stable_offset if read_committed else self.high_watermark
 
 
 class SubscriptionState:
-    """All that one consumer reads."""
+    """The subscription and the assigned partitions of one consumer."""
 
     def __init__(self, reset: OffsetReset) -> None:
         self.default_reset = reset
-        self.topics: frozenset[str] = frozenset()  # that are subscribed to, by name or by the pattern
-        self.group_topics: frozenset[str] = frozenset()  # of all members, at their leader
+        self.topics: frozenset[str] = frozenset()  # subscribed to, by name or by pattern
+        self.group_topics: frozenset[str] = frozenset()  # of all members, on the group leader
         self.pattern: Pattern[str] | None = None
         self.is_manual = False
-        self.assignment_version = 0  # counts assignments
-        self.on_change: Callable[[], None] = lambda: None  # other topics are wanted
+        self.assignment_version = 0
+        self.on_change: Callable[[], None] = lambda: None  # called when metadata of other topics is needed
         self._partitions: dict[TopicPartition, PartitionState] = {}
 
-    # -- what is read ------------------------------------------------------------------------------------------------
+    # -- subscription and assignment -----------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Wants topics: the group says which partitions."""
+        """Subscribe to topics; the group assigns partitions."""
         self._ensure_free("subscribe to topics", other=self.is_manual or self.pattern is not None)
-        self._want(topics)
+        self.topics = frozenset(topics)
+        self.on_change()
 
     def subscribe_pattern(self, pattern: Pattern[str]) -> None:
-        """Wants all topics whose names match as a whole."""
+        """Subscribe to all topics whose whole names match."""
         self._ensure_free(
             "subscribe to a pattern", other=self.is_manual or (self.pattern is None and bool(self.topics))
         )
@@ -150,7 +151,7 @@ class SubscriptionState:
         self.on_change()
 
     def matched(self, topics: Iterable[str]) -> bool:
-        """Takes the topics that there are; whether what matches is different from before."""
+        """Apply the pattern to the existing topics; return whether the subscription changed."""
         assert self.pattern is not None
         found = frozenset(filter(self.pattern.fullmatch, topics))
         is_other = found != self.topics
@@ -159,19 +160,19 @@ class SubscriptionState:
         return is_other
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads these partitions; no group says which."""
+        """Assign partitions manually, without a group."""
         self._ensure_free("assign partitions", other=not self.is_manual and self.is_subscribed)
         self.is_manual = True
         self._replace(partitions)
         self.on_change()
 
     def assign_from_subscribed(self, partitions: Iterable[TopicPartition]) -> None:
-        """Reads what the group says; positions of what stays are kept."""
+        """Apply the group's assignment; partitions that stay assigned keep their positions."""
         assert not self.is_manual, "assigned by hand"
         self._replace(partitions)
 
     def unsubscribe(self) -> None:
-        """Reads nothing."""
+        """Remove all subscriptions and assignments."""
         self._partitions = {}
         self.topics = self.group_topics = frozenset()
         self.pattern = None
@@ -179,19 +180,19 @@ class SubscriptionState:
         self.assignment_version += 1
 
     def group_subscribes(self, topics: Iterable[str]) -> bool:
-        """As the group's leader: metadata of all members' topics is needed; whether that is more than before."""
+        """Set the topics of all members, on the leader; return whether they require more metadata."""
         before = self.metadata_topics
         self.group_topics = frozenset(topics)
         return not self.metadata_topics <= before
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether a group says which partitions."""
+        """Whether a group assigns the partitions."""
         return bool(self.topics) or self.pattern is not None
 
     @property
     def metadata_topics(self) -> frozenset[str]:
-        """The topics that metadata has to tell of."""
+        """The topics whose metadata is needed."""
         if self.is_manual:
             return frozenset(partition.topic for partition in self._partitions)
         return self.topics | self.group_topics
@@ -199,10 +200,6 @@ class SubscriptionState:
     @property
     def assigned(self) -> Collection[TopicPartition]:
         return self._partitions.keys()
-
-    def _want(self, topics: Iterable[str]) -> None:
-        self.topics = frozenset(topics)
-        self.on_change()
 
     def _replace(self, partitions: Iterable[TopicPartition]) -> None:
         before = self._partitions
@@ -215,13 +212,13 @@ class SubscriptionState:
                 f"cannot {what}: topics, a pattern and partitions exclude each other; unsubscribe first"
             )
 
-    # -- partitions --------------------------------------------------------------------------------------------------
+    # -- partitions ----------------------------------------------------------------------------------------------------
 
     def get(self, partition: TopicPartition) -> PartitionState | None:
         return self._partitions.get(partition)
 
     def state_of(self, partition: TopicPartition) -> PartitionState:
-        """Of a partition that is assigned; raises NoSubscriptionError for another."""
+        """Return the state of an assigned partition; raise NoSubscriptionError for others."""
         state = self._partitions.get(partition)
         if state is None:
             raise NoSubscriptionError(f"partition {partition} is not assigned to this consumer")
@@ -231,7 +228,7 @@ class SubscriptionState:
         return self._partitions.items()
 
     def in_state(self, state: FetchState, now_ms: float = inf) -> list[TopicPartition]:
-        """Those that wait for something, and may be tried now."""
+        """Return the partitions in a state whose retry time has come."""
         return [
             partition
             for partition, one in self._partitions.items()
@@ -239,7 +236,7 @@ class SubscriptionState:
         ]
 
     def next_retry_ms(self, state: FetchState, now_ms: float) -> float:
-        """When the next of those that wait for something may be tried."""
+        """Return the next retry time of the partitions in a state."""
         return min(
             (
                 one.next_retry_ms
@@ -250,14 +247,14 @@ class SubscriptionState:
         )
 
     def retry_at(self, partitions: Iterable[TopicPartition], at_ms: float) -> None:
-        """These are not to be tried before."""
+        """Set the retry time."""
         for partition in partitions:
             state = self._partitions.get(partition)
             if state is not None:
                 state.next_retry_ms = at_ms
 
     def failed(self, partitions: Iterable[TopicPartition], now_ms: float, backoff: Backoff) -> None:
-        """What was asked about these failed: they wait, together."""
+        """Set one retry time for partitions of a failed request."""
         states = [state for partition in partitions if (state := self._partitions.get(partition)) is not None]
         wait_ms = backoff.backoff(max((state.failures for state in states), default=0))
         for state in states:
@@ -265,7 +262,7 @@ class SubscriptionState:
             state.next_retry_ms = now_ms + wait_ms
 
     def moved_to_end(self, partition: TopicPartition) -> None:
-        """It was its turn: others are asked for first."""
+        """Move a partition behind the others, so that those are fetched first."""
         state = self._partitions.pop(partition, None)
         if state is not None:
             self._partitions[partition] = state
@@ -275,7 +272,7 @@ class SubscriptionState:
         return all(one.state is FetchState.FETCHING for one in self._partitions.values())
 
     def reset_initializing(self) -> list[TopicPartition]:
-        """Resets what no committed offset gave a position; returns those for which there is no policy."""
+        """Reset the partitions without a committed offset; return them unchanged if the policy is `none`."""
         lost = self.in_state(FetchState.INITIALIZING)
         if self.default_reset is NONE:
             return lost
@@ -284,17 +281,17 @@ class SubscriptionState:
         return []
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What a commit without offsets commits: the positions that are valid."""
+        """Return the validated positions, which `commit` commits by default."""
         return {
             partition: OffsetAndMetadata(one.position.offset, "", one.position.offset_epoch)
             for partition, one in self._partitions.items()
             if one.position is not None and one.state is FetchState.FETCHING
         }
 
-    # -- validation (KIP-320) ----------------------------------------------------------------------------------------
+    # -- validation (KIP-320) ------------------------------------------------------------------------------------------
 
     def leader_changed(self, partition: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> bool:
-        """Metadata says who leads now; whether the position has to be validated. `can_validate`: the leader can."""
+        """Apply a leader change; return whether the position needs validation, which the leader may not support."""
         state = self._partitions.get(partition)
         if state is None or state.state is FetchState.AWAIT_RESET or leader.leader is None:
             return False
@@ -308,25 +305,25 @@ class SubscriptionState:
         return state.state is FetchState.AWAIT_VALIDATION
 
     def validated(
-        self, partition: TopicPartition, asked: FetchPosition, end_offset: int, end_epoch: int
+        self, partition: TopicPartition, requested: FetchPosition, end_offset: int, end_epoch: int
     ) -> Truncation | None:
-        """Takes what the leader told of the epoch of a position; returns what the application has to decide."""
+        """Apply the leader's response to a validation; return a truncation that the application must handle."""
         state = self._partitions.get(partition)
-        if state is None or state.state is not FetchState.AWAIT_VALIDATION or state.position != asked:
-            return None  # something else was decided meanwhile
+        if state is None or state.state is not FetchState.AWAIT_VALIDATION or state.position != requested:
+            return None  # the position has changed since the request
         is_known = end_offset != NO_OFFSET and end_epoch != NO_EPOCH
-        if is_known and end_offset >= asked.offset:
-            state.seek(asked)
+        if is_known and end_offset >= requested.offset:
+            state.seek(requested)
         elif self.default_reset is NONE:
-            return Truncation(partition, asked, OffsetAndMetadata(end_offset, "", end_epoch) if is_known else None)
+            return Truncation(partition, requested, OffsetAndMetadata(end_offset, "", end_epoch) if is_known else None)
         elif is_known:
-            state.seek(FetchPosition(end_offset, end_epoch, asked.leader))
+            state.seek(FetchPosition(end_offset, end_epoch, requested.leader))
         else:
             state.reset_by(self.default_reset)
         return None
 
     def reset_to(self, partition: TopicPartition, reset: OffsetReset, position: FetchPosition) -> bool:
-        """Takes an offset that was asked for to reset; whether it is still wanted."""
+        """Apply an offset for a reset; return False if the reset is outdated."""
         state = self._partitions.get(partition)
         if state is None or state.state is not FetchState.AWAIT_RESET or state.reset != reset:
             return False

@@ -1,6 +1,6 @@
-"""What an application asks about offsets and topics: `beginning_offsets`, `end_offsets`, `offsets_for_times`,
-`partitions_for` of a consumer (Kafka's OffsetFetcher.fetchOffsetsByTimes and TopicMetadataFetcher). Coroutines, within
-a deadline each.
+"""A consumer's lookups for the application: `beginning_offsets`, `end_offsets`, `offsets_for_times`, `partitions_for`.
+
+Kafka's OffsetFetcher.fetchOffsetsByTimes and TopicMetadataFetcher. Each coroutine has a deadline.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ OffsetsByPartition = Mapping[TopicPartition, ListOffsetsPartitionResponse]
 
 
 class TopicOffsets:
-    """The calls of one consumer."""
+    """The lookups of one consumer."""
 
     def __init__(
         self, network: AsyncNetwork, metadata: ConsumerMetadata, offsets: OffsetFetcher, backoff: Backoff
@@ -27,10 +27,10 @@ class TopicOffsets:
         self._network = network
         self._metadata = metadata
         self._offsets = offsets
-        self._backoff = backoff  # between attempts at leaders; metadata has its own
+        self._backoff = backoff  # between requests to leaders; metadata has a separate one
 
     async def partitions_of(self, topic: str, deadline_ms: float) -> Sequence[int]:
-        """The indexes of a topic's partitions. Raises TimeoutException where it is not known in time."""
+        """Return the partition indexes of a topic; raise TimeoutException if it is not found in time."""
         self._metadata.add_transient([topic])
         try:
             while not (found := self._metadata.cluster.partitions_of(topic)):
@@ -41,7 +41,7 @@ class TopicOffsets:
             self._metadata.remove_transient([topic])
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
-        """What leaders tell of timestamps. Raises TimeoutException, and what is fatal."""
+        """Return the leaders' offsets for timestamps; raise TimeoutException or a fatal error."""
         topics = {partition.topic for partition in timestamps}
         done: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
         self._metadata.add_transient(topics)
@@ -59,7 +59,7 @@ class TopicOffsets:
         return done
 
     async def _round(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
-        """Asks every leader once; what came of it, without what is worth another attempt."""
+        """Send one request to each leader; return the successful results."""
         by_leader: dict[Node, dict[TopicPartition, int]] = {}
         for partition, timestamp in timestamps.items():
             leader = self._metadata.current_leader(partition).leader
@@ -103,7 +103,7 @@ class TopicOffsets:
     async def _pause(self, ms: float, deadline_ms: float) -> None:
         until_ms = self._network.clock.monotonic_ms() + ms
         if until_ms >= deadline_ms:
-            raise TimeoutException("not all leaders told offsets in time")
+            raise TimeoutException("not all leaders returned offsets in time")
         while self._network.clock.monotonic_ms() < until_ms:
             self._network.raise_if_closed()
             await self._network.wait(until_ms)

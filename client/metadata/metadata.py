@@ -74,7 +74,7 @@ class Metadata:
         self.request_version = 0
         self.update_version = 0
 
-    # -- which topics ------------------------------------------------------------------------------------------------
+    # -- which topics --------------------------------------------------------------------------------------------------
 
     def request_for_all(self) -> MetadataRequest:
         """Asks for everything that is wanted."""
@@ -88,7 +88,7 @@ class Metadata:
         """Whether a topic that was told of is wanted."""
         return True
 
-    # -- when --------------------------------------------------------------------------------------------------------
+    # -- when ----------------------------------------------------------------------------------------------------------
 
     def time_to_next_update_ms(self, now_ms: float) -> float:
         """How long until the cluster is to be asked; 0: now."""
@@ -143,7 +143,7 @@ class Metadata:
                 return MetadataRequestAndVersion(request, self.request_version, is_partial_update=True)
         return MetadataRequestAndVersion(self.request_for_all(), self.request_version, is_partial_update=False)
 
-    # -- what comes of it --------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     def bootstrap(self, servers: Iterable[str]) -> None:
         """Begins with addresses, `host:port`."""
@@ -281,7 +281,7 @@ class Metadata:
             self._equivalent_response_count = 0
         return _partition(received, epoch)
 
-    # -- leaders -----------------------------------------------------------------------------------------------------
+    # -- leaders -------------------------------------------------------------------------------------------------------
 
     def current_leader(self, partition: TopicPartition) -> LeaderAndEpoch:
         """Who leads, unless a newer epoch was seen than the one in which that was so."""

@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = now_ms
         self.next_correlation_id = 0
 
-    # -- what asyncio calls ------------------------------------------------------------------------------------------
+    # -- what asyncio calls --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_paused = False
         self._events.connection_writable(self)
 
-    # -- what the NetworkClient calls --------------------------------------------------------------------------------
+    # -- what the NetworkClient calls ----------------------------------------------------------------------------------
 
     def is_overwritten(self, view: memoryview) -> bool:
         """Whether the next read goes where this answer lies."""

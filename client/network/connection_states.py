@@ -154,7 +154,7 @@ class ClusterConnectionStates:
         self._connections: dict[int, NodeConnection] = {}
         self._connecting: dict[int, NodeConnection] = {}  # those of them in this state, which are few
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- what happens --------------------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str) -> NodeConnection:
         """An attempt begins. Another host than before is another broker: nothing of the old one counts."""
@@ -205,7 +205,7 @@ class ClusterConnectionStates:
         self._connections.pop(node_id, None)
         self._connecting.pop(node_id, None)
 
-    # -- what holds --------------------------------------------------------------------------------------------------
+    # -- what holds ----------------------------------------------------------------------------------------------------
 
     def get(self, node_id: int) -> NodeConnection | None:
         """What is known of a connection."""

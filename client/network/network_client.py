@@ -149,7 +149,7 @@ class NetworkClient:
         metadata.bootstrap(config.names("bootstrap.servers"))
         metadata.on_update_requested = self.wakeup  # from now on: nothing is connected before something is wanted
 
-    # -- what those who send ask -------------------------------------------------------------------------------------
+    # -- what those who send ask ---------------------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
         """Whether a request can be sent to a node; begins to connect to it if that may be."""
@@ -212,7 +212,7 @@ class NetworkClient:
         found = (fewest and fewest[1]) or connecting or (connectable and connectable[1])
         return LeastLoadedNode(found, is_any_ready)
 
-    # -- sending -----------------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------------
 
     def send(self, node_id: int, request: Request, on_complete: OnComplete, now_ms: float) -> Exchange:
         """Sends a request to a node that is ready. `on_complete` is called later, once."""
@@ -311,7 +311,7 @@ class NetworkClient:
         except Exception:  # one caller's mistake is not to take the others' answers
             log.exception("the handler of an answer failed", extra={"api": exchange.api.name, "node": exchange.node_id})
 
-    # -- connecting --------------------------------------------------------------------------------------------------
+    # -- connecting ----------------------------------------------------------------------------------------------------
 
     def initiate_connect(self, node: Node, now_ms: float) -> None:
         """Begins to connect to a node that may be tried."""
@@ -402,7 +402,7 @@ class NetworkClient:
             self.last_failure = None
             self._arm(self.clock.monotonic_ms())
 
-    # -- what comes --------------------------------------------------------------------------------------------------
+    # -- what comes ----------------------------------------------------------------------------------------------------
 
     def frame_received(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
         """An answer to the oldest request that is on its way."""
@@ -478,7 +478,7 @@ class NetworkClient:
         for callback in self._listeners:
             callback()
 
-    # -- what is due -------------------------------------------------------------------------------------------------
+    # -- what is due ---------------------------------------------------------------------------------------------------
 
     def _arm(self, at_ms: float) -> None:
         """Makes sure that `_tick` runs then, or earlier."""

@@ -169,7 +169,7 @@ class ProducerBatch:
     def __str__(self) -> str:
         return f"batch of {self.record_count} record(s) for {self.partition}"
 
-    # -- records -----------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     @property
     def record_count(self) -> int:
@@ -263,7 +263,7 @@ class ProducerBatch:
         stamp_checksum(batch)
         self._has_header = True
 
-    # -- who sends it ------------------------------------------------------------------------------------------------
+    # -- who sends it --------------------------------------------------------------------------------------------------
 
     @property
     def has_sequence(self) -> bool:
@@ -287,7 +287,7 @@ class ProducerBatch:
         self.sequence_was_reset = True
         self.may_be_written = False
 
-    # -- time --------------------------------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------------------------------
 
     def has_expired(self, delivery_timeout_ms: int, now_ms: float) -> bool:
         return delivery_timeout_ms <= now_ms - self.created_ms
@@ -313,7 +313,7 @@ class ProducerBatch:
         """Whether the next attempt is the first at a new leader (KIP-951): it need not wait."""
         return self.attempts > 0 and self.attempts == self.attempts_when_leader_changed
 
-    # -- its end -----------------------------------------------------------------------------------------------------
+    # -- its end -------------------------------------------------------------------------------------------------------
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> bool:
         """It was delivered. False if it had ended before."""

@@ -195,7 +195,7 @@ class Producer:
             accumulator.appended(name, room - batch.room, partitions)
         return where
 
-    # -- transactions ------------------------------------------------------------------------------------------------
+    # -- transactions --------------------------------------------------------------------------------------------------
 
     async def init_transactions(self) -> None:
         """Before the first transaction: fences the producers that had this `transactional.id` before, and ends what
@@ -287,7 +287,7 @@ class Producer:
         await asyncio.gather(waiting, self._running, return_exceptions=True)
         await self._network.close()
 
-    # -- waiting -----------------------------------------------------------------------------------------------------
+    # -- waiting -------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:

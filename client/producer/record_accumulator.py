@@ -87,7 +87,7 @@ class RecordAccumulator:
         self._next_drained: dict[int, TopicPartition] = {}  # by node: whose turn it is
         self._not_ready_since_ms: dict[int, float] = {}
 
-    # -- appending ---------------------------------------------------------------------------------------------------
+    # -- appending -----------------------------------------------------------------------------------------------------
 
     def sticky_partition(self, topic: str, partitions: Partitions) -> int:
         """Where a record goes whose partition is all the same."""
@@ -131,7 +131,7 @@ class RecordAccumulator:
             else:
                 topic.compression_ratio = max(topic.compression_ratio - _RATIO_IMPROVES, seen)
 
-    # -- what can be sent --------------------------------------------------------------------------------------------
+    # -- what can be sent ----------------------------------------------------------------------------------------------
 
     def ready(self, cluster: Cluster, now_ms: float) -> Ready:
         """What could be sent now, if the nodes are ready."""
@@ -254,7 +254,7 @@ class RecordAccumulator:
     def unmute(self, partition: TopicPartition) -> None:
         self._muted.discard(partition)
 
-    # -- what comes of it --------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
         """Takes out the batches whose delivery timeout is over; and when that will be so of the next.

@@ -105,7 +105,7 @@ class Sender:
         """Whether anything has not ended."""
         return bool(self._accumulator.incomplete) or self._network.in_flight() > 0
 
-    # -- one turn ----------------------------------------------------------------------------------------------------
+    # -- one turn ------------------------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> float:
         """Does what can be done now; returns when there is more to do, if nothing happens before."""
@@ -143,7 +143,7 @@ class Sender:
         if error is not None:
             self._accumulator.abort(error)
 
-    # -- transactions ------------------------------------------------------------------------------------------------
+    # -- transactions --------------------------------------------------------------------------------------------------
 
     def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
         """Sends what goes before batches; returns when to look again, or None: it is the batches' turn."""
@@ -189,7 +189,7 @@ class Sender:
     ) -> None:
         transactions.handle_response(request, exchange.response, exchange.failure(), features, exchange.received_ms)
 
-    # -- batches -----------------------------------------------------------------------------------------------------
+    # -- batches -------------------------------------------------------------------------------------------------------
 
     def _send(self, now_ms: float) -> float:
         accumulator, network = self._accumulator, self._network
@@ -256,7 +256,7 @@ class Sender:
         )
         self._fail(batch, error, is_refused=False)
 
-    # -- requests ----------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def _send_to(self, node_id: int, batches: list[ProducerBatch], now_ms: float) -> None:
         topic_ids = self._metadata.cluster.topic_ids

@@ -58,7 +58,7 @@ class TransactionManager:
         self._to_rewrite: dict[TopicPartition, None] = {}
         self._unresolved: dict[TopicPartition, int] = {}  # the sequence after the last one of which nobody knows
 
-    # -- the producer's id -------------------------------------------------------------------------------------------
+    # -- the producer's id ---------------------------------------------------------------------------------------------
 
     def next_request_ms(self) -> float | None:
         """When InitProducerId is to be sent; None: it is not."""
@@ -96,7 +96,7 @@ class TransactionManager:
         """There was no node to ask."""
         self.answered(None, exception_of(ErrorCode.NETWORK_EXCEPTION), now_ms)
 
-    # -- draining ----------------------------------------------------------------------------------------------------
+    # -- draining ------------------------------------------------------------------------------------------------------
 
     def may_drain(self, first: ProducerBatch) -> bool:
         """Whether the first batch of a queue may be sent now."""
@@ -124,7 +124,7 @@ class TransactionManager:
     def _is_stale(self, partition: TopicPartition) -> bool:
         return self.sequences.producer(partition) != self.producer
 
-    # -- what comes of it --------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     def can_retry(self, batch: ProducerBatch, code: int, log_start_offset: int) -> bool:
         """Whether a batch may be sent again after this error; notes what that needs."""

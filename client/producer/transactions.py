@@ -146,7 +146,7 @@ class Transactions(TransactionManager):
         self._bumps_epoch = False
         self._result: Result | None = None  # of the operation that somebody waits for
 
-    # -- what an application does ------------------------------------------------------------------------------------
+    # -- what an application does --------------------------------------------------------------------------------------
 
     def init_transactions(self) -> Result:
         """Gets the producer's id, fences those before it, and ends what they left open."""
@@ -223,7 +223,7 @@ class Transactions(TransactionManager):
         self.state, self.last_error = state, error
         self.is_completing = state in _ENDING
 
-    # -- errors ------------------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------------------
 
     @property
     def has_abortable_error(self) -> bool:
@@ -265,7 +265,7 @@ class Transactions(TransactionManager):
         if self._result is not None:
             self._result.end(error)
 
-    # -- what the sender asks ----------------------------------------------------------------------------------------
+    # -- what the sender asks ------------------------------------------------------------------------------------------
 
     def next_request_ms(self) -> float | None:
         """The id comes with `init_transactions`."""
@@ -384,7 +384,7 @@ class Transactions(TransactionManager):
                 self._fail(error)
         return False
 
-    # -- requests ----------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def _initialize(self, producer: ProducerIdAndEpoch = NO_PRODUCER_YET) -> Result:
         """`producer`: who has its epoch bumped by it."""
@@ -522,7 +522,7 @@ class Transactions(TransactionManager):
             self._to(State.READY)
             result.end()
 
-    # -- batches -----------------------------------------------------------------------------------------------------
+    # -- batches -------------------------------------------------------------------------------------------------------
 
     def may_drain(self, first: ProducerBatch) -> bool:
         return first.partition in self._partitions and super().may_drain(first)

@@ -1,8 +1,7 @@
-"""The records of one batch as a consumer gets them, a few at a time. `take` is the hot loop of a consumer.
+"""The records of one batch, read a few at a time. `take` is the hot loop of a consumer.
 
-The records section is made `bytes` once, which for an uncompressed batch is one copy of all of it: bytes are indexed in
-half the time that a memoryview takes, and their slices are what applications get, without another object in between.
-Nothing is decoded before it is asked for.
+The records section is converted to `bytes` once; for an uncompressed batch that is one copy. Indexing bytes takes half
+the time of indexing a memoryview, and applications get its slices without another object in between.
 """
 
 from struct import Struct, iter_unpack, unpack_from
@@ -15,24 +14,24 @@ from sluice.protocol.records.record import read_varlong
 
 from .record_loop import RecordPlaces, read_records
 
-_STOP = b"\0"  # ends a varint whose last byte continues
-# The number of records of one size in a row after which more of them are expected, at first; and the number that has to
-# follow for that to pay.
+_STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
+# The initial run of equally sized records before `_take_alike` is tried, and the number of records that it must then
+# read to be worth the attempt.
 _ALIKE, _WORTH_IT = 2, 10
-# Of offset deltas of one byte and of two: the continuation bits, and their values where the varint ends with its field.
-# Longer deltas are those of batches with more than 8192 records.
+# For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
+# its field. Longer deltas occur only in batches with more than 8192 records.
 _ENDS = {1: (0x80, 0), 2: (0x8080, 0x80)}
 _CONTROL_KEY = Struct(">hh")
 ABORT_MARKER = 0
 
 
 class BatchRecords:
-    """A batch of magic 2, and how far it was read."""
+    """A batch of magic 2 and the read position in it."""
 
     __slots__ = ("header", "left", "partition", "position", "section")
 
     def __init__(self, partition: TopicPartition, header: BatchHeader, batch: memoryview) -> None:
-        """Decompresses. Raises InvalidRecords."""
+        """Decompress the batch; raise InvalidRecords."""
         self.partition = partition
         self.header = header
         section, failure = decompress(header.compression, batch[HEADER_BYTES:], header.magic, MAX_SECTION_BYTES)
@@ -43,9 +42,9 @@ class BatchRecords:
         self.left = header.record_count
 
     def take(self, records: list[ConsumerRecord], most: int, first_offset: int) -> None:
-        """Append up to `most` records, none before `first_offset`. Raises InvalidRecords at one that cannot be read.
+        """Append up to `most` records, from `first_offset` on; raise InvalidRecords for an unreadable record.
 
-        After some records of one size in a row, `_take_alike` reads those that follow with the same layout.
+        After a run of records of one size, `_take_alike` reads those that follow with the same layout.
         """
         stop = max(self.left - most, 0)
         run = _ALIKE
@@ -57,10 +56,9 @@ class BatchRecords:
                 run *= 4
 
     def _take_alike(self, like: RecordPlaces, records: list[ConsumerRecord], most: int, first_offset: int) -> int:
-        """Append up to `most` records that follow `like`, while their fields have its places; return how many.
+        """Append up to `most` records after `like` that have its layout; return their number.
 
-        One Struct cuts them all. The fields are where those of `like` are if the lengths are the same and the varints
-        end where they should.
+        One Struct splits them all. The layout is the same if the lengths are, and if the varints end with their fields.
         """
         section, header = self.section, self.header
         topic, partition = self.partition
@@ -96,7 +94,7 @@ class BatchRecords:
         return taken
 
     def is_abort_marker(self) -> bool:
-        """Of a control batch: whether its record says that a transaction was aborted."""
+        """Return whether this control batch aborts a transaction."""
         records: list[ConsumerRecord] = []
         self.take(records, 1, self.header.base_offset)
         key = records[0].key if records else None

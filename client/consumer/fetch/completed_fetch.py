@@ -1,10 +1,8 @@
-"""What one fetch brought of one partition, read batch by batch as records are asked for: Kafka's CompletedFetch.
+"""The fetched data of one partition, read batch by batch on demand (Kafka's CompletedFetch).
 
-`isolation.level=read_committed` leaves out the records of transactions that were aborted. The answer names those
-(producer and first offset, up to the last stable offset); a producer's records are left out from there to its abort
-marker. Control batches are nobody's records.
-
-Records of magic 0 and 1, which a log may still hold, are read by `protocol.records.legacy`.
+With `isolation.level=read_committed`, records of aborted transactions are skipped. The response lists these (producer
+and first offset, up to the last stable offset); a producer's records are skipped from there to its abort marker.
+Control batches contain no records for the application. `protocol.records.legacy` reads records of magic 0 and 1.
 """
 
 from collections import deque
@@ -26,7 +24,7 @@ _MAGIC = 2
 
 
 class FetchSettings:
-    """How records are read."""
+    """Settings for reading records."""
 
     __slots__ = ("checks_crcs", "read_committed")
 
@@ -36,7 +34,7 @@ class FetchSettings:
 
 
 class CompletedFetch:
-    """Records of one partition, from `next_offset` on. `data` is the answer's; it is looked at when its turn comes."""
+    """Records of one partition from `next_offset` on. `data` is the response's; it is parsed on the first `take`."""
 
     __slots__ = (
         "_aborted",
@@ -60,24 +58,25 @@ class CompletedFetch:
     ) -> None:
         self.partition = partition
         self.next_offset = position.offset
-        self.leader_epoch = position.leader_epoch  # by which the leader was asked
+        self.leader_epoch = position.leader_epoch  # as in the request
         self.data = data
         self.is_initialized = False
-        self.last_epoch = NO_EPOCH  # of the last record that was taken
+        self.last_epoch = NO_EPOCH  # of the last record read
         self._settings = settings
         records = data.records or b""
-        assert isinstance(records, bytes | memoryview), "records in parts are for who sends them"
+        assert isinstance(records, bytes | memoryview), "only a sender has records in parts"
         self.records = memoryview(records)
         self._batches = batch_bounds(self.records)
         self._batch: BatchRecords | None = None
-        self._broken: InvalidRecords | None = None  # why nothing more can be read
+        self._broken: InvalidRecords | None = None  # set at the first unreadable record
         self._messages: deque[ConsumerRecord] = deque()  # of a message set
         self._aborted = deque(sorted(data.aborted_transactions or (), key=attrgetter("first_offset")))
-        self._aborting: set[int] = set()  # producers within a transaction that was aborted
+        self._aborting: set[int] = set()  # producers within an aborted transaction
 
     def take(self, records: list[ConsumerRecord], most: int) -> bool:
-        """Appends up to `most` records; whether there may be more. Raises KafkaException at what cannot be read: then
-        `next_offset` is where that is, and what was appended is good.
+        """Append up to `most` records; return whether there may be more.
+
+        Raise KafkaException at an unreadable record, at `next_offset`; the records before it are appended.
         """
         before = len(records)
         try:
@@ -91,11 +90,11 @@ class CompletedFetch:
             self._broken = error
             raise KafkaException(
                 f"the next record of {self.partition}, at offset {self.next_offset}, cannot be read: {error}; "
-                "seek past it to go on"
+                "seek past it to continue"
             ) from error
 
     def _take_from_batch(self, records: list[ConsumerRecord], room: int) -> bool:
-        """Goes on where the last one ended; whether that was not the end of all."""
+        """Continue at `next_offset`; return False at the end of the data."""
         if not self._has_more():
             return False
         while self._messages and room:
@@ -115,7 +114,7 @@ class CompletedFetch:
         return True
 
     def _has_more(self) -> bool:
-        """Whether there is a batch with records left: the next one, if that which is read is at its end."""
+        """Return whether records are left, after opening the next batch if necessary."""
         while True:
             if self._messages:
                 return True
@@ -123,7 +122,7 @@ class CompletedFetch:
             if batch is not None:
                 if batch.left:
                     return True
-                self.next_offset = batch.header.last_offset + 1  # compaction may have taken its last records
+                self.next_offset = batch.header.last_offset + 1  # compaction can remove the last records of a batch
                 self.last_epoch = batch.header.partition_leader_epoch
                 self._batch = None
             bounds = next(self._batches, None)
@@ -134,20 +133,20 @@ class CompletedFetch:
     def _open(self, position: int, size: int, magic: int) -> None:
         batch = self.records[position : position + size]
         if magic < _MAGIC:
-            self._messages.extend(self._of_message_set(batch))
+            self._messages.extend(self._message_set_records(batch))
             return
         header = read_header(batch)
         if header.last_offset < self.next_offset:
             return
         if self._settings.checks_crcs:
             ensure_valid(batch)
-        if self._is_left_out(header, batch):
+        if self._is_skipped(header, batch):
             self.next_offset = header.last_offset + 1
             self.last_epoch = header.partition_leader_epoch
         else:
             self._batch = BatchRecords(self.partition, header, batch)
 
-    def _is_left_out(self, header: BatchHeader, batch: memoryview) -> bool:
+    def _is_skipped(self, header: BatchHeader, batch: memoryview) -> bool:
         if not self._settings.read_committed or header.producer_id == NO_PRODUCER_ID:
             return header.is_control
         while self._aborted and self._aborted[0].first_offset <= header.last_offset:
@@ -158,7 +157,7 @@ class CompletedFetch:
             return True
         return header.is_transactional and header.producer_id in self._aborting
 
-    def _of_message_set(self, batch: memoryview) -> Iterator[ConsumerRecord]:
+    def _message_set_records(self, batch: memoryview) -> Iterator[ConsumerRecord]:
         outer = read_message(batch)
         if self._settings.checks_crcs:
             outer.ensure_valid()

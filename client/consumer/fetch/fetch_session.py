@@ -1,13 +1,15 @@
-"""Fetch sessions (KIP-227): after a first, full request the broker remembers which partitions are wanted, and requests
-and answers name only what changed. Kafka's FetchSessionHandler, one for each node.
+"""Fetch sessions (KIP-227; Kafka's FetchSessionHandler), one for each node.
 
-    next request            session id, epoch    what comes of its answer
-    full, a new session     0, 0                 an id: incremental from now on; 0: the broker has no room, full again
-    incremental             id, 1, 2, ...        the same id; 0: the broker closed it, full again
-    close, and a new one    id, 0                as a full one
+After a first, full request the broker remembers the requested partitions; later requests and responses contain only
+changes.
 
-FETCH_SESSION_ID_NOT_FOUND begins with 0, 0; any other error of the whole request, and one that was lost, closes the
-session and makes a new one. A full request that was throttled is answered with nothing at all, which is no complaint.
+    next request                session id, epoch    effect of the response
+    full, a new session         0, 0                 an id: continue incrementally; 0: no room at the broker, full again
+    incremental                 id, 1, 2, ...        the same id: continue; 0: closed by the broker, full again
+    close, and a new session    id, 0                as for a full request
+
+FETCH_SESSION_ID_NOT_FOUND restarts with 0, 0. Any other error of the whole request, or a lost request, closes the
+session and creates a new one. The response to a throttled full request is empty, which is not an error.
 """
 
 import logging
@@ -26,7 +28,7 @@ _LAST_EPOCH = 2**31 - 1
 
 
 class FetchFrom(NamedTuple):
-    """What is asked of one partition."""
+    """The request for one partition."""
 
     topic_id: bytes
     offset: int
@@ -35,7 +37,7 @@ class FetchFrom(NamedTuple):
 
 
 class SessionRequest(NamedTuple):
-    """What the next request says."""
+    """The session fields and the partitions of the next request."""
 
     session_id: int
     epoch: int
@@ -48,7 +50,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """The session with one node."""
+    """The fetch session with one node."""
 
     __slots__ = ("_epoch", "_session_id", "node_id", "partitions")
 
@@ -56,15 +58,15 @@ class FetchSession:
         self.node_id = node_id
         self._session_id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        self.partitions: dict[TopicPartition, FetchFrom] = {}  # as the broker knows them
+        self.partitions: dict[TopicPartition, FetchFrom] = {}  # as in the broker's session
 
     @property
     def session_id(self) -> int:
-        """0: there is none."""
+        """The session id; 0 without a session."""
         return self._session_id
 
     def next_request(self, wanted: Mapping[TopicPartition, FetchFrom]) -> SessionRequest:
-        """What to send so that the broker serves just these partitions, in this order."""
+        """Return a request after which the session contains exactly these partitions, in this order."""
         before, self.partitions = self.partitions, dict(wanted)
         if self._epoch == INITIAL_EPOCH:
             return SessionRequest(self._session_id, INITIAL_EPOCH, wanted, {})
@@ -72,7 +74,7 @@ class FetchSession:
         forget = {
             partition: what.topic_id
             for partition, what in before.items()
-            # a topic that was made anew is another one
+            # a recreated topic is another topic
             if partition not in wanted or wanted[partition].topic_id != what.topic_id
         }
         return SessionRequest(self._session_id, self._epoch, send, forget)
@@ -80,7 +82,7 @@ class FetchSession:
     def handle_response(
         self, error_code: int, session_id: int, partitions: Iterable[TopicPartition], throttle_time_ms: int
     ) -> bool:
-        """Takes an answer; whether what it says of partitions can be used."""
+        """Process a response; return whether its partitions can be used."""
         if error_code:
             log.info("fetch session error", extra={"node": self.node_id, "error": error_name(error_code)})
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
@@ -101,7 +103,7 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """The request was not answered: nobody knows what the broker took of it."""
+        """Close the session after a lost request: the state of the broker's session is unknown."""
         self._epoch = INITIAL_EPOCH
 
     def _handle_full_response(self, session_id: int, received: set[TopicPartition], throttle_time_ms: int) -> bool:
@@ -120,4 +122,4 @@ class FetchSession:
         self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
 
     def _log_mismatch(self, received: set[TopicPartition]) -> None:
-        log.info("a fetch answer for other partitions", extra={"node": self.node_id, "told": len(received)})
+        log.info("fetch response for other partitions", extra={"node": self.node_id, "partitions": len(received)})

@@ -1,16 +1,15 @@
-"""Fetches records of what is assigned, ahead of who asks for them: Kafka's Fetcher. No socket; time is a parameter.
+"""The Fetcher of a consumer (Kafka's Fetcher), which fetches ahead of the application. Sans-I/O.
 
-    fetcher.send(now_ms)                    # asks each leader that nothing is on its way to; returns when to look again
-    records = fetcher.collect(500)          # what has come, and moves the positions past it
+    fetcher.send(now_ms)                    # request from each idle leader; returns when to call again
+    records = fetcher.collect(500)          # received records; advances the positions
 
-A node is asked for all its partitions at once, by a fetch session (KIP-227), when nothing of it is on its way and
-nothing that came from it is still to be handed out: partitions that are not named would leave the session.
+One request fetches all partitions of a node, through a fetch session (KIP-227). It is sent when no fetch is in flight
+to the node and no records from it are buffered: the session would drop partitions that the request omits.
 
-Errors of a partition have no backoff of their own: it is fetched again when metadata was updated, when it was reset, or
-validated, each of which has one; or it is the application's to know: `collect` raises it, when the records before it
-were handed out.
+A partition with an error has no separate backoff. It is fetched again after a metadata update, a reset or a validation,
+which have theirs; or `collect` raises the error to the application, after the records before it.
 
-Different on purpose: Kafka fetches again at once, from the same leader, while metadata waits for its backoff.
+Different on purpose: Kafka fetches again immediately, from the same leader, during the backoff of metadata.
 """
 
 import logging
@@ -46,10 +45,10 @@ from .fetch_session import FINAL_EPOCH, NO_SESSION, FetchFrom, FetchSession, Ses
 
 log = logging.getLogger("sluice.client")
 
-# From magic 2 on; topics by name up to 12.
+# The first version with magic 2, and the last one with topic names.
 _OLDEST_VERSION, _LATEST_BY_NAME = 4, 12
 _ON_LEADER_CHANGE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-# What is tried again when metadata is fresh.
+# Errors after which a partition is fetched again with new metadata.
 _REFRESH = frozenset(
     {
         *_ON_LEADER_CHANGE,
@@ -63,12 +62,12 @@ _REFRESH = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-# OffsetForLeaderEpoch, and the version from which on a consumer may ask (KIP-320).
+# The first version of OffsetForLeaderEpoch for consumers (KIP-320).
 _OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 3
 
 
 class OffsetOutOfRangeError(KafkaException):
-    """Positions that the logs do not have, where no policy resets them. `offsets`: by partition."""
+    """Positions outside the logs, where no reset policy applies. `offsets`: by partition."""
 
     def __init__(self, offsets: dict[TopicPartition, int]) -> None:
         places = ", ".join(f"{partition} at {offset}" for partition, offset in offsets.items())
@@ -77,7 +76,7 @@ class OffsetOutOfRangeError(KafkaException):
 
 
 class FetcherSettings(NamedTuple):
-    """What is configured."""
+    """The fetch settings of a consumer."""
 
     min_bytes: int
     max_bytes: int
@@ -101,14 +100,14 @@ class Fetcher:
         self._metadata = metadata
         self._network = network
         self._sessions: dict[int, FetchSession] = {}
-        self._nodes_with_pending_fetches: set[int] = set()  # nodes that were asked
+        self._nodes_with_pending_fetches: set[int] = set()
         self._buffer: deque[CompletedFetch] = deque()
-        self._failed_at_update: dict[TopicPartition, int] = {}  # the version of metadata that did not hold
+        self._failed_at_update: dict[TopicPartition, int] = {}  # the metadata version that led to an error
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def send(self, now_ms: float) -> float:
-        """Asks whom there is to ask; returns when a backoff or throttle of others ends."""
+        """Send all possible fetches; return when a backoff or throttle of the other nodes ends."""
         requested, until_ms = self._fetchable_by_node(now_ms)
         for node, partitions in requested.items():
             session = self._sessions.get(node.id)
@@ -191,7 +190,7 @@ class Fetcher:
         latest = _LATEST_BY_NAME if ZERO_UUID in names else None
         return request_of(message, oldest=_OLDEST_VERSION, latest=latest)
 
-    # -- what comes --------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------------
 
     def _handle_fetch_response(
         self,
@@ -223,7 +222,7 @@ class Fetcher:
         self._update_leaders(response, data)
 
     def _update_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
-        """An answer may say who leads instead (KIP-951)."""
+        """Use the new leaders that a response contains (KIP-951)."""
         leaders = {
             partition: (one.current_leader.leader_id, one.current_leader.leader_epoch)
             for partition, one in data.items()
@@ -236,15 +235,15 @@ class Fetcher:
                 self.leader_changed(partition)
 
     def leader_changed(self, partition: TopicPartition) -> None:
-        """Takes over who leads a partition, as metadata now knows it."""
+        """Apply the partition's current leader to its position."""
         leader = self._metadata.current_leader(partition)
         versions = None if leader.leader is None else self._network.api_versions(leader.leader.id)
         self._subscriptions.leader_changed(partition, leader, can_validate=can_validate(versions))
 
-    # -- handing out -------------------------------------------------------------------------------------------------
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def collect(self, most: int) -> list[ConsumerRecord]:
-        """Return up to `most` received records. An error of a partition is raised by the call that has no records."""
+        """Return up to `most` received records; raise a partition's error in a call without records."""
         records: list[ConsumerRecord] = []
         paused: list[CompletedFetch] = []
         try:
@@ -258,11 +257,11 @@ class Fetcher:
         return records
 
     def _collect_first(self, records: list[ConsumerRecord], most: int, paused: list[CompletedFetch]) -> bool:
-        """Collect from the first completed fetch; return False if it has to wait for the next call."""
+        """Collect from the first completed fetch; return False if it must wait for the next call."""
         fetch = self._buffer[0]
         state = self._subscriptions.get(fetch.partition)
         if state is None or state.position is None or state.position.offset != fetch.next_offset:
-            self._buffer.popleft()  # the application sought elsewhere
+            self._buffer.popleft()  # the position has changed since the fetch
         elif not state.is_fetchable:
             paused.append(self._buffer.popleft())
         elif not fetch.data.error_code:
@@ -277,7 +276,7 @@ class Fetcher:
         return True
 
     def _take(self, state: PartitionState, fetch: CompletedFetch, records: list[ConsumerRecord], most: int) -> bool:
-        """Takes records; whether there may be more."""
+        """Append records; return whether there may be more."""
         if not fetch.is_initialized:
             fetch.is_initialized = True
             self._update_offsets(fetch.partition, fetch.data)
@@ -317,10 +316,10 @@ class Fetcher:
             raise OffsetOutOfRangeError({fetch.partition: fetch.next_offset})
         state.reset_by(self._subscriptions.default_reset)
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------------
 
     def close_sessions(self, now_ms: float) -> None:
-        """Tells brokers to forget their sessions, where that can be said at once; nobody waits for the answers."""
+        """Close the fetch sessions of brokers that are ready, without waiting for responses."""
         for session in self._sessions.values():
             if session.session_id != NO_SESSION and self._network.is_ready(session.node_id, now_ms):
                 request = SessionRequest(session.session_id, FINAL_EPOCH, {}, {})
@@ -332,7 +331,7 @@ class Fetcher:
 
 
 def can_validate(versions: NodeApiVersions | None) -> bool:
-    """Whether a leader tells consumers where epochs end; believed of one that is not connected yet."""
+    """Return whether a leader serves OffsetForLeaderEpoch to consumers; True if it is not connected yet."""
     return versions is None or versions.serves(_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS)
 
 

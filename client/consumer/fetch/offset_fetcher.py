@@ -1,12 +1,10 @@
-"""Asks leaders for offsets: to reset positions, to validate them, and for who wants to know. Kafka's OffsetFetcher and
-its utilities. No socket; time is a parameter.
+"""Offset requests to leaders, for resets, validations and lookups (Kafka's OffsetFetcher and its utilities). Sans-I/O.
 
-Resets (ListOffsets) and validations (OffsetForLeaderEpoch, KIP-320) are sent when they are due, and tried again after
-`retry.backoff.ms`, the same each time (KIP-580 as Kafka has it); metadata is asked for meanwhile. Nothing that is on
-its way is asked for again before `request.timeout.ms`.
+Resets (ListOffsets) and validations (OffsetForLeaderEpoch, KIP-320) are retried after a constant `retry.backoff.ms`, as
+in Kafka, with a metadata update. A pending request is not repeated before `request.timeout.ms`.
 
-Different on purpose: with `by_duration`, where no record is that young, the position is the end of the log; Kafka asks
-again until one comes. What follows is the same: the next record.
+Different on purpose: if no record is as young as `by_duration`, the position becomes the log end offset; Kafka repeats
+the request until such a record exists. Both continue with the same record.
 """
 
 import logging
@@ -51,13 +49,14 @@ log = logging.getLogger("sluice.client")
 
 _CONSUMER = -1
 _FIRST_WITH_ISOLATION, _FIRST_OF_ONE_OFFSET, _FIRST_FOR_CONSUMERS = 2, 1, 3
-# What an application has to know; anything else is tried again.
+# Errors that the application must handle; all others are retried.
 FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 
 
 class LogTruncationError(KafkaException):
-    """Logs were truncated below positions, where no policy resets them. `truncations`: position, and where the log
-    parted from what was read.
+    """Logs that were truncated below positions, where no reset policy applies.
+
+    `truncations`: each position, and the offset at which the log diverged.
     """
 
     def __init__(self, truncations: list[Truncation]) -> None:
@@ -67,7 +66,7 @@ class LogTruncationError(KafkaException):
 
 
 class OffsetFetcher:
-    """The questions about offsets of one consumer."""
+    """The offset requests of one consumer."""
 
     def __init__(
         self,
@@ -87,13 +86,11 @@ class OffsetFetcher:
         self._clock = clock
         self._backoff = backoff
         self._read_committed = read_committed
-        self._last_update_version = -1  # the version of metadata whose leaders were taken over
+        self._last_update_version = -1  # the metadata version whose leaders were applied
         self._error: KafkaException | None = None
 
     def run_once(self, now_ms: float) -> float:
-        """Asks what there is to ask; returns when there is more. Raises what an earlier answer was, if the application
-        has to know.
-        """
+        """Send the requests that are due; return when to call again. Raise a fatal error of an earlier response."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -103,7 +100,7 @@ class OffsetFetcher:
                 self._fetcher.leader_changed(partition)
         return min(self._reset(now_ms), self._validate(now_ms))
 
-    # -- resets ------------------------------------------------------------------------------------------------------
+    # -- resets --------------------------------------------------------------------------------------------------------
 
     def _reset(self, now_ms: float) -> float:
         subscriptions = self._subscriptions
@@ -149,7 +146,7 @@ class OffsetFetcher:
         self._schedule_retry(retried, now_ms)
 
     def _reset_to(self, partition: TopicPartition, reset: OffsetReset, received: ListOffsetsPartitionResponse) -> None:
-        # Without an epoch of its own: the offset is the leader's, and needs no validation.
+        # Without a leader epoch: the offset came from the leader, and needs no validation.
         position = FetchPosition(received.offset, NO_EPOCH, self._metadata.current_leader(partition))
         if received.leader_epoch != NO_EPOCH:
             self._metadata.update_last_seen_epoch_if_newer(partition, received.leader_epoch)
@@ -157,7 +154,7 @@ class OffsetFetcher:
             log.info("offset reset", extra={"partition": str(partition), "to": received.offset, "policy": reset.name})
 
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Request:
-        """The request for the first offsets that are not older than timestamps, or for the log's ends."""
+        """Return a request for the first offsets at or after timestamps, or for the ends of the logs."""
         message = ListOffsetsRequest(
             replica_id=_CONSUMER,
             isolation_level=int(self._read_committed),
@@ -179,7 +176,7 @@ class OffsetFetcher:
         )
         return request_of(message, oldest=_FIRST_WITH_ISOLATION if self._read_committed else _FIRST_OF_ONE_OFFSET)
 
-    # -- validations -------------------------------------------------------------------------------------------------
+    # -- validations ---------------------------------------------------------------------------------------------------
 
     def _validate(self, now_ms: float) -> float:
         subscriptions = self._subscriptions
@@ -228,12 +225,12 @@ class OffsetFetcher:
             self._error = LogTruncationError(truncations)
         self._schedule_retry(retried, now_ms)
 
-    # -- both --------------------------------------------------------------------------------------------------------
+    # -- resets and validations ----------------------------------------------------------------------------------------
 
     def _by_leader(
         self, partitions: Iterable[TopicPartition], now_ms: float
     ) -> tuple[dict[Node, list[TopicPartition]], float]:
-        """Partitions by the leaders that can be asked now, and when time alone may let others be asked."""
+        """Return partitions by ready leader, and when to try the others again."""
         found: dict[Node, list[TopicPartition]] = {}
         until_ms = inf
         for partition in partitions:

@@ -1,12 +1,11 @@
-"""The loop that reads records one at a time, generated as source and compiled once.
+"""The loop that reads single records, generated as source and compiled once.
 
-It is the hot loop of a consumer. A call for each varint would cost more than everything else, so the short forms are in
-line: `_VARINT` and `_BYTES` are the only places that know them. What is generated is `read_records`:
-
+It is the hot loop of a consumer. A function call for each varint would dominate its cost, so the short forms of varints
+and bytes are inlined by `_VARINT` and `_BYTES`. The generated function is
     read_records(batch, records, stop, first_offset, run) -> (stop, places)
 
-It appends records to `records` until `batch.left` is `stop`; a record below `first_offset` is not appended and lowers
-`stop`. After `run` records of one size in a row it returns early, with the places of the fields of the last one.
+It appends to `records` until `batch.left` is `stop`. A record below `first_offset` is skipped and lowers `stop`. After
+`run` records of one size in a row it returns early, with the field positions of the last one.
 """
 
 import linecache
@@ -21,7 +20,7 @@ from sluice.protocol.records.batch import LOG_APPEND_TIME, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.record import VarintError, read_varint, read_varlong
 
-# The codes of `struct` for offset deltas of one byte and of two.
+# The `struct` codes for offset deltas of one and two bytes.
 _OFFSET_CODES = {1: "B", 2: "H"}
 
 _VARINT = """
@@ -106,7 +105,7 @@ def read_records(batch, records, stop, first_offset, run):
 
 
 class RecordPlaces(NamedTuple):
-    """The positions of the fields of a record without headers, and its key and value."""
+    """The field positions of a record without headers, and its key and value."""
 
     start: int
     timestamp_at: int
@@ -119,9 +118,7 @@ class RecordPlaces(NamedTuple):
 
     @property
     def layout(self) -> str:
-        """A format of `struct`: length and attributes, timestamp, offset, key length, key, value length, value, and the
-        count of headers.
-        """
+        """A `struct` format: length + attributes, timestamp, offset, key length, key, value length, value, headers."""
         key_bytes, value_bytes = len(self.key or b""), len(self.value)
         key_length = self.value_at - self.key_at - key_bytes
         value_length = self.end - 1 - value_bytes - self.value_at
@@ -145,7 +142,7 @@ class _Batch(Protocol):
 
 
 def read_headers(section: bytes, position: int) -> tuple[tuple[Header, ...], int]:
-    """Return the headers at `position`, and the position after them. Raises IndexError, VarintError."""
+    """Return the headers at `position` and the position after them; raise IndexError or VarintError."""
     count, position = read_varint(section, position)
     if count < 0:
         raise IndexError(position)
@@ -163,7 +160,7 @@ def read_headers(section: bytes, position: int) -> tuple[tuple[Header, ...], int
 
 
 def unreadable_record(header: BatchHeader, left: int) -> InvalidRecords:
-    """Return the error of the record after which `left - 1` are left."""
+    """Return the error for a record; `left` counts it and those after it."""
     number = header.record_count - left
     return InvalidRecords(
         ErrorCode.INVALID_RECORD, f"record {number} of the batch at offset {header.base_offset} cannot be read"
@@ -202,7 +199,7 @@ def _compile() -> ReadRecords:
         "read_varlong": read_varlong,
         "unreadable_record": unreadable_record,
     }
-    exec(compile(text, file, "exec"), names)  # noqa: S102  # our own text
+    exec(compile(text, file, "exec"), names)  # noqa: S102  # no external input
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     function: ReadRecords = names["read_records"]
     return function

@@ -1,8 +1,7 @@
-"""A group's coordinator, from a consumer's side: who it is, and requests to it (the part of Kafka's AbstractCoordinator
-that is about the connection). It has a connection of its own, also where the broker leads partitions: a fetch that
-waits there is not to hold a heartbeat up.
+"""The connection to a group coordinator (that part of Kafka's AbstractCoordinator).
 
-Looking it up again waits for a backoff that grows (KIP-580), and for fresh metadata.
+The coordinator has a separate connection, even if it also leads partitions: a fetch that waits must not delay a
+heartbeat. A new lookup follows a growing backoff (KIP-580) and a metadata update.
 """
 
 import logging
@@ -25,7 +24,7 @@ MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATO
 
 
 class GroupCoordinator:
-    """Of one group."""
+    """The coordinator of one group."""
 
     def __init__(self, group_id: str, network: AsyncNetwork, backoff: Backoff) -> None:
         self.group_id = group_id
@@ -34,20 +33,20 @@ class GroupCoordinator:
         self._backoff = backoff
 
     def forget(self, reason: str) -> None:
-        """It is another one now, or cannot be reached: what is on its way to it fails."""
+        """Mark the coordinator unknown, and fail its pending requests."""
         node, self.node = self.node, None
         if node is not None:
             log.info("coordinator unknown", extra={"group": self.group_id, "node": str(node), "reason": reason})
             self._network.client.disconnect(node.id)
 
     def check(self, code: int) -> None:
-        """Raises for an error code, and forgets the coordinator if it says so."""
+        """Raise the exception of an error code; look up the coordinator again if it moved."""
         if code in MOVED:
             self.forget(error_name(code))
         raise_for(code)
 
     async def ensure(self, deadline_ms: float = inf) -> Node:
-        """The coordinator, looked up until it is known. Raises TimeoutException, and what is fatal."""
+        """Return the coordinator, after a lookup if it is unknown. Raise TimeoutException, or a fatal error."""
         attempts = 0
         while self.node is None:
             try:
@@ -59,14 +58,14 @@ class GroupCoordinator:
                 if self._network.client.poll_delay_ms(node.id, now_ms) in (0, inf):
                     self.node = node
                     log.info("coordinator", extra={"group": self.group_id, "node": str(node)})
-                    break  # one that waits for a reconnect backoff is looked for again
+                    break  # a node in reconnect backoff is looked up again
             await self.pause(self._backoff.backoff(attempts), deadline_ms)
             attempts += 1
             await self._network.metadata_after(self._network.client.metadata.request_update(), deadline_ms)
         return self.node
 
     async def send(self, request: Request, deadline_ms: float = inf) -> Message:
-        """Asks the coordinator. Raises RetriableException where it did not answer."""
+        """Return the coordinator's response; raise RetriableException if there is none."""
         node = await self.ensure(deadline_ms)
         try:
             return await self._network.request(node, request)
@@ -79,15 +78,15 @@ class GroupCoordinator:
 
     def _forget_if(self, node: Node) -> None:
         if self.node == node:
-            self.forget("no answer")
+            self.forget("no response")
 
     async def pause(self, ms: float, deadline_ms: float = inf) -> None:
-        """Waits. Raises TimeoutException where that would be too long."""
+        """Wait; raise TimeoutException at the deadline."""
         until_ms = self._network.clock.monotonic_ms() + ms
         while (now_ms := self._network.clock.monotonic_ms()) < until_ms:
             self._network.raise_if_closed()
             if now_ms >= deadline_ms:
-                raise TimeoutException("not done in time")
+                raise TimeoutException("the operation did not complete in time")
             await self._network.wait(min(until_ms, deadline_ms))
 
     async def _find_coordinator(self, deadline_ms: float) -> Node:

@@ -1,12 +1,11 @@
-"""How the leader of a classic group divides partitions among members: Kafka's RangeAssignor, RoundRobinAssignor and
-CooperativeStickyAssignor (KIP-429).
+"""Kafka's RangeAssignor, RoundRobinAssignor and CooperativeStickyAssignor (KIP-429), for leaders of classic groups.
 
-Members are taken in the order of their instance ids, then of their member ids. The sticky one lets everybody keep what
-they have, as far as that is even, and gives nothing away that another member still has: that one gives it up first, and
-the group rebalances again.
+Members are ordered by instance id, then by member id. The sticky assignor keeps current assignments as far as the
+balance allows. It withholds a partition that another member still owns: that member revokes it, and the group
+rebalances again.
 
-Different on purpose: racks are not looked at; "sticky" moves as little as evenness asks for, one partition at a time,
-where Kafka has a search of its own for members with different topics.
+Different on purpose: racks are ignored; the sticky assignor moves single partitions until the plan is balanced, where
+Kafka has a separate search for members with different topics.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from sluice.client.metadata.cluster import TopicPartition
 
 
 class GroupMember(NamedTuple):
-    """What the leader knows of a member. `generation_id`: in which it got what it owns."""
+    """A member as the leader sees it. `generation_id`: when it got the partitions that it owns."""
 
     member_id: str
     instance_id: str | None
@@ -27,17 +26,17 @@ class GroupMember(NamedTuple):
 
 
 Plan = dict[str, list[TopicPartition]]
-# Members, and how many partitions each topic has.
+# Assigns to members; the second argument is the number of partitions of each topic.
 Assign = Callable[[Iterable[GroupMember], Mapping[str, int]], Plan]
 
 
-# What the leader sees to before it assigns, such as topics to make; returns how many partitions topics have of which
-# metadata may not tell yet. What is worth another attempt (RetriableException) makes the leader join anew.
+# Runs on the leader before the assignment, for example to create topics. Returns the partition counts of topics that
+# metadata may not contain yet. If it raises RetriableException, the leader rejoins.
 Prepare = Callable[[Sequence[GroupMember]], Awaitable[Mapping[str, int]]]
 
 
 class Assignor(NamedTuple):
-    """A way to assign. `is_cooperative`: members keep what they have while they join."""
+    """An assignment strategy. `is_cooperative`: members keep their partitions while they join."""
 
     name: str
     assign: Assign
@@ -50,21 +49,21 @@ def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
 
 
 def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Of each topic a range for each member; the first ones have one more where it does not come out even."""
+    """Assign a range of each topic to each member; the first members get one more if the division has a remainder."""
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
     for topic in sorted(partitions):
-        wanting = [member for member in ordered if topic in member.topics]
+        subscribed = [member for member in ordered if topic in member.topics]
         start = 0
-        for place, member in enumerate(wanting):
-            size = partitions[topic] // len(wanting) + (place < partitions[topic] % len(wanting))
+        for place, member in enumerate(subscribed):
+            size = partitions[topic] // len(subscribed) + (place < partitions[topic] % len(subscribed))
             plan[member.member_id] += [TopicPartition(topic, index) for index in range(start, start + size)]
             start += size
     return plan
 
 
 def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """All partitions in turn to all members, past those that do not want the topic."""
+    """Deal partitions to members in turn, skipping members without the topic."""
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
     candidates = cycle(ordered)
@@ -76,17 +75,17 @@ def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, 
 
 
 def assign_sticky(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """As even as can be, with as little moved as that takes; what moves is given to nobody yet."""
+    """Balance with as few moves as possible; withhold partitions that still have another owner."""
     ordered = _in_order(members)
-    everything = set(_all(partitions))
-    owners = _owners(ordered, everything)
+    all_partitions = set(_all(partitions))
+    owners = _owners(ordered, all_partitions)
     plan: dict[str, set[TopicPartition]] = {member.member_id: set() for member in ordered}
     for partition, owner in owners.items():
         plan[owner].add(partition)
-    for partition in sorted(everything - owners.keys()):
-        wanting = [member.member_id for member in ordered if partition.topic in member.topics]
-        if wanting:
-            plan[min(wanting, key=lambda member: len(plan[member]))].add(partition)
+    for partition in sorted(all_partitions - owners.keys()):
+        subscribed = [member.member_id for member in ordered if partition.topic in member.topics]
+        if subscribed:
+            plan[min(subscribed, key=lambda member: len(plan[member]))].add(partition)
     _even_out(plan, {member.member_id: member.topics for member in ordered})
     return {
         member: sorted(partition for partition in those if owners.get(partition, member) == member)
@@ -98,18 +97,18 @@ def _all(partitions: Mapping[str, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, index) for topic in sorted(partitions) for index in range(partitions[topic])]
 
 
-def _owners(members: list[GroupMember], everything: set[TopicPartition]) -> dict[TopicPartition, str]:
-    """Who has what now; of several that say so, the one of the newest generation."""
+def _owners(members: list[GroupMember], all_partitions: set[TopicPartition]) -> dict[TopicPartition, str]:
+    """Return the current owners; of conflicting claims, that of the newest generation."""
     owners: dict[TopicPartition, str] = {}
     for member in sorted(members, key=lambda one: one.generation_id):
-        for partition in member.owned & everything:
+        for partition in member.owned & all_partitions:
             if partition.topic in member.topics:
                 owners[partition] = member.member_id
     return owners
 
 
 def _even_out(plan: dict[str, set[TopicPartition]], topics: Mapping[str, frozenset[str]]) -> None:
-    """Moves partitions from who has at least two more than another that wants them."""
+    """Move partitions to members that have at least two fewer."""
     while True:
         by_size = sorted(plan, key=lambda member: len(plan[member]))
         move = next(

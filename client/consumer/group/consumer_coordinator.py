@@ -1,12 +1,11 @@
-"""What a consumer does with its group, poll by poll: rebalances with their listener, committed offsets as first
-positions, and commits by time. Kafka's ConsumerCoordinator.
+"""The group operations of a consumer's `poll`: rebalances, committed offsets as initial positions, automatic commits.
 
-Without cooperation (range, roundrobin) a member gives up all it has before it joins; with it (KIP-429: all configured
-assignors are cooperative) it keeps reading, gives up what the new assignment has not, and joins once more, so that
-others get that. Before either, `enable.auto.commit` commits. What is lost because the group went on without this member
-is told by `on_partitions_lost`: nothing can be committed for it any more.
+Kafka's ConsumerCoordinator. An eager member (range, roundrobin) revokes all partitions before it joins. A cooperative
+one (KIP-429: all configured assignors are cooperative) keeps reading, revokes what the new assignment omits, and joins
+again, so that others get those. With `enable.auto.commit`, a commit precedes both. If the group removed the member,
+`on_partitions_lost` reports its partitions: their offsets cannot be committed any more.
 
-Joining, and asking for committed offsets, go on when a `poll` has ended; the next one takes them up.
+Joins and offset lookups continue in the background after `poll` returns; the next `poll` uses their results.
 """
 
 import asyncio
@@ -37,21 +36,21 @@ T = TypeVar("T")
 
 
 class RebalanceListener:
-    """Is told what a rebalance changes, within `poll`; and `close`, of what is given up then. To be inherited."""
+    """A base class for callbacks about rebalances, called within `poll`, `unsubscribe` and `close`."""
 
     async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """These are given up now; what was read of them can still be committed."""
+        """Handle partitions that are being revoked; their offsets can still be committed."""
 
     async def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """These came."""
+        """Handle new partitions."""
 
     async def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """These were given to others already. If it is not overridden, they are revoked."""
+        """Handle partitions that already belong to others; calls `on_partitions_revoked` by default."""
         await self.on_partitions_revoked(partitions)
 
 
 class ConsumerGroup:
-    """One consumer's group."""
+    """The group of one consumer."""
 
     def __init__(
         self,
@@ -93,33 +92,33 @@ class ConsumerGroup:
             backoff(RetrySite.JOIN_GROUP),
         )
         self.offsets = GroupOffsets(
-            self._coordinator, backoff(RetrySite.OFFSET_COMMIT), self._speaks_as, self._membership.rejected
+            self._coordinator, backoff(RetrySite.OFFSET_COMMIT), self._commit_generation, self._membership.rejected
         )
         self._matched_update = -1
         self._joining: asyncio.Task[Joined] | None = None
         self._finding: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
         self._committing: set[asyncio.Task[None]] = set()
-        self._beating = asyncio.ensure_future(self._membership.beat(self._commit_retry))
+        self._heartbeat_task = asyncio.ensure_future(self._membership.send_heartbeats(self._commit_retry))
 
     @property
     def generation(self) -> Generation:
-        """As whom this consumer is in the group now."""
+        """The consumer's current identity in the group."""
         return self._membership.generation
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether this consumer is joining: until that is done, nothing is committed."""
+        """Whether this consumer is joining; there are no commits until that is complete."""
         return self._joining is not None
 
-    def _speaks_as(self) -> Generation | None:
+    def _commit_generation(self) -> Generation | None:
         if self._subscriptions.is_manual:
             return Generation()
-        return None if self._membership.is_out else self._membership.generation
+        return None if self._membership.has_no_generation else self._membership.generation
 
-    # -- poll by poll ------------------------------------------------------------------------------------------------
+    # -- poll ----------------------------------------------------------------------------------------------------------
 
     async def poll(self, deadline_ms: float) -> bool:
-        """Does what is due; whether the assignment, and first positions, are there. Raises what is fatal."""
+        """Do what is due; return whether the assignment and initial positions are known. Raise fatal errors."""
         now_ms = self._clock.monotonic_ms()
         self._membership.heartbeats.polled(now_ms)
         subscriptions = self._subscriptions
@@ -137,11 +136,11 @@ class ConsumerGroup:
         return await self._find_positions(deadline_ms)
 
     def next_ms(self) -> float:
-        """When a poll that waits has to look again, if nothing happens before."""
+        """Return when a waiting poll must wake up at the latest."""
         return self._next_commit_ms if self._commits else inf
 
     def rejoin(self, reason: str) -> None:
-        """With the next poll."""
+        """Rejoin in the next poll."""
         self._membership.rejoin(reason)
 
     def _match_pattern(self) -> None:
@@ -151,7 +150,7 @@ class ConsumerGroup:
             self._subscriptions.matched(metadata.cluster.topics)
 
     async def _find_positions(self, deadline_ms: float) -> bool:
-        """Begins where the group has committed."""
+        """Seek to committed offsets; return whether the lookup is complete."""
         if self._finding is None:
             missing = self._subscriptions.in_state(FetchState.INITIALIZING)
             if not missing:
@@ -172,17 +171,17 @@ class ConsumerGroup:
     async def _is_done(self, task: "asyncio.Task[T]", deadline_ms: float) -> bool:
         timeout_s = max(0.0, deadline_ms - self._clock.monotonic_ms()) / 1e3
         done, _ = await asyncio.wait([task], timeout=timeout_s)
-        return bool(done) and not task.cancelled()  # which it is where the consumer is closed meanwhile
+        return bool(done) and not task.cancelled()  # `close` cancels it
 
-    # -- rebalances --------------------------------------------------------------------------------------------------
+    # -- rebalances ----------------------------------------------------------------------------------------------------
 
     async def _prepare_to_join(self) -> None:
-        if self._commits and not self._membership.is_out:
+        if self._commits and not self._membership.has_no_generation:
             deadline_ms = self._clock.monotonic_ms() + self._rebalance_timeout_ms
             await self._logged(self.offsets.commit(self._subscriptions.all_consumed(), deadline_ms))
         subscriptions = self._subscriptions
         owned = set(subscriptions.assigned)
-        if self._membership.is_out:
+        if self._membership.has_no_generation:
             await self._notify_listener(self.listener.on_partitions_lost, owned)
             subscriptions.assign_from_subscribed(())
             return
@@ -197,14 +196,14 @@ class ConsumerGroup:
         revoked = owned - assigned
         if revoked:
             await self._revoke(revoked, owned - revoked)
-            self._membership.rejoin("what was given up can be given to others")
+            self._membership.rejoin("revoked partitions can be assigned to other members")
         subscriptions.assign_from_subscribed(sorted(assigned))
         self._metadata.request_update_for_new_topics()
         log.info("assigned", extra={"group": self._coordinator.group_id, "partitions": len(assigned)})
         await self.listener.on_partitions_assigned(sorted(assigned - owned))
 
     async def _revoke(self, revoked: set[TopicPartition], kept: set[TopicPartition]) -> None:
-        """The application may still commit what it read: it is told before anything is taken."""
+        """Call the listener while the partitions are still assigned, so that it can commit; then remove them."""
         if revoked:
             for partition in revoked:
                 self._subscriptions.state_of(partition).is_pending_revocation = True
@@ -217,10 +216,10 @@ class ConsumerGroup:
         if partitions:
             await callback(sorted(partitions))
 
-    # -- commits -----------------------------------------------------------------------------------------------------
+    # -- commits -------------------------------------------------------------------------------------------------------
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> "asyncio.Task[None]":
-        """Sends a commit that nobody has to wait for."""
+        """Send a commit in the background."""
         task = asyncio.ensure_future(self.offsets.commit_once(offsets, inf))
         self._committing.add(task)
         task.add_done_callback(self._commit_ended)
@@ -229,21 +228,21 @@ class ConsumerGroup:
     def _commit_ended(self, task: "asyncio.Task[None]") -> None:
         self._committing.discard(task)
         if not task.cancelled():
-            task.exception()  # who does not look does not want to know
+            task.exception()  # mark it as retrieved: the caller may ignore the task
 
     def _commit_by_time(self, now_ms: float) -> None:
         if not self._commits or now_ms < self._next_commit_ms:
             return
         self._next_commit_ms = now_ms + self._commit_interval_ms
         consumed = self._subscriptions.all_consumed()
-        if consumed and self._speaks_as() is not None:
+        if consumed and self._commit_generation() is not None:
             self.commit_later(consumed).add_done_callback(self._committed_by_time)
 
     def _committed_by_time(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
-        log.warning("a commit by time failed", extra={"group": self._coordinator.group_id, "error": str(error)})
+        log.warning("automatic commit failed", extra={"group": self._coordinator.group_id, "error": str(error)})
         if isinstance(error, RetriableException):
             retry_ms = self._clock.monotonic_ms() + self._commit_retry.backoff(0)
             self._next_commit_ms = min(self._next_commit_ms, retry_ms)
@@ -252,33 +251,33 @@ class ConsumerGroup:
         try:
             await commit
         except KafkaException as error:
-            log.warning("a commit failed", extra={"group": self._coordinator.group_id, "error": str(error)})
+            log.warning("commit failed", extra={"group": self._coordinator.group_id, "error": str(error)})
 
-    # -- the end -----------------------------------------------------------------------------------------------------
+    # -- leaving -------------------------------------------------------------------------------------------------------
 
     async def unsubscribe(self) -> None:
-        """Gives up what there is, and leaves."""
+        """Revoke all partitions."""
         await self._stop(self._joining, self._finding)
         self._joining = self._finding = None
         owned = set(self._subscriptions.assigned)
         if not self._subscriptions.is_manual:
-            lost = self._membership.is_out
+            lost = self._membership.has_no_generation
             await self._notify_listener(
                 self.listener.on_partitions_lost if lost else self.listener.on_partitions_revoked, owned
             )
 
     async def leave(self, reason: str, deadline_ms: float) -> None:
-        """Leaves the group."""
+        """Leave the group; the next poll joins again."""
         await self._membership.leave(reason, deadline_ms)
         self._membership.rejoin(reason)
 
     async def close(self, deadline_ms: float) -> None:
-        """Commits what was handed out, gives it up, and leaves."""
-        if self._commits and self._speaks_as() is not None:
+        """Commit if automatic, revoke all partitions, and leave."""
+        if self._commits and self._commit_generation() is not None:
             await self._logged(self.offsets.commit(self._subscriptions.all_consumed(), deadline_ms))
         if self._committing:
             await asyncio.wait(set(self._committing), timeout=max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3)
-        await self._stop(self._beating)
+        await self._stop(self._heartbeat_task)
         await self.unsubscribe()
         await self._membership.leave("the consumer is being closed", deadline_ms)
         await self._stop(*self._committing)
@@ -291,7 +290,7 @@ class ConsumerGroup:
 
 
 def assignors_of(config: ClientConfig) -> tuple[Assignor, ...]:
-    """Those of `partition.assignment.strategy`, by Kafka's names or those of its classes. Raises ConfigError."""
+    """Return the assignors of `partition.assignment.strategy`, by Kafka's short or class names; raise ConfigError."""
     found = []
     for name in config.names("partition.assignment.strategy"):
         short = _CLASSES.get(name.rpartition(".")[2], name)

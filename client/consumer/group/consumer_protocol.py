@@ -1,5 +1,6 @@
-"""What consumers of a classic group tell each other: subscriptions to the leader, assignments back (Kafka's
-ConsumerProtocol). The coordinator passes them on as bytes; a version comes first, and later ones only add fields.
+"""The subscriptions and assignments of a classic group (Kafka's ConsumerProtocol), opaque bytes to the coordinator.
+
+Each starts with a version; later versions only add fields.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ class TopicPartitions(Message):
 
 
 class Subscription(Message):
-    """What a member wants, and has."""
+    """A member's topics and owned partitions."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
     topics: list[string] = []
     user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
     owned_partitions: Annotated[list[TopicPartitions], V("1+")] = []
-    generation_id: Annotated[int32, V("2+")] = -1  # in which it got them
+    generation_id: Annotated[int32, V("2+")] = -1  # when it got the owned partitions
     rack_id: Annotated[string | None, V("3+", null="3+")] = None
 
 
 class Assignment(Message):
-    """What a member shall have."""
+    """The partitions assigned to a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
@@ -45,23 +46,23 @@ class Assignment(Message):
 
 
 def subscription_bytes(topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int) -> bytes:
-    """A member's metadata in JoinGroup."""
+    """Return a member's metadata for JoinGroup."""
     message = Subscription(topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id)
     return _written(message)
 
 
 def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:
-    """A member's part in the leader's SyncGroup."""
+    """Return a member's assignment for SyncGroup."""
     return _written(Assignment(assigned_partitions=_topics(partitions)))
 
 
 def read_subscription(data: bytes) -> Subscription:
-    """Raises RemoteProtocolError where it is none."""
+    """Decode a subscription; raise RemoteProtocolError."""
     return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions; none in no bytes. Raises RemoteProtocolError where it is no assignment."""
+    """Return the assigned partitions, none for empty bytes; raise RemoteProtocolError."""
     if not data:
         return []
     message, _ = decode_prefix(Assignment, _version(data))(memoryview(data), 2, len(data))

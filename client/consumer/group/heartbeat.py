@@ -1,15 +1,15 @@
-"""When a member of a classic group sends heartbeats, and when it is given up: Kafka's Heartbeat. Time is a parameter.
+"""The timers of a member of a classic group (Kafka's Heartbeat). Time is a parameter.
 
-heartbeat.interval.ms    from one to the next that is sent; after one that failed, a backoff that grows (KIP-580)
-session.timeout.ms       without an answer for so long, the coordinator is taken for lost
-max.poll.interval.ms     without a poll for so long, the member leaves: it does not work on what it has (KIP-62)
+heartbeat.interval.ms    interval of heartbeats; after a failed one, a growing backoff (KIP-580)
+session.timeout.ms       without a response for this long, the coordinator is looked up again
+max.poll.interval.ms     without a poll for this long, the member leaves the group (KIP-62)
 """
 
 from sluice.client.backoff import Backoff
 
 
 class Heartbeats:
-    """Those of one member."""
+    """The heartbeats of one member."""
 
     def __init__(self, interval_ms: int, session_timeout_ms: int, max_poll_interval_ms: int, backoff: Backoff) -> None:
         self._interval_ms = interval_ms
@@ -21,7 +21,7 @@ class Heartbeats:
         self.due_ms = self.session_expires_ms = self.poll_due_ms = 0.0
 
     def begin(self, now_ms: float) -> None:
-        """The member has joined."""
+        """Restart all timers except that of polls."""
         self.is_in_flight = False
         self._failures = 0
         self.due_ms = now_ms + self._interval_ms
@@ -35,13 +35,13 @@ class Heartbeats:
         self.due_ms = now_ms + self._interval_ms
 
     def answered(self, now_ms: float) -> None:
-        """The coordinator is there, and knows us."""
+        """Record a successful heartbeat."""
         self.is_in_flight = False
         self._failures = 0
         self.session_expires_ms = now_ms + self._session_timeout_ms
 
     def failed(self, now_ms: float) -> None:
-        """No answer, or one that is worth another attempt."""
+        """Record a heartbeat without a response, or with a retriable error."""
         self.is_in_flight = False
         self.due_ms = now_ms + self._backoff.backoff(self._failures)
         self._failures += 1
@@ -53,5 +53,5 @@ class Heartbeats:
         return now_ms >= self.poll_due_ms
 
     def next_ms(self) -> float:
-        """When something is to be done, if nothing happens before."""
+        """Return when the first timer expires."""
         return min(self.session_expires_ms, self.poll_due_ms, *(() if self.is_in_flight else (self.due_ms,)))

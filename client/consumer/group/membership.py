@@ -1,19 +1,20 @@
-"""One consumer's membership of a classic group: joining, heartbeats, leaving. Kafka's AbstractCoordinator, and what
-ConsumerCoordinator adds about assignments.
+"""A consumer's membership in a classic group: joining, heartbeats, leaving.
 
-Theory of operation. A member is out (no generation), joining, or stable. Joining is JoinGroup, then SyncGroup; the
-leader divides partitions in between. Errors of either, and of heartbeats:
+Kafka's AbstractCoordinator, and the assignment part of ConsumerCoordinator.
 
-    MEMBER_ID_REQUIRED                          join again at once, with the id that was given
-    UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION       out: join again at once as a new member; what it had is lost
-    REBALANCE_IN_PROGRESS                       join again at once
-    COORDINATOR_LOAD_IN_PROGRESS                again after `retry.backoff.ms`, the same each time (KIP-580)
-    NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE  the same, and the coordinator is looked up
-    others                                      the application's to know
+Theory of operation. A member has no generation, is joining, or is stable. To join, it sends JoinGroup, then SyncGroup;
+the leader assigns partitions in between. Errors of these and of heartbeats:
 
-Heartbeats go on while it is stable, by a task of their own: one that failed is sent again after a backoff that grows.
-Without an answer for `session.timeout.ms` the coordinator is looked up; without a poll for `max.poll.interval.ms` the
-member leaves. It joins again with the next poll, never before: that is when listeners are called.
+    MEMBER_ID_REQUIRED                          join again immediately, with the returned id
+    UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION       join again immediately as a new member; all partitions are lost
+    REBALANCE_IN_PROGRESS                       join again immediately
+    COORDINATOR_LOAD_IN_PROGRESS                join again after a constant `retry.backoff.ms`, as in Kafka
+    NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE  the same, after a lookup of the coordinator
+    others                                      are raised to the application
+
+A separate task sends heartbeats while the member is stable, and retries failed ones after a growing backoff. Without a
+response for `session.timeout.ms` it looks up the coordinator. Without a poll for `max.poll.interval.ms` the member
+leaves. Only the next poll joins again, because it calls the listeners.
 """
 
 import logging
@@ -51,14 +52,14 @@ from .heartbeat import Heartbeats
 log = logging.getLogger("sluice.client")
 
 _LEAVE_GROUP, _FIRST_OF_MANY_TO_LEAVE = 13, 3
-# The coordinator answers JoinGroup when all have joined, or their time is over: then it has this long to do so.
+# The coordinator responds to JoinGroup after the rebalance timeout at the latest; this is the margin for the response.
 _JOIN_SLACK_MS = 5000
-_OUT = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
-_JOIN_AGAIN = frozenset({*_OUT, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
+_NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+_JOIN_AGAIN = frozenset({*_NOT_A_MEMBER, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
 
 
 class Generation(NamedTuple):
-    """As whom a consumer speaks to the coordinator. Outside of any group: -1, and no member id."""
+    """A consumer's identity for the coordinator. Outside of a group: -1 and no member id."""
 
     id: int = -1
     member_id: str = ""
@@ -66,14 +67,14 @@ class Generation(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What came of joining."""
+    """The result of joining."""
 
     assignor: str
     partitions: list[TopicPartition]
 
 
 class MembershipSettings(NamedTuple):
-    """What is configured."""
+    """The group settings of a consumer."""
 
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -83,11 +84,11 @@ class MembershipSettings(NamedTuple):
 
 
 class _RejoinNeededError(KafkaException):
-    """Join again, at once."""
+    """An error that requires an immediate rejoin."""
 
 
 class Membership:
-    """Of one consumer in one group."""
+    """The membership of one consumer in one group."""
 
     def __init__(
         self,
@@ -110,22 +111,22 @@ class Membership:
         self.is_stable = False
         self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
-        self._assigned_for: dict[str, int] | None = None  # as the leader: how many partitions there were
+        self._assigned_for: dict[str, int] | None = None  # partition counts of the last assignment, on the leader
         self._error: KafkaException | None = None
 
-    # -- what the consumer asks --------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> Generation:
         return self._generation
 
     @property
-    def is_out(self) -> bool:
-        """Whether the group knows nothing of this member: what it had is lost."""
+    def has_no_generation(self) -> bool:
+        """Whether the consumer has no valid generation: it has not joined, or its partitions are lost."""
         return self._generation.id < 0 or not self._generation.member_id
 
     def needs_to_join(self) -> bool:
-        """Raises what a heartbeat was answered with, if the application has to know."""
+        """Return whether the next poll must join; raise a fatal error of a heartbeat."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -137,22 +138,22 @@ class Membership:
         return self._rejoin_needed
 
     def rejoin(self, reason: str) -> None:
-        """With the next poll."""
+        """Rejoin in the next poll."""
         if not self._rejoin_needed:
             log.info("rejoining", extra={"group": self._coordinator.group_id, "reason": reason})
         self._rejoin_needed = True
 
     def rejected(self, generation: Generation, code: int) -> None:
-        """A commit was not taken: the group has another generation, or is making one."""
+        """Handle a rejected commit: the group has another generation, or is rebalancing."""
         if generation != self._generation:
             return
-        if code in _OUT:
-            self._leave_behind(error_name(code))
+        if code in _NOT_A_MEMBER:
+            self._reset_generation(error_name(code))
         else:
             self.rejoin("a rebalance")
 
     async def join(self) -> Joined:
-        """Joins, until that is done. Raises what is fatal."""
+        """Join, with retries; raise fatal errors."""
         self.is_stable = False
         while True:
             try:
@@ -166,9 +167,9 @@ class Membership:
                 return joined
 
     async def leave(self, reason: str, deadline_ms: float = inf) -> None:
-        """Leaves, unless it is a static member, whose place is kept. Nobody waits for an answer for long."""
+        """Leave, unless the member is static. Errors are only logged."""
         generation = self._generation
-        self._leave_behind(reason)
+        self._reset_generation(reason)
         if not generation.member_id or generation.instance_id is not None or self._coordinator.node is None:
             return
         try:
@@ -176,10 +177,10 @@ class Membership:
         except KafkaException as error:
             log.info("could not leave", extra={"group": self._coordinator.group_id, "error": str(error)})
 
-    # -- heartbeats --------------------------------------------------------------------------------------------------
+    # -- heartbeats ----------------------------------------------------------------------------------------------------
 
-    async def beat(self, auto_retry: Backoff) -> None:
-        """Sends heartbeats, as long as it runs."""
+    async def send_heartbeats(self, auto_retry: Backoff) -> None:
+        """Send heartbeats until cancelled."""
         clock = self._network.clock
         while True:
             if not self.is_stable:
@@ -190,10 +191,10 @@ class Membership:
             if self._coordinator.node is None:
                 await self._find_coordinator_again(auto_retry)
             elif heartbeats.is_session_over(now_ms):
-                self._coordinator.forget("no heartbeat was answered for session.timeout.ms")
+                self._coordinator.forget("no heartbeat response for session.timeout.ms")
                 heartbeats.begin(now_ms)
             elif heartbeats.is_poll_overdue(now_ms):
-                log.warning("max.poll.interval.ms is over: leaving", extra={"group": self._coordinator.group_id})
+                log.warning("max.poll.interval.ms exceeded: leaving", extra={"group": self._coordinator.group_id})
                 await self.leave("max.poll.interval.ms is over")
             elif not heartbeats.is_in_flight and now_ms >= heartbeats.due_ms:
                 await self._network.wait(self._send_heartbeat(now_ms))
@@ -207,7 +208,7 @@ class Membership:
             await self._coordinator.pause(auto_retry.backoff(0))
 
     def _send_heartbeat(self, now_ms: float) -> float:
-        """Sends one if that can be; returns when to look again."""
+        """Send a heartbeat if the connection is ready; return when to call again."""
         node, client, generation = self._coordinator.node, self._network.client, self._generation
         assert node is not None
         if not client.ready(node, now_ms):
@@ -224,10 +225,10 @@ class Membership:
             )
         )
         self.heartbeats.sent(now_ms)
-        client.send(node.id, request, partial(self._beaten, generation), now_ms)
+        client.send(node.id, request, partial(self._handle_heartbeat_response, generation), now_ms)
         return self.heartbeats.next_ms()
 
-    def _beaten(self, generation: Generation, exchange: Exchange) -> None:
+    def _handle_heartbeat_response(self, generation: Generation, exchange: Exchange) -> None:
         now_ms, response = exchange.received_ms, exchange.response
         if generation != self._generation:
             return
@@ -238,8 +239,8 @@ class Membership:
                 self.rejoin("a rebalance")
             return
         self.heartbeats.failed(now_ms)
-        if code in _OUT:
-            self._leave_behind(f"a heartbeat was answered with error {code}")
+        if code in _NOT_A_MEMBER:
+            self._reset_generation(f"a heartbeat failed with error {code}")
         elif code in MOVED or response is None:
             self._coordinator.forget(f"a heartbeat failed with error {code}")
         elif code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -250,16 +251,16 @@ class Membership:
             self._coordinator.check(code)
         except KafkaException as error:
             self._error = error
-            self._leave_behind(str(error))
+            self._reset_generation(str(error))
 
-    def _leave_behind(self, reason: str) -> None:
-        """What the group knew of it does not hold any more."""
+    def _reset_generation(self, reason: str) -> None:
+        """Discard the generation; the next poll joins as a new member."""
         self._generation = Generation(instance_id=self._settings.instance_id)
         self.is_stable = False
         self._assigned_for = None
         self.rejoin(reason)
 
-    # -- joining -----------------------------------------------------------------------------------------------------
+    # -- joining -------------------------------------------------------------------------------------------------------
 
     async def _join_once(self) -> Joined:
         await self._coordinator.ensure()
@@ -286,7 +287,7 @@ class Membership:
         return Joined(protocol, read_assignment(bytes(synced.assignment)))
 
     def _check(self, code: int) -> None:
-        if code in _OUT:
+        if code in _NOT_A_MEMBER:
             self._generation = Generation(instance_id=self._settings.instance_id)
         if code in _JOIN_AGAIN:
             raise _RejoinNeededError(error_name(code))
@@ -308,7 +309,7 @@ class Membership:
         return request_of(message, timeout_ms=waits_ms)
 
     async def _assign(self, answer: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
-        """The leader's part: everybody's topics are looked up, and their partitions divided."""
+        """Assign partitions as the leader, with metadata of the topics of all members."""
         members = []
         for one in answer.members:
             subscription = read_subscription(bytes(one.metadata))

@@ -1,6 +1,6 @@
-"""What a group has committed, and commits: OffsetCommit and OffsetFetch of a consumer (the part of Kafka's
-ConsumerCoordinator that is about offsets). Calls that wait try again after a backoff that grows (KIP-580), each
-counting for itself; what nobody waits for is sent once.
+"""OffsetCommit and OffsetFetch of a consumer (that part of Kafka's ConsumerCoordinator).
+
+`commit` and `committed` retry with a growing backoff per call (KIP-580); `commit_once` does not retry.
 """
 
 import logging
@@ -36,15 +36,15 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class CommitFailedError(KafkaException):
-    """The group has gone on without this member: others read its partitions now."""
+    """A commit of a consumer that the group has removed: other members read its partitions now."""
 
 
 class OffsetToRetryError(RetriableException):
-    """An error of a commit, or of committed offsets, that passes."""
+    """A transient error of a commit or of an offset lookup."""
 
 
 class GroupOffsets:
-    """The offsets of one group."""
+    """The committed offsets of one group."""
 
     def __init__(
         self,
@@ -53,32 +53,37 @@ class GroupOffsets:
         generation: Callable[[], Generation | None],
         rejected: Callable[[Generation, int], None],
     ) -> None:
-        """`generation()`: as whom to commit; None: as nobody that may. `rejected` is told of an error about that."""
+        """Store the callbacks.
+
+        Args:
+            coordinator: The group coordinator.
+            backoff: Wait before a retry.
+            generation: Returns the identity for commits; None if the consumer must not commit.
+            rejected: Called with the error code if the coordinator rejects that identity.
+        """
         self._coordinator = coordinator
         self._backoff = backoff
         self._generation = generation
         self._rejected = rejected
 
     async def commit(self, offsets: Offsets, deadline_ms: float) -> None:
-        """Commits, trying again until the deadline. Raises CommitFailedError, TimeoutException, what is fatal."""
+        """Commit, with retries until the deadline; raise CommitFailedError, TimeoutException, or a fatal error."""
         attempts = 0
         while offsets:
             try:
                 await self.commit_once(offsets, deadline_ms)
             except RetriableException as error:
-                log.info("a commit is tried again", extra={"error": str(error)})
+                log.info("commit is retried", extra={"error": str(error)})
                 await self._coordinator.pause(self._backoff.backoff(attempts), deadline_ms)
                 attempts += 1
             else:
                 return
 
     async def commit_once(self, offsets: Offsets, deadline_ms: float) -> None:
-        """Commits once. Raises RetriableException too."""
+        """Commit without retries; also raise RetriableException."""
         generation = self._generation()
         if generation is None:
-            raise CommitFailedError(
-                "this consumer is not a member of the group now: it was taken for dead, or is joining"
-            )
+            raise CommitFailedError("this consumer is not a member of the group: it was removed, or is joining")
         request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=LAST_BY_NAME)
         answer = await self._coordinator.send(request, deadline_ms)
         assert isinstance(answer, OffsetCommitResponse), type(answer).__name__
@@ -89,14 +94,14 @@ class GroupOffsets:
     async def committed(
         self, partitions: Iterable[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What was committed; None where nothing was. Tries again until the deadline."""
+        """Return the committed offsets, None for a partition without one; retry until the deadline."""
         wanted = list(partitions)
         attempts = 0
         while True:
             try:
                 return await self._committed(wanted, deadline_ms)
             except RetriableException as error:
-                log.info("committed offsets are asked for again", extra={"error": str(error)})
+                log.info("lookup of committed offsets is retried", extra={"error": str(error)})
                 await self._coordinator.pause(self._backoff.backoff(attempts), deadline_ms)
                 attempts += 1
 

@@ -188,7 +188,7 @@ class TestPositions:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
-            with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek to one$"):
+            with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek first$"):
                 await stage.consumer.poll(1000)
             stage.consumer.seek(P0, 1)
             assert await stage.read(2) == numbers(2, 1)
@@ -229,7 +229,7 @@ class TestPositions:
         async def test(stage: Reading) -> None:
             with pytest.raises(NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
                 stage.consumer.seek(P0, 1)
-            with pytest.raises(NoSubscriptionError, match=r"^nothing to read: subscribe to topics, or assign"):
+            with pytest.raises(NoSubscriptionError, match=r"^nothing to read; subscribe to topics, or assign"):
                 await stage.consumer.poll(0)
 
         reading(test)

@@ -203,7 +203,7 @@ def test_a_position_out_of_range_is_reset_by_the_policy() -> None:
         pytest.param(
             lambda: reading(batch(3, b"a")[:-1] + b"!"),
             KafkaException,
-            r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to go on$",
+            r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to continue$",
             id="a batch that is broken",
         ),
     ],

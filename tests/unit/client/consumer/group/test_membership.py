@@ -61,7 +61,7 @@ class Member:
 
     async def beat(self, ms: float) -> None:
         """Sends heartbeats for so long."""
-        task = asyncio.ensure_future(self.membership.beat(StaticBackoff(100)))
+        task = asyncio.ensure_future(self.membership.send_heartbeats(StaticBackoff(100)))
         await asyncio.sleep(ms / 1e3)
         task.cancel()
         await asyncio.wait([task])
@@ -185,7 +185,7 @@ class TestHeartbeats:
             stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
             await member.beat(1050)
             assert member.membership.needs_to_join() is rejoins
-            assert member.membership.is_out is out
+            assert member.membership.has_no_generation is out
 
         at_group(test)
 
@@ -220,7 +220,7 @@ class TestHeartbeats:
             await member.beat(POLL_MS + 2000)
             (left,) = stage.one.asked("LeaveGroup")
             assert left.at_ms == pytest.approx(POLL_MS, abs=20)
-            assert member.membership.is_out
+            assert member.membership.has_no_generation
 
         at_group(test)
 
@@ -247,7 +247,7 @@ def test_a_commit_of_another_generation_changes_nothing() -> None:
         member.membership.rejected(Generation(0, "m-1"), ErrorCode.UNKNOWN_MEMBER_ID)
         assert not member.membership.needs_to_join()
         member.membership.rejected(member.membership.generation, ErrorCode.UNKNOWN_MEMBER_ID)
-        assert member.membership.is_out
+        assert member.membership.has_no_generation
 
     at_group(test)
 
