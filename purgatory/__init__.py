@@ -1,1 +1,1 @@
-"""Everything that waits: deadlines and keys. Knows no message, no socket and no event loop; time comes from a Clock."""
+"""Delayed operations, by deadline and key; independent of messages, sockets and the event loop."""

@@ -1,7 +1,7 @@
-"""An operation that waits: for something to happen, for its time to pass, or for whichever comes first.
+"""A delayed operation: it completes on an event, at its deadline, or on whichever is first.
 
-Follows Kafka's `DelayedOperation`, without its locks: one thread owns all state. A throttled response, a muted
-connection, a long-poll fetch, a produce with acks=all and a join that waits for the other members are all operations.
+Follows Kafka's `DelayedOperation`, without locks: one thread owns all state. Throttled responses, muted connections,
+long-poll fetches, produces with acks=all and pending joins of a group are delayed operations.
 """
 
 from typing import Protocol
@@ -10,20 +10,20 @@ from .wheel import TimerTask
 
 
 class OperationHolder(Protocol):
-    """The purgatory in which an operation waits, as the operation uses it."""
+    """The part of a purgatory that its operations call."""
 
     def release_completed(self, operation: "DelayedOperation") -> None:
-        """Release an operation that completed before its time."""
+        """Release an operation that completed before its deadline."""
 
     def release_expired(self) -> None:
         """Release an operation that the timer has already removed."""
 
 
 class DelayedOperation(TimerTask):
-    """Completes exactly once: by `try_complete`, by `force_complete`, or by its time, whichever is first.
+    """An operation that completes exactly once: by `try_complete`, by `force_complete`, or at its deadline.
 
-    A subclass says in `on_complete` what then happens. One that waits for more than its time says in `try_complete`
-    when that has come, and in `on_expiration` what is special about having run out of time.
+    A subclass implements `on_complete`. One that can complete before its deadline implements `try_complete`, and
+    `on_expiration` if expiry needs more than `on_complete`.
     """
 
     __slots__ = ("_purgatory", "completed", "delay_ms")
@@ -32,20 +32,20 @@ class DelayedOperation(TimerTask):
         self.delay_ms = delay_ms
         self.completed = False
         self._before = None
-        self._purgatory: OperationHolder | None = None  # where it waits, or waited, for its time
+        self._purgatory: OperationHolder | None = None  # set when a purgatory delays it
 
     def try_complete(self) -> bool:
-        """Completes the operation if what it waits for has come: checks, and if so returns `self.force_complete()`.
+        """Return `self.force_complete()` if the awaited condition is met, else False.
 
-        True if this call completed it. One that only waits for its time never does, as here.
+        True means that this call completed the operation. By default, only the deadline completes it.
         """
         return False
 
     def force_complete(self) -> bool:
-        """Completes the operation within this call: true for the first caller, false and no effect for later ones.
+        """Complete the operation within this call; return False, without effect, if it is already completed.
 
-        When `on_complete` starts, the operation counts as completed and no longer waits for its time. What it raises
-        goes to the caller.
+        The operation is marked as completed, and its timer is cancelled, before `on_complete` runs. Exceptions of
+        `on_complete` propagate to the caller.
         """
         if self.completed:
             return False
@@ -57,17 +57,14 @@ class DelayedOperation(TimerTask):
         return True
 
     def on_complete(self) -> None:
-        """What the operation was for. Called exactly once, in time or not."""
+        """Run the operation's action. Called exactly once, at the deadline or before."""
         raise NotImplementedError
 
     def on_expiration(self) -> None:
-        """Called after `on_complete`, and only if time completed the operation."""
+        """Handle expiry. Called after `on_complete`, only if the deadline completed the operation."""
 
     def run(self) -> None:
-        """Time has passed. Only the timer calls this, so the operation is in a purgatory and not completed.
-
-        Completes it as `force_complete` does, but has no timer to cancel.
-        """
+        """Complete the operation at its deadline; called only by the timer, which has already removed it."""
         purgatory = self._purgatory
         assert purgatory is not None
         self.completed = True

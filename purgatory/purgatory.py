@@ -1,13 +1,13 @@
-"""Where operations wait: each for its time, and those that wait for more under the keys that may complete them.
+"""The purgatory: operations that wait for their deadline, and for events under the keys that may complete them.
 
-Follows Kafka's `DelayedOperationPurgatory`. What differs:
+Follows Kafka's `DelayedOperationPurgatory`. Different on purpose:
 
-- No locks, no shards, no reaper thread: one thread owns all state, and a purge happens when an operation completes.
-- All purgatories share one `Timer`. `delay` takes operations that have no key: in Kafka throttled channels wait in a
-  queue of their own.
-- While more operations wait than the purge interval says, a purge is put off until the completed outnumber the waiting:
-  a purge looks at every watched operation, and so costs a constant share of each however many there are.
-- An operation that fails is logged, and the others go on.
+- One thread owns all state: no locks, shards or reaper thread. A purge runs when an operation completes.
+- All purgatories share one `Timer`. `delay` accepts operations without keys; Kafka has a separate queue for throttled
+  channels.
+- While more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber the
+  delayed ones. A purge visits every watched operation; this keeps its cost per operation constant.
+- If an operation fails, the error is logged and the others continue.
 """
 
 import logging
@@ -20,17 +20,24 @@ _logger = logging.getLogger("sluice.purgatory")
 
 
 class DelayedOperationPurgatory:
-    """The operations of one kind. Its length is the number that wait for their time.
+    """The delayed operations of one kind; its length is their number.
 
-    The gauges and counters are plain attributes, for the metrics' collector to read: `delayed`, operations that wait
-    (Kafka's NumDelayedOperations); `watched`, entries under all keys (Kafka's PurgatorySize: an operation counts once
-    per key, and when completed until it is dropped by a check or a purge); `expirations`, ever.
+    Metrics read these attributes:
+
+    - `delayed`: operations that wait for their deadline (Kafka's NumDelayedOperations).
+    - `watched`: entries under all keys (Kafka's PurgatorySize). An operation counts once per key, and a completed one
+      until a check or purge drops it.
+    - `expirations`: operations expired since the start.
     """
 
     def __init__(self, name: str, timer: Timer, purge_interval: int = 1000) -> None:
-        """`purge_interval`: completed operations that may linger under keys before they are dropped.
+        """Create an empty purgatory.
 
-        Kafka's `fetch.purgatory.purge.interval.requests` and `producer.purgatory.purge.interval.requests`, 1000.
+        Args:
+            name: Name of the purgatory in metrics.
+            timer: Timer of the deadlines.
+            purge_interval: Completed operations that may remain under keys before a purge. Kafka's
+                `fetch.purgatory.purge.interval.requests` and `producer.purgatory.purge.interval.requests`, 1000.
         """
         self.name = name
         self.purge_interval = purge_interval
@@ -39,25 +46,25 @@ class DelayedOperationPurgatory:
         self.expirations = 0
         self._timer = timer
         self._watchers: dict[Hashable, list[DelayedOperation]] = {}
-        self._lingering = 0  # operations completed since the last purge: an upper bound, as Kafka's estimate is
+        self._lingering = 0  # operations completed since the last purge; an upper bound, like Kafka's estimate
 
     def __len__(self) -> int:
         return self.delayed
 
     def delay(self, operation: DelayedOperation) -> None:
-        """Completes an operation when its time has passed; never within this call, even if its delay is 0."""
-        assert not operation.completed, f"{operation!r} is completed and cannot wait"
-        assert operation._purgatory is None, f"{operation!r} waits already"
+        """Complete an operation at its deadline; never within this call, even if its delay is 0."""
+        assert not operation.completed, f"{operation!r} is already completed"
+        assert operation._purgatory is None, f"{operation!r} is already delayed"
         operation._purgatory = self
         self.delayed += 1
         self._timer.add(operation, operation.delay_ms)
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> bool:
-        """Completes the operation at once if it can be, else watches it under `keys` (one or more) until its time.
+        """Complete the operation now if possible, else watch it under `keys` (one or more) until its deadline.
 
-        True if this call completed it. It is tried twice, before and after it is put under its keys, so that what
-        happens in between is not missed; without threads only its own `try_complete` can make something happen there.
-        If `try_complete` raises, the operation is the caller's again and never completes by itself.
+        Returns True if this call completed it. As in Kafka, the operation is tried before and after it is added to its
+        keys, so that no event in between is missed; in one thread, only its own `try_complete` can cause such an event.
+        If `try_complete` raises, the purgatory forgets the operation.
         """
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         if operation.try_complete():
@@ -71,39 +78,39 @@ class DelayedOperationPurgatory:
         return completed_here
 
     def watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
-        """Watches an operation, which was just seen to be far from complete, under `keys` (one or more) until its time.
+        """Watch an operation under `keys` (one or more) until its deadline, without trying it first.
 
-        It is not tried within this call.
+        For operations that the caller has just found incomplete.
         """
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         self._watch(operation, keys)
         self.delay(operation)
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Tries every operation under `key`, in the order they came; returns how many it completed."""
+        """Try every operation under `key`, in the order of arrival; return how many this call completed."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
         completed_here = 0
-        for operation in watchers.copy():  # whatever completes may watch, check and purge under this same key
+        for operation in watchers.copy():  # a completed operation may watch, check and purge under this key
             if operation.completed:
                 continue
             try:
                 completed_here += operation.try_complete()
             except Exception:
-                _logger.exception("%r failed as it was checked", operation)
+                _logger.exception("%r failed in a check", operation)
                 completed_here += operation.completed
         self._drop_completed(key, watchers)
         return completed_here
 
     def release_completed(self, operation: DelayedOperation) -> None:
-        """Lets an operation go before its time; it calls this itself as it completes."""
+        """Release an operation that completed before its deadline; called by the operation."""
         self._timer.cancel(operation)
         self.delayed -= 1
         self._count_lingering()
 
     def release_expired(self) -> None:
-        """Lets an operation go that the timer has let go already; it calls this itself as it expires."""
+        """Release an operation that the timer has removed; called by the operation."""
         self.expirations += 1
         self.delayed -= 1
         self._count_lingering()
@@ -121,7 +128,7 @@ class DelayedOperationPurgatory:
         try:
             return operation.try_complete()
         except BaseException:
-            operation.completed = True  # so that its entries are dropped, and nothing completes it later
+            operation.completed = True  # a check drops its entries, and cannot complete it
             self._count_lingering()
             raise
 

@@ -1,4 +1,4 @@
-"""Work that no client waits for: repeated at an interval, or done once after a delay."""
+"""Background work of a broker: repeated at an interval, or run once after a delay."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from .timer import Timer
 
 
 class Scheduler(DelayedOperationPurgatory):
-    """The purgatory of a broker's own work. It stops when its timer is closed."""
+    """The purgatory of background work. Closing its timer stops it."""
 
     __slots__ = ()
 

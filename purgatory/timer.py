@@ -1,7 +1,7 @@
-"""The one timer of a broker: a timing wheel, and a single call of the clock that drives it.
+"""The timer of a broker: a timing wheel, driven by a single scheduled call of the clock.
 
-Follows Kafka's `SystemTimer`, of which every purgatory has its own, with a reaper thread and an executor thread. Here
-all purgatories share one timer in the thread that owns all state, and the clock calls only when something may be due.
+Follows Kafka's `SystemTimer`. In Kafka every purgatory has its own, with a reaper thread and an executor thread. Here
+all purgatories share one timer in the thread that owns all state, and the clock calls it only when a task may be due.
 """
 
 import logging
@@ -14,20 +14,20 @@ from .wheel import TimerTask, TimingWheel
 
 _logger = logging.getLogger("sluice.purgatory")
 
-# Upper bounds of the lateness histogram, in ms. 1: the rounding up to a whole millisecond; 2: that and the event
-# loop's, whose poll waits whole milliseconds; 5: what we promise for 99 of 100; then a busy and a stalled loop.
+# Upper bounds of the lateness histogram, in ms. 1: rounding up to a whole ms. 2: that, and the event loop's poll, which
+# also waits whole ms. 5: our target for 99 %. The others: a busy and a stalled event loop.
 LATENESS_BOUNDS_MS = (1.0, 2.0, 5.0, 10.0, 25.0, 100.0, 1000.0)
 
-_NEVER_MS = inf  # nothing is armed: any deadline is earlier
-_HOLD_MS = -inf  # arms nothing: no deadline is earlier
+_NEVER_MS = inf  # not armed: any deadline is earlier
+_HOLD_MS = -inf  # closed: no deadline is earlier, so none arms the timer
 
 
 class Timer:
-    """Runs tasks one after another at the first whole millisecond that is not before their deadline.
+    """Runs tasks one after another, each at the first whole millisecond at or after its deadline.
 
-    Tasks that expire in the same millisecond run in the order they were added. A task added with a deadline that has
-    passed runs at the clock's next chance and never inside `add`, not even when `add` was called by a task that runs:
-    whoever adds may finish first, and a task that adds itself again cannot starve the rest.
+    Tasks that expire in the same millisecond run in the order in which they were added. A task added with a past
+    deadline runs at the clock's next call, never inside `add`, even if a running task calls `add`. So the caller of
+    `add` finishes first, and a task that adds itself again cannot starve others.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -35,24 +35,25 @@ class Timer:
         self._wheel = TimingWheel(floor(clock.monotonic_ms()))
         self._closed = False
         self._handle: TimerHandle | None = None
-        self._armed_ms = _NEVER_MS  # when the clock will call; never later than the earliest deadline in the wheel
-        self.cancel = self._wheel.cancel  # no method of ours in between: cancelling is on the request path
-        # For the metrics' collector: a count per bound, not cumulative, and one for what was later than the last bound.
+        self._armed_ms = _NEVER_MS  # when the clock will call; at most the earliest deadline in the wheel
+        self.cancel = self._wheel.cancel  # bound directly: cancelling is on the request path
+        # For metrics: a count per bound, not cumulative, and one above the last bound.
         self.lateness_counts = [0] * (len(LATENESS_BOUNDS_MS) + 1)
         self.lateness_sum_ms = 0.0
 
     def add(self, task: TimerTask, delay_ms: float) -> None:
-        """Runs `task` in `delay_ms` milliseconds, a finite number; sets its `deadline_ms`."""
+        """Run `task` in `delay_ms` milliseconds, a finite number; sets its `deadline_ms`."""
         task.deadline_ms = self._clock.monotonic_ms() + delay_ms
         expiration_ms = self._wheel.add(task)
         if expiration_ms < self._armed_ms:
             self._arm(expiration_ms)
 
     def close(self) -> None:
-        """Stops time: no task runs from now on, those added later included.
+        """Stop the timer: no task runs from now on, including tasks added later.
 
-        What waits is dropped, not run, as by a Kafka broker that shuts down: its connections are about to close, and an
-        answer made up now would be one that no outage causes. It can still be cancelled, or completed by other means.
+        Pending tasks are dropped, not run, like in a Kafka broker that shuts down: the connections are about to close,
+        and a response made up now would be one that no real outage causes. They can still be cancelled, or completed
+        otherwise.
         """
         self._closed = True
         self._disarm()
@@ -69,25 +70,26 @@ class Timer:
             self._handle = None
 
     def _expire(self) -> None:
-        # `_armed_ms` stays: nothing can expire before it, so what the tasks add is armed once, at the end.
+        # `_armed_ms` is kept: nothing expires before it, so tasks that add others do not arm the clock until
+        # `_arm_next`.
         self._handle = None
         self._wheel.advance(floor(self._clock.monotonic_ms()))
         try:
             self._run_due()
-        finally:  # also when a task leaves by KeyboardInterrupt: the rest must not be stuck
+        finally:  # even after a KeyboardInterrupt in a task, or the remaining tasks would never run
             self._arm_next()
 
     def _run_due(self) -> None:
-        # No calls of ours in this loop: of many tasks due at once, the last is late by what each costs here.
+        # No helper calls in this loop: if many tasks are due at once, each call delays the last one.
         pop_due, monotonic_ms, counts = self._wheel.pop_due, self._clock.monotonic_ms, self.lateness_counts
         while not self._closed and (task := pop_due()) is not None:
-            late_ms = monotonic_ms() - task.deadline_ms  # time is read anew: the tasks before this one took theirs
+            late_ms = monotonic_ms() - task.deadline_ms  # reads the clock again: earlier tasks took time
             counts[bisect_left(LATENESS_BOUNDS_MS, late_ms)] += 1
             self.lateness_sum_ms += late_ms
             try:
                 task.run()
             except Exception:
-                _logger.exception("%r failed as it expired", task)
+                _logger.exception("%r failed at its deadline", task)
 
     def _arm_next(self) -> None:
         if self._closed:

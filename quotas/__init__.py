@@ -1,1 +1,1 @@
-"""How much a client may use, has used, and how long it must wait. Numbers and entities: no message, no socket."""
+"""Client and connection quotas: limits, recorded use and throttle times, independent of messages and sockets."""

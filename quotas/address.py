@@ -1,12 +1,12 @@
-"""Addresses in the one way of writing that connections and quotas are compared by."""
+"""Normalized IP addresses, by which connections and quotas are compared."""
 
 from ipaddress import IPv6Address, ip_address
 
 
 def normal_address(name: str) -> str | None:
-    """An address as `ipaddress` writes it, one of IPv4 in IPv6 as that of IPv4, which Java does; None for what is none.
+    """Return the address as `ipaddress` writes it, an IPv4-mapped one as IPv4 (like Java); None if it is invalid.
 
-    Of names only `localhost` is taken: looking up another one would keep all clients waiting.
+    `localhost` is the only accepted host name: resolving any other would block all clients.
     """
     try:
         address = ip_address("127.0.0.1" if name == "localhost" else name)

@@ -1,9 +1,9 @@
-"""Quotas by a class of one's own: the plug-in point of Kafka's `ClientQuotaCallback` (KIP-257).
+"""Custom quotas: the Python form of Kafka's `ClientQuotaCallback` (KIP-257).
 
-`client.quota.callback.class` names a class by its dotted path. It decides who is counted together, by tags, and which
-limit holds for tags; what is set by AlterClientQuotas it is told, and may use or not. Names are Kafka's, written as
-Python's are. While it fails, the quotas that are set hold as if there were no such class; that is logged once, until
-it works again. It is called on the broker's one thread: a class that blocks there blocks everything.
+`client.quota.callback.class` names a class by its dotted path. The class maps each client to metric tags, and tags to a
+limit; it is notified of quotas that AlterClientQuotas sets, and may ignore them. If a method raises, the configured
+quotas apply instead; the error is logged once, until that method succeeds again. Methods run on the broker's only
+thread and must not block.
 """
 
 import logging
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class ClientQuotaType(Enum):
-    """What is counted; the values are the kinds of the managers."""
+    """The kinds of quotas; values are those of `ClientQuotaManager.kind`."""
 
     PRODUCE = "Produce"
     FETCH = "Fetch"
@@ -34,67 +34,71 @@ class ClientQuotaType(Enum):
     CONTROLLER_MUTATION = "ControllerMutation"
 
 
-# Topic -> the node ids that lead its partitions, by index; -1: none does.
+# Topic -> the leaders' node ids by partition index; -1: no leader.
 Cluster = Mapping[str, tuple[int, ...]]
 
 
 class ClientQuotaCallback(Protocol):
-    """What the class has to have. It is made without arguments."""
+    """The methods that the class must have. Its constructor is called without arguments."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Told once, before all else: the broker's properties."""
+        """Accept the broker's properties. Called once, before all other methods."""
 
     def quota_metric_tags(self, quota_type: ClientQuotaType, principal: str, client_id: str) -> Mapping[str, str]:
-        """The tags under which a client is counted; all with the same tags share one limit. Asked for each request."""
+        """Return the tags of a client; clients with equal tags share one limit. Called for each request."""
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """The limit per second of such tags, more than 0; None: no limit."""
+        """Return the limit per second for these tags, above 0; None: no limit."""
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: QuotaEntity, new_value: float) -> None:
-        """Told when a quota is set."""
+        """Accept a new or changed quota."""
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: QuotaEntity) -> None:
-        """Told when one is removed."""
+        """Accept the removal of a quota."""
 
     def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Whether limits may have changed since this was asked last. Asked for each request."""
+        """Return whether limits may have changed since the last call. Called for each request."""
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Told when topics, partitions or leaders change; whether limits have changed with that."""
+        """Accept changed topics, partitions or leaders; return whether limits have changed with them."""
 
     def close(self) -> None:
-        """Told once, at the end."""
+        """Release resources. Called once, at the end."""
 
 
 def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
-    """An instance of the class that `path` names, configured. Raises ConfigError, a line that says what is wrong."""
+    """Return a configured instance of the class at `path`.
+
+    Raises:
+        ConfigError: The class cannot be loaded or configured, or lacks a method.
+    """
     module, _, name = path.rpartition(".")
     try:
         callback: ClientQuotaCallback = getattr(import_module(module), name)()
         callback.configure(configs)
-    except Exception as error:  # whatever the module or the class does when it is loaded
-        raise ConfigError(f"{PROPERTY}={path}: cannot be used: {type(error).__name__}: {error}") from None
+    except Exception as error:  # foreign code may raise anything
+        raise ConfigError(f"{PROPERTY}={path}: cannot load: {type(error).__name__}: {error}") from None
     missing = [method for method in _METHODS if not callable(getattr(callback, method, None))]
     if missing:
-        raise ConfigError(f"{PROPERTY}={path}: has no {', no '.join(missing)}")
+        raise ConfigError(f"{PROPERTY}={path}: missing methods: {', '.join(missing)}")
     return callback
 
 
 def has_new_limits(callback: ClientQuotaCallback, cluster: Cluster) -> bool:
-    """Tells a callback of topics and leaders; whether limits have changed with that."""
+    """Pass topics and leaders to a callback; return whether limits have changed with them."""
     try:
         return bool(callback.update_cluster_metadata(cluster))
-    except Exception as error:  # as below
+    except Exception as error:  # foreign code
         extra = {"method": "update_cluster_metadata", "error": f"{type(error).__name__}: {error}"}
-        log.error("quota callback failed, limits stay", extra=extra)
+        log.error("quota callback failed, limits unchanged", extra=extra)
         return False
 
 
 def close(callback: ClientQuotaCallback) -> None:
-    """Tells a callback that it is not asked any more."""
+    """Close a callback that is no longer used."""
     try:
         callback.close()
-    except Exception as error:  # as below
+    except Exception as error:  # foreign code
         extra = {"method": "close", "error": f"{type(error).__name__}: {error}"}
         log.error("quota callback failed", extra=extra)
 
@@ -103,14 +107,14 @@ _METHODS = [name for name in vars(ClientQuotaCallback) if not name.startswith("_
 
 
 class CallbackRules:
-    """The rules of one kind of quota, as a callback has them. See `QuotaRules`."""
+    """The `QuotaRules` of one kind of quota, backed by a callback."""
 
     is_fixed = False
 
     def __init__(self, callback: ClientQuotaCallback, kind: str, default: QuotaTable) -> None:
         self._callback = callback
         self._type = ClientQuotaType(kind)
-        self._default = default  # has what is set, and holds while the callback fails
+        self._default = default  # the configured quotas, which apply while the callback fails
         self._tags: dict[Bucket, dict[str, str]] = {}
         self._failing: set[str] = set()
 
@@ -120,36 +124,36 @@ class CallbackRules:
     def set(self, entity: QuotaEntity, bound: float | None) -> None:
         self._default.set(entity, bound)
         if bound is None:
-            self._ask("remove_quota", lambda: self._callback.remove_quota(self._type, entity), lambda: None)
+            self._call("remove_quota", lambda: self._callback.remove_quota(self._type, entity), lambda: None)
         else:
-            self._ask("update_quota", lambda: self._callback.update_quota(self._type, entity, bound), lambda: None)
+            self._call("update_quota", lambda: self._callback.update_quota(self._type, entity, bound), lambda: None)
 
     def bucket(self, user: str, client_id: str) -> Bucket:
-        def ask() -> Bucket:
+        def new_bucket() -> Bucket:
             tags = dict(self._callback.quota_metric_tags(self._type, user, client_id))
             if not all(isinstance(part, str) for pair in tags.items() for part in pair):
-                raise TypeError(f"tags must be strings, not {tags!r}")
+                raise TypeError(f"quota_metric_tags: expected strings, got {tags!r}")
             bucket = _bucket(tags)
             self._tags[bucket] = tags
             return bucket
 
-        return self._ask("quota_metric_tags", ask, lambda: self._default.bucket(user, client_id))
+        return self._call("quota_metric_tags", new_bucket, lambda: self._default.bucket(user, client_id))
 
     def limit(self, bucket: Bucket) -> float | None:
         tags = self._tags.get(bucket)
-        if tags is None:  # the bucket of a client for which there were no tags
+        if tags is None:  # quota_metric_tags failed, so the default made this bucket
             return self._default.limit(bucket)
 
-        def ask() -> float | None:
+        def new_limit() -> float | None:
             limit = self._callback.quota_limit(self._type, tags)
             if limit is not None and not (isfinite(limit) and limit > 0):
-                raise ValueError(f"a limit must be more than 0 and finite, not {limit!r}")
+                raise ValueError(f"quota_limit: expected a finite number above 0, got {limit!r}")
             return None if limit is None else float(limit)
 
-        return self._ask("quota_limit", ask, lambda: self._default.limit(bucket))
+        return self._call("quota_limit", new_limit, lambda: self._default.limit(bucket))
 
     def have_changed(self) -> bool:
-        return self._ask(
+        return self._call(
             "quota_reset_required", lambda: bool(self._callback.quota_reset_required(self._type)), lambda: False
         )
 
@@ -163,23 +167,23 @@ class CallbackRules:
         tags = ", ".join(
             f"{tag} {value}" for tag, value in sorted(self._tags.get(self.bucket(user, client_id), {}).items())
         )
-        return f"{PROPERTY} counts the client under {tags or 'no tags'}, and decides the limit"
+        return f"{PROPERTY} counts the client under {tags or 'no tags'} and sets the limit"
 
-    def _ask(self, method: str, ask: Callable[[], _T], default: Callable[[], _T]) -> _T:
+    def _call(self, method: str, call: Callable[[], _T], default: Callable[[], _T]) -> _T:
         try:
-            answer = ask()
-        except Exception as error:  # it is somebody else's: whatever it does must not end a request
+            result = call()
+        except Exception as error:  # foreign code must not fail a request
             if method not in self._failing:
                 self._failing.add(method)
                 extra = {"method": method, "kind": self._type.value, "error": f"{type(error).__name__}: {error}"}
-                log.error("quota callback failed, the quotas that are set hold", extra=extra)
+                log.error("quota callback failed, using the configured quotas", extra=extra)
             return default()
         self._failing.discard(method)
-        return answer
+        return result
 
 
 def _bucket(tags: Mapping[str, str]) -> Bucket:
-    """What metrics show of the tags: the user, and the client id with whatever other tags there are."""
+    """Return the tags as metrics show them: the user, and the client id followed by all other tags."""
     others = ",".join(f"{tag}={tags[tag]}" for tag in sorted(tags) if tag not in (_USER, _CLIENT_ID))
     client_id = ",".join(filter(None, (tags.get(_CLIENT_ID, ""), others)))
     return tags.get(_USER) or None, client_id or None

@@ -1,8 +1,8 @@
-"""The quotas that were altered while the broker runs (KIP-546): by entity and key, and the rules for both.
+"""The quotas that AlterClientQuotas sets (KIP-546), by entity and key, and their validation.
 
-Follows ClientQuotaControlManager and ClientQuotasImage of Kafka. Different on purpose: an address is one, or
-`localhost`, since looking up another name would keep all clients waiting; and NaN, which slips through Kafka's tests,
-is refused as infinity is.
+Follows Kafka's `ClientQuotaControlManager` and `ClientQuotasImage`. Different on purpose: an IP entity is an address or
+`localhost`, as resolving other host names would block all clients; NaN, which passes Kafka's checks, is rejected like
+infinity.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,11 +21,11 @@ from .store import (
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 TYPES = (USER, CLIENT_ID, IP)
-# Type -> name, as on the wire: None is the default entity of the type. At least one, and each once.
+# Type -> name as on the wire; a name of None is the type's default entity. Each type at most once, at least one.
 Entity = Mapping[str, str | None]
 
 _LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
-# Key -> the largest value of those that must be whole, with what Kafka calls them; None: any.
+# Key -> for keys with whole values, the largest value and Kafka's name of the type; None: any value.
 _OF_CLIENTS: dict[str, tuple[int, str] | None] = {
     PRODUCER_BYTE_RATE: (_LONG_MAX, "a LONG"),
     CONSUMER_BYTE_RATE: (_LONG_MAX, "a LONG"),
@@ -33,31 +33,31 @@ _OF_CLIENTS: dict[str, tuple[int, str] | None] = {
     CONTROLLER_MUTATION_RATE: None,
 }
 _OF_ADDRESSES: dict[str, tuple[int, str] | None] = {CONNECTION_CREATION_RATE: (_INT_MAX, "an INT")}
-_WHOLE_WITHIN = 1e-6  # Kafka takes a double that is this near to a whole number for one
+_WHOLE_WITHIN = 1e-6  # Kafka accepts a double this close to a whole number
 
 
 class ClientQuotas:
-    """What was altered, by entity; the stores then have what holds."""
+    """The altered quotas by entity; the resulting quotas are in the stores."""
 
     def __init__(self, stores: QuotaStores) -> None:
         self._stores = stores
         self._set: dict[frozenset[tuple[str, str | None]], tuple[Entity, dict[str, float]]] = {}
 
     def refusal(self, entity: Entity, changes: Mapping[str, float | None]) -> str | None:
-        """Why the quotas of `entity` cannot be altered so, None if they can; a value of None removes a quota."""
+        """Return why these changes are invalid, None if they are valid; a value of None removes a quota."""
         problem = _refused_entity(entity)
         if problem is not None:
             return problem
         keys = _OF_ADDRESSES if IP in entity else _OF_CLIENTS
         for key, value in changes.items():
-            # What is not set can be removed, whatever it is.
+            # Any key can be removed, even an unknown one.
             problem = None if value is None else _refused_value(keys, key, value)
             if problem is not None:
                 return problem
         return None
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None]) -> None:
-        """Makes changes that `refusal` lets pass. They hold from the next request on; what was recorded stays."""
+        """Apply changes that `refusal` accepts. They take effect with the next request; recorded use is kept."""
         identity = frozenset(entity.items())
         _, quotas = self._set.setdefault(identity, (entity, {}))
         for key, value in changes.items():
@@ -72,8 +72,12 @@ class ClientQuotas:
     def matching(
         self, exact: Entity, specified: Collection[str], *, strict: bool
     ) -> list[tuple[Entity, dict[str, float]]]:
-        """The entities that have these names, None for the default one, and any name of the types `specified`; with
-        `strict` those without any other type, in the order in which they were first set.
+        """Return the entities that match a filter, in the order in which they were first set.
+
+        Args:
+            exact: Types whose name must be equal; None matches the default entity.
+            specified: Types that may have any name.
+            strict: Whether to leave out entities with other types.
         """
         return [
             (entity, quotas)
@@ -87,7 +91,7 @@ class ClientQuotas:
         if IP in entity:
             name = entity[IP]
             address = DEFAULT if name is None else normal_address(name)
-            assert address is not None, "what is no address is refused"
+            assert address is not None, "refusal() rejects invalid addresses"
             self._stores.of_addresses.alter(address, value)
         else:
             client = QuotaEntity(_name(entity, USER), _name(entity, CLIENT_ID))
@@ -121,7 +125,7 @@ def _refused_value(keys: Mapping[str, tuple[int, str] | None], key: str, value: 
     if bound is None:
         return None
     largest, called = bound
-    if value > float(largest):  # as a double, as which 2^63 is not too large
+    if value > float(largest):  # rounded to a double, so 2^63 passes, as in Kafka
         return f"Proposed value for {key} is too large for {called}."
     return f"{key} cannot be a fractional value." if value % 1 > _WHOLE_WITHIN else None
 

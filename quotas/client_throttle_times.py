@@ -1,9 +1,9 @@
-"""What a client was told of throttle times: the metrics that KIP-13 asks of clients, seen from the broker.
+"""Throttle times that one connection received: KIP-13's client metrics, measured by the broker.
 
-Kafka's clients have `produce-throttle-time-avg` and `-max`, and the same for fetches, over two samples of 30 s, of all
-answers that they get, most of which say 0. Here they are of one connection, and of answers to produce and fetch
-requests while there are quotas of their kind. Zeros are counted, and put into the samples at the end of 30 s at the
-latest: every answer has to be counted, and a sample takes ten times as long.
+Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and
+over all responses, most of which have 0. Here the metrics are per connection, and cover responses to Produce and Fetch
+requests while quotas of that kind are set. Zeros are counted in an integer and moved to the samples at least every 30
+s, because recording a sample takes ten times as long.
 """
 
 from math import isnan, nan
@@ -13,7 +13,7 @@ from .stats import Max, WindowedSum
 
 
 class _Total(WindowedSum):
-    """Sum and number of what was recorded lately."""
+    """The sum and number of recent values."""
 
     __slots__ = ()
 
@@ -26,30 +26,30 @@ class _Total(WindowedSum):
 
 
 class ThrottleTimeStats:
-    """Of one kind of answers. `now_ms` is wall-clock time."""
+    """The throttle times of one kind of response. `now_ms` is wall-clock time."""
 
     __slots__ = ("_max", "_total", "put_by_ms", "zeros")
 
     def __init__(self) -> None:
         self._total = _Total(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self._max = Max(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
-        self.zeros = 0  # answers without a throttle time that no sample has yet: for the caller to count up
-        self.put_by_ms = 0  # and then to put in, `put_zeros`
+        self.zeros = 0  # responses without a throttle time that are not in a sample yet; the caller increments it
+        self.put_by_ms = 0  # when the caller must move them, with `put_zeros`
 
     def record(self, throttle_ms: int, now_ms: int) -> None:
-        """An answer with one."""
+        """Record a throttle time above 0."""
         if self.zeros:
             self.put_zeros(now_ms)
         self._total.record(float(throttle_ms), now_ms)
         self._max.record(float(throttle_ms), now_ms)
 
     def average(self, now_ms: int) -> float:
-        """In ms; NaN where there were no answers lately, as in Kafka. Changes nothing."""
+        """Return the average in ms; NaN without recent responses, as in Kafka. Changes nothing."""
         count = self._total.peek_count(now_ms) + self._fresh_zeros(now_ms)
         return self._total.peek(now_ms) / count if count else nan
 
     def maximum(self, now_ms: int) -> float:
-        """In ms; NaN as above."""
+        """Return the maximum in ms; NaN without recent responses. Changes nothing."""
         greatest = self._max.peek(now_ms)
         return 0.0 if isnan(greatest) and self._fresh_zeros(now_ms) else greatest
 
@@ -57,7 +57,7 @@ class ThrottleTimeStats:
         return self.zeros if now_ms < self.put_by_ms + METRICS_SAMPLE_WINDOW_MS else 0
 
     def put_zeros(self, now_ms: int) -> None:
-        """Puts the zeros into the samples of now."""
+        """Move the counted zeros to the current samples."""
         self._total.add_zeros(self.zeros, now_ms)
         self._max.record(0.0, now_ms)
         self.zeros = 0
@@ -65,7 +65,7 @@ class ThrottleTimeStats:
 
 
 class ClientThrottleTimes:
-    """What one connection was told."""
+    """The throttle times of one connection."""
 
     __slots__ = ("fetch", "produce")
 

@@ -1,12 +1,12 @@
-"""How many connections there may be, and how fast new ones may come (KIP-402, KIP-612). Numbers only: no sockets.
+"""Limits on the number and the rate of connections (KIP-402, KIP-612), independent of sockets.
 
-Follows ConnectionQuotas of Kafka's SocketServer. Three things are limited, and each in its own way:
+Follows `ConnectionQuotas` of Kafka's SocketServer:
 
-- how fast they come, for the broker and for a listener: the next one is taken in later, a window later at most;
-- how many there are, for the broker and for a listener: the next one is taken in when another has gone. The listener
-  of the brokers themselves does not wait for the broker's limit: there the connection that was idle longest goes;
-- for an address: too many are closed at once, those that come too fast after their throttle time. The latter count for
-  nothing, or a client that keeps on trying would never get in.
+- Rate, per broker and per listener: the next connection is accepted later, by at most one window.
+- Number, per broker and per listener: the next connection is accepted after another one closes. The inter-broker
+  listener does not wait for the broker's limit; it closes the connection that was idle longest.
+- Per address: a connection above the number is closed at once, one above the rate after its throttle time. The latter
+  is un-recorded everywhere; otherwise a client that retries quickly would never connect.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ UNLIMITED = 2**31 - 1  # Integer.MAX_VALUE, as in Kafka
 
 
 class ListenerQuota:
-    """What is counted of one listener."""
+    """The limits and counters of one listener."""
 
     __slots__ = ("address_throttle_time", "connections", "max_connections", "rate", "throttle_time")
 
@@ -34,13 +34,13 @@ class ListenerQuota:
         self.connections = 0
         self.max_connections = UNLIMITED
         self.rate = rate
-        # For the metrics: how long connections had to wait, those of a throttled address apart.
+        # For metrics: how long connections waited; those of throttled addresses are separate.
         self.throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self.address_throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
 
 
 class ConnectionQuotas:
-    """The connections of one broker. `now_ms` is wall-clock time; addresses are as `normal_address` writes them."""
+    """The connections of one broker. `now_ms` is wall-clock time; addresses come from `normal_address`."""
 
     def __init__(self, config: QuotaConfig, listeners: Iterable[str], inter_broker_listener: str) -> None:
         self._config = config
@@ -51,14 +51,14 @@ class ConnectionQuotas:
         self.rate = self._new_sensor(UNLIMITED, 0)
         self.max_connections_per_address = UNLIMITED
         self.overrides: Mapping[str, int] = {}
-        self.address_rates: dict[str, Sensor] = {}  # of those that came lately and have a limit
+        self.address_rates: dict[str, Sensor] = {}  # of recent addresses with a limit
         self._by_address: dict[str, int] = {}
         self._address_limits: dict[Address, float] = {}
 
     # -- the limits ----------------------------------------------------------------------------------------------------
 
     def limit_address(self, address: Address, rate: float | None) -> None:
-        """Limits new connections a second of an address, or of all that have no limit of their own; None: no more."""
+        """Limit the connections per second of an address, or the default for all others; None removes the limit."""
         if rate is None:
             self._address_limits.pop(address, None)
         else:
@@ -68,13 +68,13 @@ class ConnectionQuotas:
             self.address_rates[name].hold_to(self._address_limit(name))
 
     def is_protected(self, listener: str) -> bool:
-        """Whether its connections do not wait for the broker's limits: it is the brokers', and not the only one."""
+        """Return whether the broker's limits do not apply: to the inter-broker listener, unless it is the only one."""
         return listener == self._inter_broker_listener and len(self.listeners) > 1
 
     # -- a new connection, in this order -------------------------------------------------------------------------------
 
     def record(self, listener: str, now_ms: int) -> int:
-        """Charges a new connection; returns how long it must wait to be taken in, in ms."""
+        """Record a new connection with the broker and its listener; return after how many ms to accept it."""
         quota = self.listeners[listener]
         throttle_ms = 0 if self.is_protected(listener) else self._charge(self.rate, now_ms)
         throttle_ms = max(throttle_ms, self._charge(quota.rate, now_ms))
@@ -83,16 +83,16 @@ class ConnectionQuotas:
         return throttle_ms
 
     def has_room(self, listener: str) -> bool:
-        """Whether one more may be taken in now."""
+        """Return whether the listener may accept one more connection now."""
         quota = self.listeners[listener]
         if quota.connections >= quota.max_connections:
             return False
         return self.is_protected(listener) or self.connections < self.max_connections
 
     def record_address(self, listener: str, address: str, now_ms: int) -> int:
-        """Charges its address; returns after how many ms it must be closed, because they come too fast, else 0.
+        """Record a new connection with its address; return 0, or after how many ms to close it.
 
-        It is not taken in then, and counts nowhere.
+        A connection to be closed is un-recorded everywhere, also with the broker and its listener.
         """
         limit = self._address_limit(address)
         if limit == UNLIMITED:
@@ -110,7 +110,7 @@ class ConnectionQuotas:
         return throttle_ms
 
     def add(self, listener: str, address: str) -> bool:
-        """Counts it; False where its address has as many as it may: it must be closed, and `remove` called."""
+        """Count an accepted connection; False if its address is over its limit: then close it and call `remove`."""
         before = self._by_address.get(address, 0)
         self._by_address[address] = before + 1
         self.listeners[listener].connections += 1
@@ -120,7 +120,7 @@ class ConnectionQuotas:
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def remove(self, listener: str, address: str) -> None:
-        """A connection that was added is gone."""
+        """Uncount a closed connection."""
         self.listeners[listener].connections -= 1
         self.connections -= 1
         self._by_address[address] -= 1
@@ -128,7 +128,7 @@ class ConnectionQuotas:
             del self._by_address[address]
 
     def expire(self, now_ms: int) -> None:
-        """Forgets the addresses from which none came for over an hour."""
+        """Drop the rates of addresses without a new connection for over an hour."""
         self.address_rates = {
             address: sensor
             for address, sensor in self.address_rates.items()

@@ -1,28 +1,28 @@
-"""Who a quota is for, whose use is counted together, and which quota holds them.
+"""Quota entities, the buckets in which use is counted, and the rules that select a bucket and its limit.
 
-Follows the default callback of Kafka's `ClientQuotaManager` (KIP-13, KIP-55, KIP-257) as of 4.2, where a level that has
-lost its last quota is no longer looked at. Different here: what is no part of an entity or bucket is None, where Kafka
-writes ""; so the empty client id can be a name like any other (KIP-13), or be treated as Kafka does.
+Follows `DefaultQuotaCallback` of Kafka's `ClientQuotaManager` (KIP-13, KIP-55, KIP-257) as of 4.2, where a level that
+has lost its last quota is ignored. Different on purpose: a missing part of an entity or bucket is None, where Kafka
+uses "". So the empty client id can be a client id (KIP-13) or be treated as in Kafka.
 """
 
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-# What a client without an id gets. `shares_default`: "" is an id, so all such clients share one bucket, under its own
-# quota or else the default one (KIP-13, Kafka up to 1.1). `unlimited`: it is no id, so no client-id quota finds it, not
-# even the default; a user's quota does (Kafka 2.0 and later).
+# The quota of clients without a client id. `shares_default`: "" is a client id, so all such clients share one bucket
+# with its own quota or the default one (KIP-13, Kafka up to 1.1). `unlimited`: client-id quotas do not apply, not even
+# the default; user quotas do (Kafka 2.0 and later).
 EmptyClientId = Literal["shares_default", "unlimited"]
 
-# The user and client id whose use one sensor counts; None where the bucket does not ask for it.
+# The user and client id whose use one sensor counts; None: all users or all client ids together.
 Bucket = tuple[str | None, str | None]
 
-# Of ASCII, what Java's URLEncoder leaves as it is, less "*", which is not safe in the name of an MBean.
+# The characters that Java's URLEncoder leaves unchanged, without "*", which Kafka's Sanitizer encodes for MBean names.
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_")
 
 
 class Default:
-    """The name that stands for everyone who has no quota of their own."""
+    """The name of the default entity, which applies to all users or client ids without their own quota."""
 
     __slots__ = ()
 
@@ -36,51 +36,55 @@ Name = str | Default | None
 
 
 class QuotaEntity(Struct, frozen=True):
-    """What a quota is set for: a user, a client id, or the two together; names are as clients give them, unencoded."""
+    """The user, client id or pair for which a quota is set; names are unencoded."""
 
     user: Name = None
     client_id: Name = None
 
 
 class QuotaRules(Protocol):
-    """What a manager asks: which bucket a client's use counts to, and which limit holds for a bucket."""
+    """The mapping from clients to buckets, and from buckets to limits, that a quota manager uses."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether buckets and limits change only with what is set, so that they may be remembered."""
+        """Whether buckets and limits change only by `set`, so that a manager may cache them."""
 
     def __bool__(self) -> bool:
-        """Whether any quota may hold at all."""
+        """Return whether any quota may apply."""
 
     def have_changed(self) -> bool:
-        """Whether limits may have changed since this was asked last, otherwise than by what was set."""
+        """Return whether limits may have changed since the last call, other than by `set`."""
 
     def set(self, entity: QuotaEntity, bound: float | None) -> None:
-        """Sets the bound per second for `entity`; None removes it."""
+        """Set the limit per second for `entity`; None removes it."""
 
     def bucket(self, user: str, client_id: str) -> Bucket:
-        """Whose use a request of this user and client id counts to."""
+        """Return the bucket that is charged for a request of this user and client id."""
 
     def limit(self, bucket: Bucket) -> float | None:
-        """The bound that holds for a bucket, in units per second; None when there is none."""
+        """Return the limit of a bucket, in units per second; None: unlimited."""
 
     def holding(self, bucket: Bucket) -> QuotaEntity | None:
-        """Whose bound that is; None when there is none, or no entity has it."""
+        """Return the entity whose limit applies to the bucket; None if there is none."""
 
     def candidates(self, user: str, client_id: str) -> "list[tuple[QuotaEntity, float | None]]":
-        """The entities that may decide for a client, the most specific first, with the bounds that are set."""
+        """Return the entities that match a client, the most specific first, with their limits."""
 
     def why(self, user: str, client_id: str) -> str:
-        """Why a client counts to its bucket, in words."""
+        """Return the reason for a client's bucket, for people."""
 
 
 class QuotaTable:
-    """The quotas of one kind that are set, and the two questions asked of them: which bucket, which limit.
+    """The configured quotas of one kind, as `QuotaRules`.
 
-    There are three levels: client id, user, and the two together. While one level has all the quotas, its bucket is
-    the client's. With more levels the most specific quota that matches decides the bucket, and then the bucket
-    alone decides the limit: a quota for a user's every client gives each of these clients a bucket of its own.
-    A default never makes a bucket: each client id without a quota of its own is counted alone.
+    There are three levels: client id, user, and both together. If quotas are set at only one level, that level defines
+    the bucket. Otherwise the most specific matching quota selects the bucket, and then the bucket alone selects the
+    limit. A default quota limits each client id (or user) separately, in its own bucket:
+
+        quotas set: (alice, <default>) 10, (<default>, None) 20
+        alice, app-1    bucket (alice, app-1)    limit 10
+        alice, app-2    bucket (alice, app-2)    limit 10, separate from app-1
+        bob, app-1      bucket (bob, None)       limit 20, shared by all of bob's client ids
     """
 
     __slots__ = ("_empty_client_id", "_quotas", "_quotas_per_level")
@@ -90,20 +94,19 @@ class QuotaTable:
     def __init__(self, empty_client_id: EmptyClientId) -> None:
         self._empty_client_id = empty_client_id
         self._quotas: dict[QuotaEntity, float] = {}
-        self._quotas_per_level: dict[tuple[bool, bool], int] = {}  # (has a user, has a client id): how many, over 0
+        self._quotas_per_level: dict[
+            tuple[bool, bool], int
+        ] = {}  # (has a user, has a client id) -> number of quotas, above 0
 
     def __bool__(self) -> bool:
-        """Whether any quota is set at all."""
         return bool(self._quotas)
 
     def have_changed(self) -> bool:
-        """Never."""
         return False
 
     def set(self, entity: QuotaEntity, bound: float | None) -> None:
-        """Sets the bound per second for `entity`; None removes it, and does nothing where none is set."""
         level = (entity.user is not None, entity.client_id is not None)
-        assert any(level), "a quota is for a user, a client id or both"
+        assert any(level), "quota entity: expected a user, a client id or both"
         before = len(self._quotas)
         if bound is None:
             self._quotas.pop(entity, None)
@@ -114,20 +117,17 @@ class QuotaTable:
             self._quotas_per_level[level] = count
 
     def bucket(self, user: str, client_id: str) -> Bucket:
-        """Whose use a request of this user and client id counts to."""
         found_user, found_client_id = self._most_specific(user, client_id)
         if self._empty_client_id == "unlimited":
-            # Kafka 2.0 and later cannot tell an empty name from one that the bucket does not ask for.
+            # Kafka 2.0 and later use "" for a missing part, so an empty name is missing too.
             return found_user or None, found_client_id or None
         return found_user, found_client_id
 
     def limit(self, bucket: Bucket) -> float | None:
-        """The bound that holds for a bucket, in units per second; None when there is none."""
         entity = self.holding(bucket)
         return None if entity is None else self._quotas[entity]
 
     def holding(self, bucket: Bucket) -> QuotaEntity | None:
-        """Whose bound that is; None when there is none."""
         user, client_id = bucket
         users: tuple[Name, ...] = (None,) if user is None else (user, DEFAULT)
         client_ids: tuple[Name, ...] = (None,) if client_id is None else (client_id, DEFAULT)
@@ -137,22 +137,21 @@ class QuotaTable:
         return None
 
     def candidates(self, user: str, client_id: str) -> list[tuple[QuotaEntity, float | None]]:
-        """The entities that may decide for a client, the most specific first, with the bounds that are set."""
         entities = [*(entity for entity, _ in _more_specific(user, client_id)), *_of_client_ids(client_id)]
         return [(entity, self._quotas.get(entity)) for entity in entities]
 
     def why(self, user: str, client_id: str) -> str:
-        """Why a client counts to its bucket, in words."""
         if not self._quotas_per_level:
             return "no quota of this kind is set, so nothing is counted"
         if self.bucket(user, client_id) == (None, None):
-            return "the client has no id, which no quota of client ids holds (Kafka 2.0 and later)"
+            return "the client has no client id, so client-id quotas do not apply (Kafka 2.0 and later)"
         if len(self._quotas_per_level) > 1:
-            return "quotas are set at several levels: the most specific one that matches decides"
+            return "quotas are set at several levels: the most specific match applies"
         ((by_user, by_client_id),) = self._quotas_per_level
         if by_user and by_client_id:
-            return "all quotas are of users and client ids together: each pair is counted by itself"
-        return f"all quotas are of {'users' if by_user else 'client ids'}: each is counted by itself"
+            return "all quotas are for pairs of user and client id: each pair is counted separately"
+        part = "user" if by_user else "client id"
+        return f"all quotas are for {part}s: each {part} is counted separately"
 
     def _most_specific(self, user: str, client_id: str) -> Bucket:
         if not self._quotas_per_level:
@@ -167,7 +166,7 @@ class QuotaTable:
 
 
 def _more_specific(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Bucket], ...]:
-    """The entities that say more than a client id, in the order of precedence, and the bucket each makes."""
+    """Return the entities with a user, in order of precedence, and the bucket that each selects."""
     both, user_alone = (user, client_id), (user, None)
     return (
         (QuotaEntity(user, client_id), both),
@@ -184,8 +183,8 @@ def _of_client_ids(client_id: str) -> tuple[QuotaEntity, QuotaEntity]:
 
 
 def sanitize(name: str) -> str:
-    """A user's name as metrics show it: percent-encoded UTF-8. Follows Kafka's `Sanitizer`."""
-    # Half a surrogate pair has no UTF-8; Java writes a question mark.
+    """Return a user name as metrics show it: percent-encoded UTF-8. Follows Kafka's `Sanitizer`."""
+    # A lone surrogate has no UTF-8 encoding; like Java, write a question mark.
     return "".join(
         char if char in _UNRESERVED else "".join(f"%{byte:02X}" for byte in char.encode(errors="replace"))
         for char in name

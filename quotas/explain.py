@@ -1,6 +1,6 @@
-"""Why a client waits: for each kind of quota which entity matched, what its bucket holds, its last delay in numbers.
+"""Explanations of throttling: per kind of quota the matching entity, the samples, and the last delay in numbers.
 
-Reads only: it changes nothing of what is enforced, as measuring would (see `SampledStat`).
+Reads only: unlike `measure` (see `SampledStat`), it does not affect enforcement.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from .mutation_quota import MutationSensor
 from .request_quota import ClientRequestQuotaManager
 from .sensor import UNLIMITED, Rate, Violation
 
-# Kind -> what is counted; a bound is so many per second.
+# Kind -> the counted unit; limits are per second.
 UNITS = {
     "Produce": "bytes",
     "Fetch": "bytes",
@@ -23,12 +23,12 @@ UNITS = {
 
 
 class Candidate(Struct):
-    """An entity that may decide; the first that is set does."""
+    """An entity that matches the client; the first one with a limit applies."""
 
     user: str | None  # None: not part of the entity
     client_id: str | None
     bound: float | None  # None: not set
-    holds: bool = False  # whether it is this one's bound that holds
+    holds: bool = False  # whether this limit applies
 
 
 class SampleSeen(Struct):
@@ -38,41 +38,41 @@ class SampleSeen(Struct):
     last_event_ms: int
     events: int
     value: float
-    counts: bool  # False: it is stale, and dropped the next time something is recorded and measured
+    counts: bool  # False: stale, and dropped by the next `measure`
 
 
 class Delay(Struct):
-    """The last time that the client was found over its quota."""
+    """The last time that the client exceeded its quota."""
 
     at_ms: int
-    value: float  # what was recorded then
+    value: float  # the charge
     throttle_ms: int
     arithmetic: str
 
 
 class QuotaExplanation(Struct):
-    """One kind of quota, of one client."""
+    """One kind of quota for one client."""
 
     kind: str
     unit: str
     why: str
     candidates: list[Candidate]
-    user: str | None = None  # the bucket's; None: it counts all users together
+    user: str | None = None  # of the bucket; None: all users are counted together
     client_id: str | None = None
-    bound: float | None = None  # None: there is no limit
-    rate: float | None = None  # None: nothing was recorded yet
+    bound: float | None = None  # None: unlimited
+    rate: float | None = None  # None: nothing is recorded yet
     window_size_ms: int | None = None
     samples: list[SampleSeen] = []
-    tokens: float | None = None  # of mutations, which are held to a bucket of tokens
-    arithmetic: str | None = None  # what gives `rate`
+    tokens: float | None = None  # of controller mutations, which have a token bucket
+    arithmetic: str | None = None  # the calculation of `rate`
     last_delay: Delay | None = None
 
 
 class ConnectionSeen(Struct):
-    """A connection of the client: what it was told in the last minute, as KIP-13 asks clients to tell it."""
+    """A connection of the client, with its throttle times of the last minute (KIP-13's client metrics)."""
 
     peer: str
-    waits: bool  # for its throttle time, or for an answer
+    waits: bool  # for the end of its throttle time, or for a response
     produce_throttle_time_avg_ms: float | None
     produce_throttle_time_max_ms: float | None
     fetch_throttle_time_avg_ms: float | None
@@ -80,7 +80,7 @@ class ConnectionSeen(Struct):
 
 
 class BrokerSeen(Struct):
-    """What one broker knows of the client."""
+    """The client's quotas and connections on one broker."""
 
     node_id: int
     quotas: list[QuotaExplanation]
@@ -88,7 +88,7 @@ class BrokerSeen(Struct):
 
 
 class Explanation(Struct):
-    """What all brokers know of a client."""
+    """The client's quotas and connections on all brokers."""
 
     client_id: str
     user: str
@@ -98,7 +98,7 @@ class Explanation(Struct):
 
 
 def explain(managers: Iterable[ClientQuotaManager], user: str, client_id: str, now_ms: int) -> list[QuotaExplanation]:
-    """One explanation for each manager, of what is known at `now_ms`, wall clock."""
+    """Return one explanation per manager; `now_ms` is wall-clock time."""
     return [_explain(manager, user, client_id, now_ms) for manager in managers]
 
 
@@ -141,7 +141,7 @@ def _add_use(found: QuotaExplanation, manager: ClientQuotaManager, sensors: Clie
     violation = sensor.last_violation
     if isinstance(sensor, MutationSensor):
         found.tokens = sensor.bucket.peek(now_ms)
-        found.arithmetic = f"{_number(found.tokens)} tokens; {_number(sensor.bound)} more a second"
+        found.arithmetic = f"{_number(found.tokens)} tokens, refilled by {_number(sensor.bound)} a second"
     else:
         found.arithmetic = _rate_in_numbers(rate, found)
     if violation is not None:
@@ -150,7 +150,7 @@ def _add_use(found: QuotaExplanation, manager: ClientQuotaManager, sensors: Clie
         served_ms = violation.throttle_ms if most_ms is None else min(violation.throttle_ms, most_ms)
         text = in_numbers(violation)
         if served_ms < violation.throttle_ms:
-            text += f", cut to a window: {served_ms} ms"
+            text += f", capped at one window: {served_ms} ms"
         found.last_delay = Delay(violation.at_ms, violation.value, served_ms, text)
 
 
@@ -161,13 +161,13 @@ def _rate_in_numbers(rate: Rate, found: QuotaExplanation) -> str:
 
 
 def _delay_in_numbers(of: Violation) -> str:
-    """KIP-13's (O - T) / T * W."""
+    """Return KIP-13's (O - T) / T * W in numbers."""
     rate, bound = _number(of.rate), _number(of.bound)
     return f"({rate} - {bound}) / {bound} * {of.window_size_ms} ms = {of.throttle_ms} ms"
 
 
 def _tokens_in_numbers(of: Violation) -> str:
-    return f"{_number(-of.rate)} tokens owed / {_number(of.bound)} a second = {of.throttle_ms} ms"
+    return f"{_number(-of.rate)} tokens of debt / {_number(of.bound)} a second = {of.throttle_ms} ms"
 
 
 def _shown(name: Name) -> str | None:

@@ -1,8 +1,9 @@
-"""The quota of controller mutations (KIP-599): partitions created and deleted, held to a token bucket.
+"""The quota of controller mutations (KIP-599): partitions created and deleted, limited by a token bucket.
 
 Follows Kafka's `ControllerMutationQuotaManager`, `StrictControllerMutationQuota` and
-`PermissiveControllerMutationQuota`. Windows would not do: a topic of a thousand partitions is one request, and its
-client would be refused for as long as they remember it. A bucket lets a burst through and then asks for time.
+`PermissiveControllerMutationQuota`. A windowed rate would not fit: one request may create a topic with a thousand
+partitions, and would block its client for as long as that sample counts. A token bucket permits the burst and then
+refills.
 """
 
 from msgspec.structs import asdict
@@ -21,13 +22,13 @@ from .token_bucket import TokenBucket
 
 
 class MutationUsage(ClientUsage, frozen=True):
-    """`rate` is of the last 30 to 60 s, `window_size_ms` what it is over; what is enforced are the tokens."""
+    """The use of one bucket. The tokens are enforced; `rate`, over the last 30 to 60 s, is only for metrics."""
 
-    tokens: float  # partitions that may be created or deleted now; below zero: how many were too many
+    tokens: float  # partitions that may be created or deleted now; a debt if negative
 
 
 class MutationSensor(Sensor):
-    """A bucket under a quota, and for the metrics the rate."""
+    """A token bucket, which is enforced, and a rate for metrics."""
 
     __slots__ = ("bucket",)
 
@@ -48,35 +49,37 @@ class MutationSensor(Sensor):
         return self.violated(value, now_ms) if self.bucket.measure(now_ms) < 0.0 else 0
 
     def violated(self, value: float, now_ms: int) -> int:
-        """How long until the debt is paid; `value` is what was asked for when it was found."""
+        """Return the time in ms until the debt is refilled; `value` is the charge that was requested."""
         throttle_ms = self.bucket.throttle_time_ms(now_ms)
         self.last_violation = Violation(now_ms, value, self.bucket.measure(now_ms), self.bound, 0, throttle_ms)
         return throttle_ms
 
 
 class ControllerMutationQuota:
-    """One request's: each of its topics asks in turn whether it may.
+    """The quota of one request, checked for each of its topics.
 
-    Strictly, a topic is refused while tokens are missing, and costs nothing then; but as long as none are missing any
-    number of partitions is let through, however far that takes the bucket below zero. Permissively, for clients that
-    know no error for it, all are let through, and only the wait is longer.
+    Strict: a topic is rejected, and not charged, while the bucket is below 0. A topic of any size passes while the
+    bucket is at 0 or above, however far below 0 it takes the bucket.
+
+    Permissive, for clients that do not know THROTTLING_QUOTA_EXCEEDED: every topic is charged, and only the throttle
+    time grows.
     """
 
     __slots__ = ("_now_ms", "_sensor", "_strict", "_throttle_ms")
 
     def __init__(self, sensor: MutationSensor | None, now_ms: int, *, strict: bool) -> None:
-        self._sensor = sensor  # None: there is no quota at all
-        self._now_ms = now_ms  # when the request is handled
+        self._sensor = sensor  # None: no quota of this kind is set
+        self._now_ms = now_ms  # the time at which the request is handled
         self._strict = strict
         self._throttle_ms = 0
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether a topic was refused."""
+        """Whether a topic was rejected."""
         return self._strict and self._throttle_ms > 0
 
     def record(self, permits: float) -> bool:
-        """Takes `permits` partitions out of the bucket; False where they are refused."""
+        """Charge `permits` partitions; return False if they are rejected."""
         sensor = self._sensor
         if sensor is None:
             return True
@@ -88,7 +91,7 @@ class ControllerMutationQuota:
         return True
 
     def throttle_time_ms(self, passed_ms: int = 0) -> int:
-        """How long the client is to wait, when `passed_ms` have passed since the request was handled."""
+        """Return the throttle time that remains `passed_ms` after the request was handled."""
         return max(0, self._throttle_ms - passed_ms)
 
     def _is_violated(self, sensor: MutationSensor, permits: float) -> bool:
@@ -99,7 +102,7 @@ class ControllerMutationQuota:
 
 
 class ControllerMutationQuotaManager(ClientQuotaManager):
-    """The buckets by client. A charge is a number of partitions."""
+    """The mutation quotas of all clients. A charge is a number of partitions."""
 
     __slots__ = ()
 
@@ -107,7 +110,7 @@ class ControllerMutationQuotaManager(ClientQuotaManager):
         super().__init__("ControllerMutation", config, rules)
 
     def quota_for(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> ControllerMutationQuota:
-        """What holds one request of this client; none where no quota is set at all."""
+        """Return the quota for one request of this client; it has no limit while no quota is set."""
         if not self.quotas_enabled:
             return ControllerMutationQuota(None, now_ms, strict=strict)
         sensor = self._find_sensors(user, client_id, now_ms).quota

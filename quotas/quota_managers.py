@@ -1,9 +1,8 @@
-"""The quota managers of one broker, by what they count, and of the controller. Follows Kafka's
-`QuotaFactory.QuotaManagers`.
+"""The quota managers of a broker and of the controller. Follows Kafka's `QuotaFactory.QuotaManagers`.
 
-Those of byte rates are there from the start, for every request asks them; the others come with the first quota of
-their kind, and until then nothing is measured for them. Mutations are counted once for the cluster: in Kafka brokers
-forward them to the controller, which has the bucket.
+The managers of byte rates always exist, as every Produce and Fetch uses them. The others are created with the first
+quota of their kind, and measure nothing before. Mutations are counted once per cluster: in Kafka, brokers forward them
+to the controller, which has the bucket.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,21 +27,21 @@ if TYPE_CHECKING:
 
 
 class QuotaManagers:
-    """What one broker counts, and to which quotas it holds its clients. They follow the cluster's `stores`."""
+    """The client quotas of one broker, which follow the cluster's `stores`."""
 
     __slots__ = ("_followed", "_new_rules", "config", "fetch", "produce", "request")
 
     def __init__(
         self, config: Config, rate: type[Rate], new_rules: Callable[[str], QuotaRules], stores: QuotaStores
     ) -> None:
-        """`rate` is the arithmetic, `new_rules` makes what finds a client's quotas of one kind."""
+        """Create the managers with `rate` as their arithmetic and `new_rules(kind)` as their rules."""
         self.config = _windows(config, "quota", rate)
         self._new_rules = new_rules
         self.produce = ClientQuotaManager("Produce", self.config, new_rules("Produce"))
         self.fetch = ClientQuotaManager("Fetch", self.config, new_rules("Fetch"))
-        self.request: ClientRequestQuotaManager | None = None  # None: no quota of the kind was ever set
+        self.request: ClientRequestQuotaManager | None = None  # None until a quota of this kind is set
         if not self.produce.rules.is_fixed:
-            self._measure_requests()  # there may be a limit that nobody set
+            self._measure_requests()  # a callback may limit clients without a configured quota
         self._followed = (
             (stores.of_clients[PRODUCER_BYTE_RATE], self.produce.set_quota),
             (stores.of_clients[CONSUMER_BYTE_RATE], self.fetch.set_quota),
@@ -52,19 +51,19 @@ class QuotaManagers:
             store.follow(apply)
 
     def __iter__(self) -> Iterator[ClientQuotaManager]:
-        """Those that are there."""
+        """Yield the managers that exist."""
         yield self.produce
         yield self.fetch
         if self.request is not None:
             yield self.request
 
     def close(self) -> None:
-        """Is told of no quotas any more: its broker has stopped."""
+        """Stop following the stores when the broker stops."""
         for store, apply in self._followed:
             store.unfollow(apply)
 
     def expire(self, now_ms: int) -> None:
-        """Forgets the clients that were silent for over an hour. Kafka asks this every 30 s."""
+        """Drop clients that were inactive for over an hour. Kafka checks this every 30 s."""
         for manager in self:
             manager.expire(now_ms)
 
@@ -73,21 +72,21 @@ class QuotaManagers:
 
     def _measure_requests(self) -> "ClientRequestQuotaManager":
         if self.request is None:
-            from .request_quota import ClientRequestQuotaManager  # few ever have such quotas
+            from .request_quota import ClientRequestQuotaManager  # rarely used
 
             self.request = ClientRequestQuotaManager(self.config, self._new_rules("Request"))
         return self.request
 
 
 class ControllerQuotas:
-    """What the controller counts, for all brokers together."""
+    """The quotas that the controller enforces for all brokers together."""
 
     __slots__ = ("_config", "_rules", "mutation")
 
     def __init__(self, config: Config, rules: QuotaRules, stores: QuotaStores) -> None:
         self._config = _windows(config, "controller.quota", Rate)
         self._rules = rules
-        self.mutation: ControllerMutationQuotaManager | None = None  # None: as above
+        self.mutation: ControllerMutationQuotaManager | None = None  # None until a quota of this kind is set
         if not rules.is_fixed:
             self._count_mutations()
         stores.of_clients[CONTROLLER_MUTATION_RATE].follow(self._set_mutation_quota)

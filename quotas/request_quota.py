@@ -1,25 +1,25 @@
-"""The quota of request time (KIP-124): how much of a thread a client's requests may take, in percent.
+"""The quota of request time (KIP-124), in percent of one thread.
 
-Follows Kafka's `ClientRequestQuotaManager`. What is counted are percent-seconds, so that their rate per second is the
-percentage of one thread that the client uses; all of Kafka's threads together are (`num.io.threads` +
-`num.network.threads`) * 100 %. The one thread of this broker is 100 %.
+Follows Kafka's `ClientRequestQuotaManager`. A charge is in percent-seconds, so its rate per second is the percentage of
+one thread that the client uses. A Kafka broker has (`num.io.threads` + `num.network.threads`) * 100 % in total; this
+broker has one thread, 100 %.
 """
 
 from .entity import QuotaRules
 from .manager import METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS, ClientQuotaManager, QuotaConfig
 from .sensor import Rate
 
-# A second of a thread is 100 percent-seconds. To the last bit as Kafka has it.
+# One second of a thread is 100 percent-seconds; the same double as in Kafka.
 NANOS_TO_PERCENTAGE_PER_SECOND = 100.0 / 1_000_000_000
 
 
 class ClientRequestQuotaManager(ClientQuotaManager):
-    """The request quotas. A charge is a `percentage`; no client waits longer than one window for it.
+    """The request quotas of all clients. A charge is a `percentage`; throttle times are at most one window.
 
     A client with a quota of 1 % whose first request takes 250 ms:
 
-        250 ms of a thread in 10 s      2.5 %
-        (2.5 - 1) / 1 * 10 s            15 s, cut to the one second of a window
+        rate: 250 ms of a thread / 10 s = 2.5 %
+        throttle time: (2.5 - 1) / 1 * 10 s = 15 s, capped at one window = 1 s
     """
 
     __slots__ = ("_exempt",)
@@ -33,14 +33,14 @@ class ClientRequestQuotaManager(ClientQuotaManager):
 
     @staticmethod
     def percentage(nanos: int) -> float:
-        """Thread time as quotas count it."""
+        """Return thread time in percent-seconds."""
         return nanos * NANOS_TO_PERCENTAGE_PER_SECOND
 
     def record_exempt(self, value: float, now_ms: int) -> None:
-        """Notes what requests took that are not held to quotas: those of brokers, and produce with acks=0."""
+        """Record the thread time of exempt requests: those of brokers, and Produce with acks=0."""
         if self.quotas_enabled:
             self._exempt.record(value, now_ms)
 
     def exempt_request_time(self, now_ms: int) -> float:
-        """What such requests took in the last 30 to 60 s, in percent of a thread."""
+        """Return the time of exempt requests over the last 30 to 60 s, in percent of a thread."""
         return self._exempt.peek(now_ms)

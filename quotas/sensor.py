@@ -1,11 +1,11 @@
-"""Windowed sensors: how much was used lately, how fast, and how long to wait when that was too much.
+"""Windowed sensors: the recorded use, its rate, and the throttle time if the rate exceeds its bound.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double, and in `RateUpTo37` those of the releases before. `Rate` explains the arithmetic with worked numbers. Different
-here: a sensor holds one rate under one bound and answers with the throttle time, where Kafka throws a
-`QuotaViolationException` for its caller to turn into one; and `peek` reads without leaving a trace.
+double; `RateUpTo37` follows earlier releases. `Rate` explains the arithmetic with worked numbers. Different on purpose:
+a sensor has one rate and one bound, and returns the throttle time, where Kafka throws a `QuotaViolationException` from
+which the caller computes it; and `peek` reads without side effects.
 
-Time is a parameter (wall-clock milliseconds) of everything, and may step back.
+All methods get the time as a parameter (wall-clock milliseconds), which may step back.
 """
 
 from math import floor, inf
@@ -15,16 +15,16 @@ from .samples import Sample, windows_of
 
 MS_PER_S = 1000.0
 
-# Long.MAX_VALUE as a double: the bound of a client for whom no quota was found. Kafka shows the same number.
+# Long.MAX_VALUE as a double: the bound of a client without a quota, as in Kafka's metrics.
 UNLIMITED = float(2**63 - 1)
 
 # Integer.MAX_VALUE, 24.8 days: `throttle_time_ms` is an int32 on the wire.
 MAX_THROTTLE_TIME_MS = 2**31 - 1
 
-# Far more than adding up what clients send in a window can be off by, far less than anyone's quota is exact to.
+# Far above the rounding error of summing one window, far below the precision of any real quota.
 _ROUNDING = 1e-6
 
-# Later than any time that a clock of signed 64-bit milliseconds can show.
+# Later than any signed 64-bit time in ms.
 _NEVER = 2**63
 _ANY_NUMBER = 2**63
 
@@ -32,21 +32,21 @@ _ANY_NUMBER = 2**63
 class SampledStat:
     """A statistic over the last `num_samples` windows, kept as a ring of samples.
 
-    Windows are cut by events, not by the clock: a sample opens with the first event that finds the open one complete
-    (a window old, or `event_window` events full). So a silence costs no samples, and no two clients' windows change
-    at the same moment.
+    Events cut the windows, not the clock: a sample opens with the first event after the open sample is complete (one
+    window old, or with `event_window` events). So idle time uses no samples, and the windows of different clients do
+    not change at the same moment.
 
-    A sample counts until `num_samples` windows have passed since its *last* event. It may have opened up to a window
-    before that event, so events of `num_samples` windows can lie in one sample more: hence the one slot more than
-    `num_samples`. With 11 samples of 1 s, one that opened at 0 and was last written at 900 still counts at 11,500,
-    when it opened 11.5 s ago.
+    A sample counts until `num_samples` windows after its *last* event. It may have opened up to one window before that
+    event, so the events of `num_samples` windows may span one more sample; hence the ring has `num_samples` + 1 slots.
+    With 11 samples of 1 s, a sample that opened at 0 and was last updated at 900 still counts at 11,500 ms, 11.5 s
+    after it opened.
 
-    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*:
-    see `RateUpTo37`.
+    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*: see
+    `RateUpTo37`.
 
-    Recording never drops a stale sample, measuring first drops all of them. A dropped sample does not leave the ring:
-    it becomes an empty one that starts now, and may later be the oldest. So *when* one measures matters; who only
-    wants to look uses `peek`.
+    Recording never drops stale samples; measuring first drops all of them. A dropped sample stays in the ring as an
+    empty one that starts now, and may later be the oldest. So the times of measurements affect later results; `peek`
+    has no such effect.
     """
 
     __slots__ = (
@@ -62,52 +62,53 @@ class SampledStat:
         "_windows",
     )
 
-    INITIAL = 0.0  # the value of a sample that has seen no event
-    SPARE_SLOTS = 1  # more than there are samples
+    INITIAL = 0.0  # the value of a sample without events
+    SPARE_SLOTS = 1  # slots in addition to `num_samples`
 
     def __init__(self, num_samples: int, window_ms: int, event_window: int = _ANY_NUMBER) -> None:
         self._windows = windows_of(num_samples, window_ms, event_window, num_samples + self.SPARE_SLOTS)
         self._ring = self._windows.new_ring()
-        self._used = 0  # slots that have a sample
-        # The open sample's slot, which is written when it is read or another one opens, and what is in the sample.
+        self._used = 0  # slots with a sample
+        # The open sample: its slot, and its fields, which are written to the slot when it is read or another sample
+        # opens.
         self._open = -1
         self._value = self.INITIAL
         self._start_ms = self._last_event_ms = self._event_count = 0
-        # Both follow from the samples, and change seldom while events come often.
-        self._fresh_until_ms = _NEVER  # no sample is stale before then: the least _counted_from_ms + span, or earlier
+        # Caches, computed from the samples; they change rarely, events are frequent.
+        self._fresh_until_ms = _NEVER  # no sample is stale before this time; at most the least _counted_from_ms + span
         self._oldest_start_ms = _NEVER  # the least start_ms
 
     def record(self, value: float, now_ms: int) -> None:
-        """Adds `value` to the sample that is open at `now_ms`."""
+        """Add `value` to the sample that is open at `now_ms`."""
         self.open_sample(now_ms)
         self._value += value
 
     def measure(self, now_ms: int) -> float:
-        """Drops what is stale at `now_ms`, then combines the rest."""
+        """Drop the samples that are stale at `now_ms`, then combine the rest."""
         if now_ms >= self._fresh_until_ms:
             self._purge(now_ms)
         return self.combine(self._samples())
 
     def peek(self, now_ms: int) -> float:
-        """What `measure` would return, without dropping anything."""
+        """Return the result of `measure` without dropping samples."""
         return self.combine([sample for sample in self._samples() if not self._is_stale(sample, now_ms)])
 
     def peek_samples(self, now_ms: int) -> list[tuple[Sample, bool]]:
-        """The samples from the oldest on, each with whether it is stale."""
+        """Return the samples from the oldest on, each with whether it is stale."""
         seen = [(sample, self._is_stale(sample, now_ms)) for sample in self._samples()]
         return sorted(seen, key=lambda each: each[0].start_ms)
 
     def combine(self, samples: list[Sample]) -> float:
-        """The statistic over `samples`, which are in the order of their slots: here their sum."""
-        # In the order of slots, not of time, and from 0.0, because the order decides the last bits of a double.
-        # Not sum(): from Python 3.12 on it makes up for rounding, which Java does not.
+        """Return the statistic over `samples`, given in slot order; here their sum."""
+        # Sum in slot order, not time order, and from 0.0: the order decides the last bits of a double. Not sum(), which
+        # since Python 3.12 compensates for rounding, unlike Java.
         total = 0.0
         for sample in samples:
             total += sample.value
         return total
 
     def open_sample(self, now_ms: int) -> None:
-        """Makes the sample to which an event at `now_ms` belongs the open one, with the event counted."""
+        """Ensure that the open sample is the one for an event at `now_ms`, and count the event in it."""
         windows = self._windows
         if not self._used or now_ms - self._start_ms >= windows.window_ms or self._event_count >= windows.event_window:
             self._open_next_sample(now_ms)
@@ -125,7 +126,7 @@ class SampledStat:
         self._oldest_start_ms = min(sample.start_ms for sample in self._samples())
 
     def _samples(self) -> list[Sample]:
-        """Those that there are, in the order of their slots."""
+        """Return the samples in slot order."""
         self._write_open_sample()
         return self._windows.samples(self._ring, self._used)
 
@@ -135,7 +136,7 @@ class SampledStat:
             self._windows.put(self._ring, self._open, sample)
 
     def _reset(self, now_ms: int) -> None:
-        """Makes the open sample a new, empty one that starts now."""
+        """Replace the open sample by an empty one that starts now."""
         self._value = self.INITIAL
         self._start_ms = self._last_event_ms = now_ms
         self._event_count = 0
@@ -155,38 +156,37 @@ class SampledStat:
         return now_ms - self._counted_from_ms(sample) >= self._windows.span_ms
 
     def _counted_from_ms(self, sample: Sample) -> int:
-        """The moment from which a sample counts for `num_samples` windows."""
+        """Return the time from which `sample` counts for `num_samples` windows."""
         return sample.last_event_ms
 
 
 class Rate(SampledStat):
-    """How fast something is used: the samples' sum over the time they stand for, in units per `unit_ms`.
+    """The use per `unit_ms`: the sum of the samples divided by the time that they cover.
 
-    The divisor is what needs explaining. It is the time since the oldest sample opened, but with N samples never less
-    than N-1 whole windows and the begun part of one more. N is 11 by default (`quota.window.num`): ten whole windows
-    and the one being filled, which is what KIP-13 calls 10 windows. The floor keeps a fresh sensor from taking its
-    first request for a habit: 1 MB in the first millisecond is 100 kB/s, not 1 GB/s. It also means that a client new
-    to the broker gets ten seconds' worth of its quota through at once.
+    With N samples, the divisor is the time since the oldest sample opened, but at least N-1 whole windows plus the
+    elapsed part of the current one. N is 11 by default (`quota.window.num`): ten whole windows and the current one, the
+    "10 windows" of KIP-13. Because of this minimum, 1 MB in a client's first millisecond is a rate of 100 kB/s, not 1
+    GB/s, and a new client may use ten seconds' worth of its quota at once.
 
-    KIP-13's example, a quota of 5 MB/s, 11 samples of 1 s. The client sends 5 MB at 0, 1000, ... 8000, then 15 MB:
+    KIP-13's example: a quota of 5 MB/s, 11 samples of 1 s. The client sends 5 MB at 0, 1000, ... 8000, then 15 MB at
+    9000:
 
         t (ms)       sum      divisor     rate          throttle time
         8000         45 MB    10.000 s    4.500 MB/s    0
         9000         60 MB    10.000 s    6.000 MB/s    (6 - 5) / 5 * 10.000 s = 2000 ms, as in the KIP
         9999         60 MB    10.999 s    5.455 MB/s    1001 ms
         10000        60 MB    10.000 s    6.000 MB/s    2000 ms
-        11000        55 MB    10.000 s    5.500 MB/s    1000 ms: 2 s later, and still over
+        11000        55 MB    10.000 s    5.500 MB/s    1000 ms: still throttled 2 s later
 
-    From 9000 on nothing is sent, so the last lines show what only waiting does:
+    The client is idle after 9000; the last three lines show what would be measured then:
 
-    - The divisor is a sawtooth. Until ten whole windows are on record, the floor swallows each whole second: it grows
-      from 10.000 to 10.999 s and falls back. Later it runs from 10.000 to 11.998 s, as the oldest sample may have been
-      open for 999 ms before its last event, and goes 11 s after that event (up to Kafka 3.7: to 10.999 s).
-    - Serving the delay does not bring the rate under the bound. What was sent leaves the sum only a whole sample at a
-      time, 11 s after that sample's last event: at 11000 the 5 MB of t = 0 go, and the client may have to wait again.
-    - The KIP's 2 s holds for a sensor less than ten seconds old. One that has had 5 MB in each second for longer has
-      eleven samples, 55 MB, over the same 10.000 s: a client that sends exactly its quota at each full second is
-      itself made to wait 1000 ms.
+    - The divisor is a sawtooth. With less than ten whole windows of history, the minimum absorbs each whole second: the
+      divisor grows from 10.000 to 10.999 s and drops back. Later it is between 10.000 and 11.998 s, because the oldest
+      sample may have opened 999 ms before its last event and counts until 11 s after it (up to Kafka 3.7: 10.999 s).
+    - Waiting for the throttle time does not bring the rate below the bound. The sum loses only whole samples, 11 s
+      after their last event: at 11000 only the 5 MB of t = 0 leave, and the client may be throttled again.
+    - KIP-13's 2 s is true only of a sensor with less than ten seconds of history. After that, 5 MB at each full second
+      are eleven samples, 55 MB, over the same 10.000 s: a client that sends exactly its quota is throttled for 1000 ms.
     """
 
     __slots__ = ("_total", "_unit_ms")
@@ -196,22 +196,22 @@ class Rate(SampledStat):
     ) -> None:
         super().__init__(num_samples, window_ms, event_window)
         self._unit_ms = unit_ms
-        self._total = 0.0  # the sum of all samples when it was measured last
+        self._total = 0.0  # the sum of all samples at the last measurement
 
     def measure(self, now_ms: int) -> float:
-        """Drops what is stale at `now_ms`, then divides the sum of the rest by `window_size_ms`."""
+        """Drop the samples that are stale at `now_ms`, then divide the sum of the rest by `window_size_ms`."""
         window_size_ms = self.window_size_ms(now_ms)
         self._total = self.combine(self._samples())
-        # Division by the unit first: (sum * 1000) / ms would differ in the last bits.
+        # In this order: (sum * 1000) / ms would differ in the last bits.
         return self._total / (window_size_ms / self._unit_ms)
 
     @property
     def whole_windows(self) -> float:
-        """The least time that the rate is over, in units, if the clock does not step back."""
+        """The least divisor, in units, if the clock does not step back."""
         return self._windows.whole_windows_ms / self._unit_ms
 
     def record_and_measure(self, value: float, now_ms: int) -> float:
-        """`record`, then `measure`, in one step: where the quota is near it takes two thirds of the time."""
+        """Do `record` and `measure` in one step, in two thirds of their time when the rate is close to the bound."""
         windows = self._windows
         if (
             now_ms >= self._fresh_until_ms
@@ -222,46 +222,47 @@ class Rate(SampledStat):
         ):
             self.record(value, now_ms)
             return self.measure(now_ms)
-        # The open sample stays open, nothing is stale: all that changes is one sum.
+        # The open sample stays open and no sample is stale, so only one value changes.
         self._value += value
         self._event_count += 1
         self._last_event_ms = now_ms
-        windows.put_value(self._ring, self._open, self._value)  # of the sample only what is read now
+        windows.put_value(self._ring, self._open, self._value)  # only the value is read below
         total = 0.0
         for each in windows.values(self._ring):
             total += each
         self._total = total
         elapsed_ms = now_ms - self._oldest_start_ms
-        if elapsed_ms <= windows.whole_windows_ms:  # equal: with one sample both can be 0
+        if elapsed_ms <= windows.whole_windows_ms:  # equal: with one sample, both can be 0
             elapsed_ms = self.padded_ms(elapsed_ms)
         return total / (elapsed_ms / self._unit_ms)
 
     def open_room(self, total: float, now_ms: int) -> tuple[float, float, int]:
-        """Return what can be added to the open sample without a look at the others, after `record_and_measure`.
+        """Return how much may be added to the open sample without measuring; call after `record_and_measure`.
 
-        The open sample's value; the value below which the sum of all samples is less than `total`, up to rounding; and
-        the time before which the sample stays open and no sample becomes stale (0: that is not known).
+        Returns:
+            The open sample's value; the value below which the sum of all samples is less than `total`, up to rounding;
+            and the time until which the sample stays open and no sample becomes stale (0: unknown).
         """
         windows = self._windows
         until_ms = min(self._fresh_until_ms, self._start_ms + windows.window_ms)
-        if windows.event_window < _ANY_NUMBER or now_ms < self._oldest_start_ms:  # or the clock stepped back
+        if windows.event_window < _ANY_NUMBER or now_ms < self._oldest_start_ms:  # the clock stepped back
             until_ms = 0
         return self._value, total - (self._total - self._value), until_ms
 
     def add_to_open_sample(self, value: float, count: int, last_event_ms: int) -> None:
-        """Make the open sample's value `value`, after `count` more events within its `open_room`."""
+        """Set the open sample's value, after `count` more events within its `open_room`."""
         self._value = value
         self._event_count += count
         self._last_event_ms = last_event_ms
 
     def peek(self, now_ms: int) -> float:
-        """What `measure` would return, without dropping anything."""
+        """Return the result of `measure` without dropping samples."""
         return super().peek(now_ms) / (self.peek_window_size_ms(now_ms) / self._unit_ms)
 
     def window_size_ms(self, now_ms: int) -> int:
-        """Drops what is stale at `now_ms`; returns the time that the rest stands for, at least 1 ms.
+        """Drop the samples that are stale at `now_ms`; return the divisor in ms, at least 1.
 
-        Asked before anything was recorded, it opens the first sample, as Kafka does.
+        Without any record, this opens the first sample, as in Kafka.
         """
         if now_ms >= self._fresh_until_ms:
             self._purge(now_ms)
@@ -270,27 +271,27 @@ class Rate(SampledStat):
         return self.padded_ms(now_ms - self._oldest_start_ms)
 
     def peek_window_size_ms(self, now_ms: int) -> int:
-        """What `window_size_ms` would return, without dropping anything."""
+        """Return the result of `window_size_ms` without dropping samples."""
         starts_ms = [now_ms if self._is_stale(sample, now_ms) else sample.start_ms for sample in self._samples()]
         return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
 
     def padded_ms(self, elapsed_ms: int) -> int:
-        """`elapsed_ms` since the oldest sample opened, raised to the floor described above."""
+        """Return the divisor for a time since the oldest sample opened: at least the minimum described above."""
         windows = self._windows
         if elapsed_ms < windows.whole_windows_ms:
-            # Of what is below the floor only the begun part of a window counts. The remainder has the sign of
-            # `elapsed_ms`, as in Java: it is negative when the clock stepped back behind the oldest sample.
+            # Below the minimum, only the elapsed part of the current window counts. As in Java, the remainder has the
+            # sign of `elapsed_ms`: negative if the clock stepped back to before the oldest sample.
             begun_ms = elapsed_ms % windows.window_ms if elapsed_ms >= 0 else -(-elapsed_ms % windows.window_ms)
             elapsed_ms = windows.whole_windows_ms + begun_ms
         return max(elapsed_ms, 1)
 
 
 class RateUpTo37(Rate):
-    """The rate as Kafka had it up to 3.7: no slot more than there are samples, and each counts from when it opened.
+    """The rate of Kafka up to 3.7: `num_samples` slots, and a sample counts from when it opened.
 
-    A sample is gone `num_samples` windows after its first event, however late its last one came, so a window's end is
-    forgotten with its beginning: with 11 samples of 1 s the divisor never passes 10.999 s. A client that sends 1.85 MB
-    every 370 ms has a measured rate between 4.71 and 5.18 MB/s, where 3.8 and later see 5.17 MB/s.
+    A sample is stale `num_samples` windows after its first event, even if its last event is later. With 11 samples of 1
+    s the divisor never exceeds 10.999 s. A client that sends 1.85 MB every 370 ms (5 MB/s) has a measured rate between
+    4.71 and 5.18 MB/s; 3.8 and later measure 5.17 MB/s.
     """
 
     __slots__ = ()
@@ -302,55 +303,57 @@ class RateUpTo37(Rate):
 
 
 def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
-    """How long a client over its bound waits, in ms: the time in which, at `bound`, the excess would have been used.
+    """Return the throttle time in ms: the time in which the client could have used the excess at rate `bound`.
 
-    With W the window size, KIP-13 has (produced - bound * W) / bound, which is (rate - bound) / bound * W. Kafka
-    rounds the latter, half a millisecond up, so it can be 0 although the bound is exceeded. There is no limit but
-    what an int32 holds; up to Kafka 4.3 a larger number wraps around, possibly to a negative one, and the client that
-    is furthest over its quota gets away with no delay at all. Here as in 4.4 it stays at the limit.
+    KIP-13 defines it as (produced - bound * W) / bound, with W the window size, which equals (rate - bound) / bound *
+    W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds to the nearest ms, half up, so it may be 0 although the
+    bound is exceeded.
+
+    Its only maximum is that of an int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so
+    the client furthest above its quota is not throttled at all. Here, as in 4.4, it stays at the maximum.
 
     Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
     """
-    if bound == 0.0:  # Java divides by zero and goes on with infinity
+    if bound == 0.0:  # Java divides by zero and continues with Infinity
         return MAX_THROTTLE_TIME_MS
     return whole_ms((rate - bound) / bound * window_size_ms)
 
 
 def whole_ms(exact_ms: float) -> int:
-    """Java's `Math.round` of a time that is not negative, cut at `MAX_THROTTLE_TIME_MS`."""
+    """Return Java's `Math.round` of a time of 0 or more, at most `MAX_THROTTLE_TIME_MS`."""
     if exact_ms >= MAX_THROTTLE_TIME_MS:
         return MAX_THROTTLE_TIME_MS
     floor_ms = floor(exact_ms)
-    # Half goes up. round() would go to the even neighbour, floor(x + 0.5) would take 0.49999999999999994 for 1.
+    # Round half up. round() rounds half to even; floor(x + 0.5) rounds 0.49999999999999994 to 1.
     return floor_ms + (exact_ms - floor_ms >= 0.5)
 
 
 class Violation(NamedTuple):
-    """The numbers of one delay: what was measured when a bound was exceeded, and what came of it."""
+    """The numbers of one violation: the measurement and the resulting throttle time."""
 
     at_ms: int  # wall clock
-    value: float  # what was recorded then
-    rate: float  # units per second, `value` included
+    value: float  # the charge
+    rate: float  # units per second, including `value`
     bound: float
-    window_size_ms: int  # the time that the rate is over
+    window_size_ms: int  # the divisor of `rate`
     throttle_ms: int
 
 
 class Room(NamedTuple):
-    """What is surely within a bound: less than `value` in all, from `from_ms` on and before `until_ms`."""
+    """Records that cannot exceed a bound: less than `value` in total, from `from_ms` until before `until_ms`."""
 
-    value: float  # -inf where that is not known before the next record
+    value: float  # -inf if unknown until the next record
     from_ms: int
     until_ms: int
 
 
 class Sensor:
-    """What is recorded of one client: a rate, and the bound it is held to.
+    """The recorded use of one client: its rate, and the bound on it.
 
-    Most requests are far from their quota. What is below the bound over the least time that the rate can be over need
-    not be added up in the order that gives Kafka's last bits: it is enough to know the sum up to rounding, and that
-    nothing else changes. So while the rate's open sample has room, records are counted here, and passed on to the rate
-    when it is next used. They are added up in the same order, so the sample is the same to the last bit.
+    Most requests are far below their quota. While the use is below the bound times the least divisor, the exact rate
+    (summed in Kafka's order, to the last bit) is not needed; an approximate sum is enough. So while the open sample has
+    room, the sensor itself counts records and passes them to the rate when the rate is next used. They are summed in
+    the same order, so the sample is identical to the last bit.
     """
 
     __slots__ = (
@@ -367,16 +370,16 @@ class Sensor:
 
     def __init__(self, rate: Rate, bound: float, now_ms: int) -> None:
         self._rate = rate
-        self._open_value = 0.0  # of the open sample, with the records that are not passed on yet
+        self._open_value = 0.0  # the open sample's value, including the records not yet passed to the rate
         self._count = 0  # of those records
         self._open_until_ms = 0
         self.hold_to(bound)
-        self.last_record_ms = now_ms  # a sensor that nobody recorded to has been idle since it was made
+        self.last_record_ms = now_ms  # an unused sensor is inactive since its creation
         self.last_violation: Violation | None = None
 
     @property
     def rate(self) -> Rate:
-        """The rate, with all that was recorded."""
+        """The rate, with all records."""
         self._open_limit = -inf
         if self._count:
             self._rate.add_to_open_sample(self._open_value, self._count, self.last_record_ms)
@@ -384,19 +387,19 @@ class Sensor:
         return self._rate
 
     def hold_to(self, bound: float) -> None:
-        """Changes the bound, in units per second; what was recorded stays."""
+        """Change the bound, in units per second; recorded use is kept."""
         self.bound = bound
         self._surely_within = bound * self._rate.whole_windows * (1 - _ROUNDING)
-        self._open_limit = -inf  # of the open sample's value: what is below it needs no look at the rate
+        self._open_limit = -inf  # while the open sample's value is below this, the rate is not needed
 
     def record(self, value: float, now_ms: int) -> None:
-        """Records without a check. `value` may be negative: that takes back what was recorded before."""
+        """Record `value` without a check. A negative value cancels an earlier record."""
         rate = self.rate
         self.last_record_ms = now_ms
         rate.record(value, now_ms)
 
     def record_and_get_throttle_time_ms(self, value: float, now_ms: int) -> int:
-        """Records, then checks, so that what exceeds the bound counts too. 0 when the rate is at most the bound."""
+        """Record `value`, then check the rate; return 0 if it is at most the bound. A value above it counts too."""
         open_value = self._open_value + value
         if open_value < self._open_limit and self.last_record_ms <= now_ms < self._open_until_ms:
             self._open_value = open_value
@@ -412,14 +415,14 @@ class Sensor:
         return 0
 
     def room(self) -> Room:
-        """Return what may be recorded next by `record_in_room`."""
+        """Return the room for `record_in_room`."""
         return Room(self._open_limit - self._open_value, self.last_record_ms, self._open_until_ms)
 
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:
-        """Does what `count` records would do that are `value` together and the last of which comes at `now_ms`.
+        """Do the same as `count` single records with the sum `value`, the last one at `now_ms`.
 
-        They must have been less than the room there was, each within its time and none before another: then each of
-        them would have had a throttle time of 0. The sum is the same to the last bit where values are whole numbers.
+        Their sum must be less than the value of `room`, and their times ordered and within it: then each has a throttle
+        time of 0. The sum is identical to the last bit if the values are whole numbers.
         """
         self._open_value += value
         self._count += count

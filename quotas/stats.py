@@ -1,7 +1,7 @@
-"""The other statistics a Kafka sensor can keep; `throttle-time` is an `Avg`.
+"""Other statistics of Kafka's sensors; `throttle-time` is an `Avg`.
 
 Follows `SimpleRate`, `WindowedCount`, `Avg`, `Max`, `Min`, `CumulativeSum` and `CumulativeCount` of Kafka 3.8 and
-later, on the ring of samples of `SampledStat`. `WindowedSum` is what a `SampledStat` does by itself.
+later, on the ring of samples of `SampledStat`, which itself computes the `WindowedSum`.
 """
 
 from math import inf, nan
@@ -12,13 +12,13 @@ from .sensor import Rate, SampledStat
 
 
 class WindowedSum(SampledStat):
-    """The sum of the values recorded lately."""
+    """The sum of recent values."""
 
     __slots__ = ()
 
 
 class WindowedCount(WindowedSum):
-    """How many values were recorded lately."""
+    """The number of recent values."""
 
     __slots__ = ()
 
@@ -27,9 +27,9 @@ class WindowedCount(WindowedSum):
 
 
 class SimpleRate(Rate):
-    """A rate per second whose divisor is the time since the oldest sample opened, but at least one window.
+    """A rate per second over the time since the oldest sample opened, at least one window.
 
-    Kafka holds replication to it: without `Rate`'s floor of N-1 windows it takes a burst for what it is.
+    Kafka uses it for replication quotas. Without the N-1 windows of `Rate`, it measures a burst at its actual rate.
     """
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class SimpleRate(Rate):
 
 
 class Avg(SampledStat):
-    """The mean of the values recorded lately; NaN when there are none."""
+    """The mean of recent values; NaN without any."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Avg(SampledStat):
 
 
 class Max(SampledStat):
-    """The greatest of the values recorded lately; NaN when there are none."""
+    """The largest recent value; NaN without any."""
 
     __slots__ = ()
 
@@ -64,11 +64,11 @@ class Max(SampledStat):
 
 
 class Min(SampledStat):
-    """The least of the values recorded lately; NaN when there are none."""
+    """The smallest recent value; NaN without any."""
 
     __slots__ = ()
 
-    INITIAL = float_info.max  # Double.MAX_VALUE: Kafka's Min never says Infinity
+    INITIAL = float_info.max  # Double.MAX_VALUE, not Infinity, as in Kafka
 
     def record(self, value: float, now_ms: int) -> None:
         self.open_sample(now_ms)
@@ -79,7 +79,7 @@ class Min(SampledStat):
 
 
 class CumulativeSum:
-    """The sum of all values ever recorded."""
+    """The sum of all values since the start."""
 
     __slots__ = ("_total",)
 
@@ -94,7 +94,7 @@ class CumulativeSum:
 
 
 class CumulativeCount(CumulativeSum):
-    """How many values were ever recorded."""
+    """The number of values since the start."""
 
     __slots__ = ()
 

@@ -1,9 +1,8 @@
-"""Which quotas hold, by key: KIP-13's properties to begin with, then what was altered while running.
+"""The quotas in effect, by key: KIP-13's properties at start, overridden by AlterClientQuotas (KIP-546).
 
-`quota.producer.default`, `quota.producer.override` and their consumer twins are KIP-13's; Kafka had the defaults until
-2.8 and never had the overrides. Here they seed the quotas at start, and an alteration (KIP-546) goes before them.
-
-There is one set of stores for the cluster; each broker's managers follow them.
+The properties `quota.producer.default`, `quota.producer.override` and the same for consumers come from KIP-13; Kafka
+had the defaults until 2.8 and never released the overrides. A cluster has one set of stores, which each broker's quota
+managers follow.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,23 +12,24 @@ from sluice.config.broker_config import Config
 
 from .entity import DEFAULT, Default, QuotaEntity
 
-# Kafka's names of the quotas (QuotaConfig).
+# Kafka's keys (QuotaConfig).
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 
-Address = str | Default  # of a client, as `ipaddress` writes it, or all that have no quota of their own
+Address = str | Default  # as `normal_address` writes it, or the default for all other addresses
 
 _Entity = TypeVar("_Entity")
 
 
 class QuotaStore(Generic[_Entity]):
-    """The quotas of one key, by where they come from; whoever follows it always has those that hold.
+    """The quotas of one key. Followers always have the quotas in effect.
 
-    Dynamic goes before static entity by entity, and only then the most specific entity wins: a static override for
-    `gold` holds against a dynamic default. When a dynamic quota is removed, the static one of its entity is back.
+    A dynamic quota overrides the static one of the same entity; only then is the most specific entity chosen, so a
+    static override for `gold` wins over a dynamic default. Removing a dynamic quota restores the static one of its
+    entity.
     """
 
     def __init__(self, static: Mapping[_Entity, float]) -> None:
@@ -39,22 +39,22 @@ class QuotaStore(Generic[_Entity]):
 
     @property
     def holding(self) -> Mapping[_Entity, float]:
-        """The quotas that hold, by entity."""
+        """The quotas in effect, by entity."""
         return self._holding
 
     def follow(self, apply: Callable[[_Entity, float | None], None]) -> None:
-        """Calls `apply(entity, bound)` for each quota that holds, and from now on for each that changes; None: none."""
+        """Call `apply(entity, bound)` for each quota in effect and for each later change; None: removed."""
         self._followers.append(apply)
         for entity, bound in self._holding.items():
             apply(entity, bound)
 
     def unfollow(self, apply: Callable[[_Entity, float | None], None]) -> None:
-        """Calls it no more; one that does not follow need not be called."""
+        """Stop calling `apply`; does nothing if it does not follow."""
         if apply in self._followers:
             self._followers.remove(apply)
 
     def alter(self, entity: _Entity, bound: float | None) -> None:
-        """Sets the dynamic quota of `entity` per second; None removes it."""
+        """Set the dynamic quota of `entity`, per second; None removes it."""
         bound = self._static.get(entity) if bound is None else bound
         if bound is None:
             self._holding.pop(entity, None)
@@ -80,7 +80,7 @@ class QuotaStores:
 
 
 def _static(config: Config, prefix: str) -> dict[QuotaEntity, float]:
-    """KIP-13's quotas of client ids, in bytes/s."""
+    """Return the client-id quotas of KIP-13's properties, in bytes/s."""
     quotas = {QuotaEntity(client_id=name): bound for name, bound in config.rates(f"{prefix}.override").items()}
     default = config.rate(f"{prefix}.default")
     return quotas if default is None else {**quotas, QuotaEntity(client_id=DEFAULT): default}

@@ -198,7 +198,7 @@ def test_an_operation_waits_once(
 ) -> None:
     room = Room()
     operation = room.watch("it", "a")
-    with pytest.raises(AssertionError, match="waits already"):
+    with pytest.raises(AssertionError, match="is already delayed"):
         wait_again(room.purgatory, operation)
 
 
@@ -206,7 +206,7 @@ def test_a_completed_operation_cannot_be_delayed() -> None:
     room = Room()
     operation = room.operation("it")
     operation.force_complete()
-    with pytest.raises(AssertionError, match="is completed"):
+    with pytest.raises(AssertionError, match="is already completed"):
         room.purgatory.delay(operation)
 
 

@@ -141,7 +141,7 @@ def test_a_limit_that_is_none_is_a_failure(limit: float, caplog: pytest.LogCaptu
     tenants = Tenants()
     tenants.limits["a"] = limit
     assert use(manager_of(tenants), "a.one") == 0
-    assert failures(caplog) == [("quota_limit", f"ValueError: a limit must be more than 0 and finite, not {limit!r}")]
+    assert failures(caplog) == [("quota_limit", f"ValueError: quota_limit: expected a finite number above 0, got {limit!r}")]
 
 
 def test_tags_that_are_no_strings_are_a_failure(
@@ -149,7 +149,7 @@ def test_tags_that_are_no_strings_are_a_failure(
 ) -> None:
     monkeypatch.setattr(Tenants, "quota_metric_tags", lambda *_: {"tenant": 5})
     assert use(manager_of(Tenants()), "a.one") == 0
-    assert ("quota_metric_tags", "TypeError: tags must be strings, not {'tenant': 5}") in failures(caplog)
+    assert ("quota_metric_tags", "TypeError: quota_metric_tags: expected strings, got {'tenant': 5}") in failures(caplog)
 
 
 def test_what_it_is_told_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +173,7 @@ def test_topics_may_change_limits() -> None:
 def test_an_explanation_names_the_tags() -> None:
     manager = manager_of(Tenants())
     (found,) = explain([manager], "alice", "a.one", 0)
-    assert found.why == "client.quota.callback.class counts the client under tenant a, and decides the limit"
+    assert found.why == "client.quota.callback.class counts the client under tenant a and sets the limit"
     assert found.bound == 100.0
 
 
@@ -186,11 +186,11 @@ def test_a_class_is_loaded_and_configured() -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("nowhere.Tenants", "cannot be used: ModuleNotFoundError: No module named 'nowhere'"),
-        ("Tenants", "cannot be used: ValueError: Empty module name"),
-        (f"{HERE}.Nobody", f"cannot be used: AttributeError: module '{HERE}' has no attribute 'Nobody'"),
-        (f"{HERE}.Broken", "cannot be used: RuntimeError: no database"),
-        (f"{HERE}.Unfinished", "has no update_cluster_metadata, no close"),
+        ("nowhere.Tenants", "cannot load: ModuleNotFoundError: No module named 'nowhere'"),
+        ("Tenants", "cannot load: ValueError: Empty module name"),
+        (f"{HERE}.Nobody", f"cannot load: AttributeError: module '{HERE}' has no attribute 'Nobody'"),
+        (f"{HERE}.Broken", "cannot load: RuntimeError: no database"),
+        (f"{HERE}.Unfinished", "missing methods: update_cluster_metadata, close"),
     ],
 )
 def test_a_class_that_cannot_be_used_ends_the_start_in_one_line(path: str, problem: str) -> None:

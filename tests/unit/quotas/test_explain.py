@@ -62,25 +62,25 @@ CANDIDATES: dict[str, tuple[list[tuple[QuotaEntity, float]], str, tuple[str | No
         [(EVERYONE, 1.0)],
         "None <default>",
         (None, "c"),
-        "all quotas are of client ids: each is counted by itself",
+        "all quotas are for client ids: each client id is counted separately",
     ),
     "a user before a client id": (
         [(EVERYONE, 1.0), (ALICE, 2.0)],
         "alice None",
         ("alice", None),
-        "quotas are set at several levels: the most specific one that matches decides",
+        "quotas are set at several levels: the most specific match applies",
     ),
     "the default user": (
         [(QuotaEntity(user=DEFAULT), 1.0)],
         "<default> None",
         ("alice", None),
-        "all quotas are of users: each is counted by itself",
+        "all quotas are for users: each user is counted separately",
     ),
     "both": (
         [(QuotaEntity("alice", DEFAULT), 1.0)],
         "alice <default>",
         ("alice", "c"),
-        "all quotas are of users and client ids together: each pair is counted by itself",
+        "all quotas are for pairs of user and client id: each pair is counted separately",
     ),
 }
 
@@ -122,7 +122,7 @@ def test_a_client_without_an_id_where_it_is_unlimited() -> None:
     found = explained(manager_with((EVERYONE, 5.0)), client_id="")
     assert (found.bound, found.why) == (
         None,
-        "the client has no id, which no quota of client ids holds (Kafka 2.0 and later)",
+        "the client has no client id, so client-id quotas do not apply (Kafka 2.0 and later)",
     )
 
 
@@ -152,7 +152,7 @@ def test_request_time_is_cut_to_a_window() -> None:
     found = explained(manager)
     assert found.last_delay is not None
     assert found.last_delay.throttle_ms == 1_000
-    assert found.last_delay.arithmetic == "(2.500 - 1) / 1 * 10000 ms = 15000 ms, cut to a window: 1000 ms"
+    assert found.last_delay.arithmetic == "(2.500 - 1) / 1 * 10000 ms = 15000 ms, capped at one window: 1000 ms"
 
 
 def test_mutations_are_told_in_tokens() -> None:
@@ -160,6 +160,6 @@ def test_mutations_are_told_in_tokens() -> None:
     manager.set_quota(EVERYONE, 5.0)
     manager.record("alice", "c", 65.0, 1_000_000)
     found = explained(manager, 1_000_000)
-    assert (found.tokens, found.arithmetic) == (-10.0, "-10 tokens; 5 more a second")
+    assert (found.tokens, found.arithmetic) == (-10.0, "-10 tokens, refilled by 5 a second")
     assert found.last_delay is not None
-    assert found.last_delay.arithmetic == "10 tokens owed / 5 a second = 2000 ms"
+    assert found.last_delay.arithmetic == "10 tokens of debt / 5 a second = 2000 ms"

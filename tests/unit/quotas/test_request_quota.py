@@ -23,8 +23,8 @@ def use(manager: ClientRequestQuotaManager, work_ms: int, now_ms: int = 0) -> in
 @pytest.mark.parametrize(
     ("percent", "work_ms", "window_ms", "throttle_ms"),
     [
-        pytest.param(1.0, 250, 1000, 1000, id="15 s over, cut to a window of one second"),
-        pytest.param(1.0, 2500, 5000, 5000, id="cut to a window of five seconds"),
+        pytest.param(1.0, 250, 1000, 1000, id="15 s, capped at a window of one second"),
+        pytest.param(1.0, 2500, 5000, 5000, id="capped at a window of five seconds"),
         pytest.param(1.0, 100, 1000, 0, id="exactly the quota"),
         pytest.param(1.0, 101, 1000, 100, id="a little more: as long as that takes"),
         pytest.param(200.0, 19_000, 1000, 0, id="more than one thread"),
