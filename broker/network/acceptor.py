@@ -1,16 +1,16 @@
-"""Takes new connections in, as far as limits allow: one after the other, each listener by itself.
+"""Connection limits: admission of new connections, one at a time per listener.
 
-Follows the Acceptor of Kafka's SocketServer, whose thread waits while a connection may not come in yet; those behind it
-wait in the socket's backlog. Here they have been accepted already, and are not read: no client can tell that from a
-backlog. The states of a listener's first connection are
+Follows the Acceptor of Kafka's SocketServer, whose thread blocks while a connection may not be admitted; later ones
+wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish from a backlog. The
+states of the first connection of a listener:
 
-    comes -> *throttled* for as long as its rate says -> *waits for room* -> its address is asked -> taken in
-                                                                                                  -> closed at once
-                                                                                                  -> closed later
+    new -> *throttled* by the creation rate -> *waiting for a slot* -> limits of its address -> admitted
+                                                                                             -> closed at once
+                                                                                             -> closed after a delay
 
-and both waits are operations in the purgatory. There is no acceptor before the first limit is set. Of a TLS listener
-what comes is a connection that has shaken hands. Different on purpose: what is closed later goes when its time is over,
-where Kafka looks twice a second.
+Both waits are operations in the purgatory. The acceptor is created when the first limit is set. A connection of a TLS
+listener arrives here after its handshake. Different on purpose: a delayed close happens when its delay ends; Kafka
+checks every 500 ms.
 """
 
 from collections.abc import Iterable
@@ -33,12 +33,12 @@ MAX_CONNECTIONS = "max.connections"
 MAX_RATE = "max.connection.creation.rate"
 _PER_ADDRESS = "max.connections.per.ip"
 _OVERRIDES = "max.connections.per.ip.overrides"
-# Kafka's Metrics looks for expired sensors this often.
+# The interval at which Kafka's Metrics removes expired sensors.
 _EXPIRY_INTERVAL_MS = 30_000
 
 
 class _Throttled(DelayedOperation):
-    """The first connection of a listener, while new ones come too fast."""
+    """The delay of a listener's first connection while the creation rate is exceeded."""
 
     __slots__ = ("_queue",)
 
@@ -51,24 +51,24 @@ class _Throttled(DelayedOperation):
         self._queue.advance()
 
 
-class _WaitsForRoom(DelayedOperation):
-    """The first connection of a listener, while there are as many as there may be."""
+class _WaitsForSlot(DelayedOperation):
+    """The wait of a listener's first connection while the broker or the listener is at its limit."""
 
     __slots__ = ("_queue",)
 
     def __init__(self, queue: "_Queue") -> None:
-        super().__init__(MAX_THROTTLE_TIME_MS)  # until room is made; should that be longer, it asks again
+        super().__init__(MAX_THROTTLE_TIME_MS)  # after a longer wait, advance() starts another one
         self._queue = queue
 
     def try_complete(self) -> bool:
-        return self._queue.first_may_come() and self.force_complete()
+        return self._queue.first_can_proceed() and self.force_complete()
 
     def on_complete(self) -> None:
         self._queue.advance()
 
 
 class _ClosedLater(DelayedOperation):
-    """A connection of an address that may not have it yet: silence, and then its end."""
+    """The delayed close of a connection whose address exceeds its creation rate."""
 
     __slots__ = ("_connection",)
 
@@ -81,17 +81,17 @@ class _ClosedLater(DelayedOperation):
 
 
 class _Queue:
-    """The connections of one listener that wait to be taken in, in the order they came."""
+    """The connections of one listener that wait for admission, in arrival order."""
 
     def __init__(self, acceptor: "Acceptor", listener: str) -> None:
         self._acceptor = acceptor
         self._listener = listener
         self._waiting: dict[Connection, None] = {}
         self._first_is_charged = False
-        self.throttled = False  # the first one waits for its throttle time to be over
+        self.throttled = False
 
     def add(self, connection: Connection) -> None:
-        """A new connection, the last of all."""
+        """Append a new connection, and admit it if it is the first and the limits allow."""
         self._waiting[connection] = None
         if len(self._waiting) == 1:
             self.advance()
@@ -99,12 +99,12 @@ class _Queue:
             connection.park(lambda: self._left(connection))
             connection.mute()
 
-    def first_may_come(self) -> bool:
-        """Whether the first one, whose throttle time is over, need not wait for room."""
+    def first_can_proceed(self) -> bool:
+        """Return whether the first connection, whose delay is over, need not wait for a slot."""
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
 
     def advance(self) -> None:
-        """Takes in whoever may come now."""
+        """Admit connections in order, up to the first that must wait."""
         purgatory = self._acceptor.waiting
         while self._waiting and not self.throttled:
             if not self._first_is_charged:
@@ -114,8 +114,8 @@ class _Queue:
                     self.throttled = True
                     purgatory.delay(_Throttled(self, throttle_ms))
                     return
-            if not self.first_may_come():
-                purgatory.try_complete_else_watch(_WaitsForRoom(self), [self])
+            if not self.first_can_proceed():
+                purgatory.try_complete_else_watch(_WaitsForSlot(self), [self])
                 return
             connection = next(iter(self._waiting))
             del self._waiting[connection]
@@ -124,39 +124,39 @@ class _Queue:
                 self._acceptor.admit_waiting(self._listener, connection)
 
     def _left(self, connection: Connection) -> None:
-        # What the first one waits for goes on: it was charged, and is found closed.
+        # The first one stays: it is already counted against the rate, and advance() skips it as closed.
         if connection in self._waiting and connection is not next(iter(self._waiting)):
             del self._waiting[connection]
 
 
 class Acceptor:
-    """The limits of one server's connections."""
+    """The connection limits of one broker."""
 
     def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
-        """`connections` are there already."""
+        """Count the existing `connections`; they are not limited retroactively by a rate."""
         inter_broker = broker.config.value("inter.broker.listener.name")
         self.broker = broker
         self.quotas = ConnectionQuotas(broker.quotas.config, listeners, str(inter_broker or "PLAINTEXT").upper())
         self.waiting = DelayedOperationPurgatory("Accept", broker.timer)
         self._queues = {name: _Queue(self, name) for name in self.quotas.listeners}
-        self._taken_in: dict[Connection, tuple[str, str]] = {}  # with listener and address
+        self._admitted: dict[Connection, tuple[str, str]] = {}  # listener and address
         broker.scheduler.schedule(_EXPIRY_INTERVAL_MS, lambda: self.quotas.expire(self.now_ms()))
         for connection in connections:
             self._add(connection.advertised.name, connection)
 
     def on_connect(self, connection: Connection) -> None:
-        """A new connection: goes on at once, or waits, or is closed."""
+        """Queue a new connection, which may be admitted, delayed or closed."""
         self._queues[connection.advertised.name].add(connection)
 
     def on_disconnect(self, connection: Connection) -> None:
-        """A connection has ended: there may be room for another."""
-        counted = self._taken_in.pop(connection, None)
+        """Release the slot of a closed connection."""
+        counted = self._admitted.pop(connection, None)
         if counted is not None:
             self.quotas.remove(*counted)
-            self._make_use_of_room()
+            self._retry_waiting()
 
     def configure(self, config: Config) -> None:
-        """Puts limits in force that may have changed."""
+        """Apply the limits of `config`."""
         quotas = self.quotas
         quotas.max_connections = config.integer(MAX_CONNECTIONS)
         quotas.rate.hold_to(config.integer(MAX_RATE))
@@ -168,25 +168,25 @@ class Acceptor:
             listener.max_connections = own.integer(MAX_CONNECTIONS)
             listener.rate.hold_to(own.integer(MAX_RATE))
         self._close_exceeding()
-        self._make_use_of_room()
+        self._retry_waiting()
 
     def limit_address(self, address: Address, rate: float | None) -> None:
-        """Limits how fast connections of an address may come."""
+        """Limit the connection creation rate of an address."""
         self.quotas.limit_address(address, rate)
 
     def admit_waiting(self, listener: str, connection: Connection) -> None:
-        """A connection whose turn it is: asks its address, then lets it be read."""
+        """Apply the limits of its address to the next connection, and let it be read if they allow."""
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:
-            self._journal_refusal(connection, f"connections of {address} come too fast", throttle_ms)
+            self._journal_refusal(connection, f"connection rate of {address} exceeds its quota", throttle_ms)
             closing = _ClosedLater(connection, throttle_ms)
             connection.park(closing.force_complete)
             connection.mute()
             self.waiting.delay(closing)
         elif not self._add(listener, connection):
             most = self.quotas.overrides.get(address, self.quotas.max_connections_per_address)
-            reason = f"{address} has the most connections that it may have, {most}"
+            reason = f"{address} is at its connection limit, {most}"
             self._journal_refusal(connection, reason, 0)
             connection.close(reason)
         else:
@@ -195,7 +195,7 @@ class Acceptor:
                 connection.resume()
 
     def now_ms(self) -> int:
-        """Wall-clock time for quotas."""
+        """Return the wall-clock time that quotas use, in ms."""
         return self.broker.quota_time_ms()
 
     def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:
@@ -205,19 +205,19 @@ class Acceptor:
 
     def _add(self, listener: str, connection: Connection) -> bool:
         address = _address(connection)
-        self._taken_in[connection] = listener, address
+        self._admitted[connection] = listener, address
         return self.quotas.add(listener, address)
 
-    def _make_use_of_room(self) -> None:
+    def _retry_waiting(self) -> None:
         for queue in self._queues.values():
             self.waiting.check_and_complete(queue)
 
     def _close_exceeding(self) -> None:
-        """Where the brokers' listener brought more than the broker may have, others' least recently used ones go."""
-        others = [one for one, (name, _) in self._taken_in.items() if not self.quotas.is_protected(name)]
+        """Close the least recently used connections above max.connections; the inter-broker listener is exempt."""
+        others = [one for one, (name, _) in self._admitted.items() if not self.quotas.is_protected(name)]
         others.sort(key=lambda connection: connection.last_active_ms)
         for connection in others[: max(0, self.quotas.connections - self.quotas.max_connections)]:
-            connection.close(f"there are more connections than {MAX_CONNECTIONS}, and this one was idle longest")
+            connection.close(f"more connections than {MAX_CONNECTIONS}; this one was the least recently used")
 
 
 def _address(connection: Connection) -> str:

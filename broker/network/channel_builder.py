@@ -1,6 +1,6 @@
-"""A listener that is more than plain text: who meets its clients, before and after they are connections.
+"""The security layers of a listener: TLS, SASL, or both.
 
-Follows SslChannelBuilder and SaslChannelBuilder, and of Kafka's Selector the counts and log lines of authentications.
+Follows SslChannelBuilder and SaslChannelBuilder, and the authentication metrics and log lines of Kafka's Selector.
 """
 
 import logging
@@ -34,9 +34,15 @@ class ChannelBuilder:
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """`call_soon` runs a function in the loop's next turn.
+        """Create the TLS context and the SASL mechanisms that the listener's configuration requires.
 
-        Raises ConfigError, a line that names the property, for what cannot work.
+        Args:
+            broker: The broker that the listener belongs to.
+            listener: The listener's name.
+            call_soon: Runs a function in the next event-loop iteration.
+
+        Raises:
+            ConfigError: A property is invalid; the message names it.
         """
         self.name = listener
         self.authentications = AuthenticationCounts()
@@ -48,7 +54,7 @@ class ChannelBuilder:
         self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
 
     def accept(self, connect: Callable[[], Connection]) -> "Connection | TlsTransport":
-        """Return the protocol of a client that has just connected; `connect` makes its connection."""
+        """Return the protocol for a new client; `connect` creates its Connection."""
         if self._tls is None:
             return self._admit(connect)
         from .tls_transport import TlsTransport
@@ -56,7 +62,7 @@ class ChannelBuilder:
         return TlsTransport(self._tls, connect)
 
     def close(self) -> None:
-        """Cuts those that have not come as far as a connection."""
+        """Abort the clients whose TLS handshake is not complete."""
         if self._tls is not None:
             self._tls.close()
 
@@ -74,7 +80,7 @@ class ChannelBuilder:
 
         from .tls_transport import TlsAcceptor
 
-        # Of SASL_SSL listeners the broker's is not asked, as in Kafka: clients say by SASL who they are.
+        # As in Kafka, SASL_SSL ignores the broker-wide ssl.client.auth: SASL authenticates the client.
         own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
         client_auth = self._config.text(_CLIENT_AUTH) if own else None
         context = server_context(self._config, client_auth or "none")
@@ -82,10 +88,10 @@ class ChannelBuilder:
             self._rules = parse_rules(self._config.text(_RULES) or "")
         except ValueError as error:
             raise self._config.wrong(_RULES, str(error)) from None
-        return TlsAcceptor(context, self._broker.scheduler, call_soon, self._shaken, self._failed)
+        return TlsAcceptor(context, self._broker.scheduler, call_soon, self._on_handshake, self._on_failed_handshake)
 
-    def _shaken(self, layer: "TlsTransport") -> Connection | None:
-        """A client's handshake is done: its connection, or None if nobody can tell who it is."""
+    def _on_handshake(self, layer: "TlsTransport") -> Connection | None:
+        """Return the connection of a client after its handshake; None if no mapping rule matches its certificate."""
         user = None
         if self._sasl is None and (certificate := layer.certificate) is not None:
             from sluice.broker.security.tls.distinguished_name import subject
@@ -94,7 +100,7 @@ class ChannelBuilder:
             named = subject(certificate)
             user = name_of(self._rules, named)
             if user is None:
-                self._failed(layer.peer, f"no rule of {_RULES} is for {named}")
+                self._on_failed_handshake(layer.peer, f"no rule of {_RULES} matches {named}")
                 return None
         connection = self._admit(layer.connect)
         if self._sasl is None:
@@ -104,6 +110,6 @@ class ChannelBuilder:
                 connection.ctx.session.set_user(user)
         return connection
 
-    def _failed(self, peer: str, reason: str) -> None:
+    def _on_failed_handshake(self, peer: str, reason: str) -> None:
         self.authentications.failed += 1
         log.warning("TLS failed", extra={"peer": peer, "listener": self.name, "reason": reason})

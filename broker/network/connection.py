@@ -1,11 +1,11 @@
-"""One client's connection: bytes in, responses out in order, and no reading while something must wait.
+"""One client connection: bytes in, responses out in order, reading paused while a request waits.
 
-Follows what Kafka's SocketServer does to a channel: one request in flight, the next is looked at when the one before
-was answered and its throttle is over. Different on purpose: a connection whose request is parked still notices that
-its client went away, since a few bytes may be read ahead; Kafka only notices when it reads again.
+Follows Kafka's SocketServer: one request in flight; the next is handled after the response to the previous one and its
+throttle time. Different on purpose: a connection whose request is parked still reads a few bytes ahead and so notices
+that its client disconnected; Kafka notices at the next read.
 
-States: *running* (frames are handled as they come) and *waiting* (a request is parked, or the connection is muted:
-frames stay where they are). `park` leads from the first to the second, `resume` back.
+States: *running* (frames are handled as they arrive) and *waiting* (a request is parked or the connection is muted;
+frames stay in the buffer). `park` leads from the first to the second, `resume` back.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader,
 
 log = logging.getLogger("sluice.broker")
 
-# Answers up to this size are joined and written by one send; larger ones go out by reference, part by part.
+# Responses up to this size are joined and written by one send; larger ones are written by reference, part by part.
 JOIN_BYTES = 64 * 1024
-# A turn's answers are written before they are this large together: then the transport says whether the client keeps up.
+# Responses are written once they reach this size: then the transport reports whether the client keeps up.
 FLUSH_BYTES = 256 * 1024
 # Requests handled in one event-loop iteration, so that one pipelining client cannot keep timers and others waiting: at
 # about 10 us a request this is 2.5 ms, half of what a throttle may be late.
 TURN_REQUESTS = 256
-_NO_LINGER = Struct("ii").pack(1, 0)  # to close is to reset
+_NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
 
@@ -45,7 +45,7 @@ class ConnectionDispatcher(RequestHandler, Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """An asyncio protocol; made by the server for each connection that is accepted."""
+    """The asyncio protocol of one accepted connection."""
 
     __slots__ = (
         "_cancel_wait",
@@ -84,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
-        """`advertised` is what the client is told to connect to; `defer` runs a function in the loop's next turn."""
+        """Create the state; `advertised` is the address in metadata, `defer` runs a function in the next iteration."""
         self._dispatcher: RequestHandler = dispatcher
         self._reader = reader
         self._defer = defer
@@ -102,17 +102,17 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        # When it was made, and when bytes last came.
+        # Creation, last activity and last read, in monotonic ms.
         self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
-        # For the journal: the connection's number there, why the broker closed it, whether the client did, and where it
-        # is told when the answers leave that wait for it.
+        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and where
+        # the time at which the buffered responses leave is recorded.
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False
         self.read_times: ReadTimes | None = None
         self.ctx = dispatcher.context(self)
 
-    # -- what asyncio calls ------------------------------------------------------------------------------------------
+    # -- called by asyncio -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -120,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
-        if self.advertised.host in EVERYWHERE:  # listening everywhere: the address the client came to
+        if self.advertised.host in EVERYWHERE:  # a wildcard: advertise the address that the client used
             here = transport.get_extra_info("sockname")
             self.advertised = Endpoint(self.advertised.name, here[0], self.advertised.port)
         self._on_made(self)
@@ -152,12 +152,12 @@ class Connection(asyncio.BufferedProtocol):
             self.last_active_ms = self._dispatcher.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
-        # What was sent before the end is still served (reference 6.5): stay open while anything of it waits.
+        # As in Kafka, requests sent before the end are still served: stay open while any of them waits.
         self._eof = True
         return self.waiting or self._write_paused or self._deferred
 
     def pause_writing(self) -> None:
-        # The client does not read its answers: handle no more of its requests until it does.
+        # The client does not read its responses: handle no more of its requests until it does.
         self._write_paused = True
         self._pause_reading()
 
@@ -166,42 +166,42 @@ class Connection(asyncio.BufferedProtocol):
         if not self.waiting:
             self._continue()
 
-    # -- what its listener calls -------------------------------------------------------------------------------------
+    # -- called by the listener's security layers --------------------------------------------------------------------
 
     def set_request_handler(self, handler: RequestHandler) -> None:
-        """Pass requests to another handler, from the next read on."""
+        """Pass requests to another handler from the next read on."""
         self._dispatcher = handler
 
     def limit_frames(self, max_bytes: int, name: str) -> None:
-        """Takes no larger requests; `name` is the property that says so."""
+        """Reject larger requests; `name` is the property that sets the limit."""
         self._reader.limit(max_bytes, name)
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """By what its bytes go: the socket, TLS, or a line that a fault has put there; None: it has ended."""
+        """The transport: a socket, TLS, or one that a fault rule inserted; None after the connection has ended."""
         return self._transport
 
     def set_transport(self, transport: asyncio.Transport) -> None:
-        """Send and receive through `transport` from now on."""
+        """Send and receive through `transport`."""
         self._transport = transport
 
-    # -- what the dispatcher calls -----------------------------------------------------------------------------------
+    # -- called by the dispatcher ------------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:
-        """The request in flight waits: no further one is handled until `resume`. Should the client leave: `cancel`."""
+        """Handle no further request until `resume`; call `cancel` if the client disconnects before."""
         self.waiting = True
         self._cancel_wait = cancel
 
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
-        """Whether what waits is what was last parked with this, and not something that came after it."""
+        """Return whether the current wait was started by `park` with this `cancel`."""
         return self.waiting and self._cancel_wait == cancel
 
     def mute(self) -> None:
-        """Stops reading at once: what the client sends stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
+        """Stop reading at once; the client's data stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
         self._pause_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
-        """Queues one whole response frame of `size` bytes; it leaves with the others of this turn, or at once."""
+        """Queue one response frame of `size` bytes; it leaves with the others of this iteration, or at once."""
         self._out.append(head)
         self._out += body
         self._out_bytes += size
@@ -209,15 +209,15 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def resume(self) -> None:
-        """What the request waited for is over: go on with the next."""
+        """End the wait and continue with the next request."""
         self.waiting = False
         self._cancel_wait = None
         if not self._running and not self.closed:
-            self.last_active_ms = self._dispatcher.clock.monotonic_ms()  # who waited was not idle
+            self.last_active_ms = self._dispatcher.clock.monotonic_ms()  # waiting is not idleness
             self._continue()
 
     def close(self, reason: str) -> None:
-        """Closes at once, without waiting for unsent answers, with one log line that says why."""
+        """Close as `abort` does, and log `reason` in one line."""
         if self.closed:
             return
         log.warning(
@@ -233,25 +233,25 @@ class Connection(asyncio.BufferedProtocol):
         self.abort()
 
     def fail(self) -> None:
-        """Closes after a mistake of ours, which is being handled: told in one line, it ends no other connection."""
+        """Close after an internal error, from its exception handler; other connections continue."""
         extra = {"peer": self.peer, "client_id": self.ctx.session.client_id, "api": self.ctx.api}
         log.exception("request failed", extra=extra)
-        self.close_reason = "the request failed, by a mistake of the broker's"
+        self.close_reason = "internal error while handling a request"
         self.abort()
 
     def abort(self) -> None:
-        """Closes at once and silently; what the client sent and was not looked at is not handled any more."""
+        """Flush the responses, discard unhandled requests, and close without a log line."""
         self.closed = True
         self._reader.drop_rest()
         if self._transport is not None:
             self._flush()
             if self._write_paused:
-                self._transport.abort()  # it would never get to the end of what is buffered
+                self._transport.abort()  # close() would wait for a client that does not read
             else:
                 self._transport.close()
 
     def reset(self, reason: str) -> None:
-        """Closes at once by a reset: the client learns of it (RST), and what it has not read yet is lost to it."""
+        """Close with RST: the client gets an error at once and loses what it has not read."""
         if self.closed:
             return
         self.close_reason = reason
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         self.cut()
 
     def cut(self) -> None:
-        """Closes at once, whatever is still to be sent."""
+        """Close at once and discard unsent responses."""
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
                 spent = True
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
-                self.ctx.api = ""  # the last request that was read is not to blame
+                self.ctx.api = ""  # do not blame the previous request
             self.close(str(error))
         except Exception:
             self.fail()
@@ -351,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _join_small(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """The same bytes in as few parts as possible without copying a large one."""
+    """Return the same bytes in as few parts as possible, without copying a large one."""
     joined: list[bytes | memoryview] = []
     small: list[bytes | memoryview] = []
     for part in parts:

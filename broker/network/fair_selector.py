@@ -1,19 +1,19 @@
-"""Which sockets the event loop looks at next: a few at a time, so that its timers wait for a few at most.
+"""A selector that returns a few ready sockets at a time, so that timers wait for a few requests at most.
 
-asyncio handles all sockets that are ready before it looks at its timers again. With 200 clients that send at once this
-takes 25 ms, and throttles end as much too late. Here the loop is given some of them, and the others the next time,
-before the kernel is asked anew: so no socket is passed over for one that is ready again.
+asyncio handles all ready sockets before it checks its timers. With 200 clients that send at once this takes 25 ms, and
+throttles end as late. This selector returns some of them, and the rest from its next calls, before it polls the kernel
+again: no socket is passed over for one that became ready twice.
 """
 
 import asyncio
 from selectors import DefaultSelector, SelectorKey
 
-# Of requests that take 50 to 200 us: 1 to 3 ms, where a throttle may be 5 ms late.
+# Requests take 50 to 200 us, so this is 1 to 3 ms; a throttle may be 5 ms late.
 AT_ONCE = 16
 
 
 class FairSelector(DefaultSelector):
-    """The platform's selector, of whose ready sockets each `select` returns up to `AT_ONCE`."""
+    """The platform's selector, limited to `AT_ONCE` ready sockets per `select`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,20 +22,18 @@ class FairSelector(DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
         if self._others:
             ready = self._others
-            now = [each for each in ready[:AT_ONCE] if self._is_as_it_was(each[0])]
+            now = [each for each in ready[:AT_ONCE] if self._is_unchanged(each[0])]
         else:
             ready = super().select(timeout)
             now = ready[:AT_ONCE]
         self._others = ready[AT_ONCE:]
         return now
 
-    def _is_as_it_was(self, key: SelectorKey) -> bool:
-        """Whether the socket has not been closed, paused or asked for something else since; if so the kernel tells
-        what it is ready for now.
-        """
+    def _is_unchanged(self, key: SelectorKey) -> bool:
+        """Return whether the socket is still registered as it was; if not, the next poll reports its state."""
         return self.get_map().get(key.fd) is key
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The loop of a broker that has one to itself."""
+    """Return an event loop with a fair selector, for a broker that does not share its loop."""
     return asyncio.SelectorEventLoop(FairSelector())

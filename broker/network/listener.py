@@ -1,4 +1,4 @@
-"""One socket on which connections are taken, or refused while fault rules want that."""
+"""One listening socket, which fault rules can make refuse connections."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ from sluice.config.broker_config import Endpoint
 
 
 class Listener:
-    """One socket on which connections are taken."""
+    """One listening socket."""
 
     def __init__(
         self,
@@ -20,39 +20,39 @@ class Listener:
         *,
         is_tls: bool,
     ) -> None:
-        self.endpoint = endpoint  # with the port that was bound
+        self.endpoint = endpoint  # with the bound port
         self.is_tls = is_tls
         self._factory = factory
         self._backlog = backlog
         self._loop = loop
-        self._socket = bound  # the one that has the port
+        self._socket = bound
         self._name = bound.getsockname()
-        self._refusals = 0  # how many rules want it to refuse
+        self._refusals = 0  # fault rules that refuse connections now
         self._closed = False
-        self._opening = False  # asyncio is being given the socket
+        self._opening = False  # asyncio's create_server is running
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Takes connections."""
+        """Start to accept connections."""
         self._opening = True
         self._listening = await self._loop.create_server(self._factory, sock=self._socket)
         self._opening = False
         if self._closed:
-            self._let_go()
+            self._close_socket()
         elif self._refusals:
             self._refuse()
         else:
-            # asyncio has made the queue 100 long, which is what it accepts in one turn; more than that may wait.
+            # asyncio has set the backlog to 100, which is also what it accepts per iteration; more than that may wait.
             self._socket.listen(self._backlog)
 
     def refuse(self) -> None:
-        """Whoever connects from now on is refused, as at a port where nobody listens; but the port stays ours."""
+        """Refuse new connections, as a closed port does, but keep the port reserved."""
         self._refusals += 1
         if self._listening is not None:
             self._refuse()
 
     async def listen_again(self) -> None:
-        """The same number of times as `refuse`, and connections are taken again."""
+        """Undo one `refuse`; after the last one, accept connections again."""
         self._refusals -= 1
         if not (self._refusals or self._closed or self._opening or self._listening is not None):
             self._share_port(1)
@@ -60,24 +60,24 @@ class Listener:
             await self.listen()
 
     def close(self) -> None:
-        """Lets go of the port."""
+        """Release the port."""
         self._closed = True
         if not self._opening:
-            self._let_go()
+            self._close_socket()
 
     def _refuse(self) -> None:
         family, protocol = self._socket.family, self._socket.proto
-        self._let_go()
-        if hasattr(self._loop, "bind"):  # a loop without real sockets gives its own
+        self._close_socket()
+        if hasattr(self._loop, "bind"):  # a loop without real sockets provides its own
             self._socket = self._loop.bind(*self._name[:2], self._backlog)
             return
         self._socket = socket.socket(family, socket.SOCK_STREAM, protocol)
-        self._share_port(1)  # with connections that were on it
+        self._share_port(1)  # with existing connections on it
         self._socket.setblocking(False)
         self._socket.bind(self._name)
-        self._share_port(0)  # with no other listener
+        self._share_port(0)  # not with another listener
 
-    def _let_go(self) -> None:
+    def _close_socket(self) -> None:
         if self._listening is not None:
             self._listening.close()
             self._listening = None

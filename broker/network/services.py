@@ -1,4 +1,4 @@
-"""What the network uses of the broker that it serves. Imported by type checkers only."""
+"""The parts of the broker that the network layer uses. Imported by type checkers only."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -1,20 +1,18 @@
-"""A transport under a connection that makes it slow, silent, or dead without a sign of it.
+"""A transport with faults: limited bandwidth, held traffic, or a silently dropped connection.
 
-A fault rule puts it between the socket and the connection (or the connection's TLS); connections without such a rule
-have none. It is a protocol to the socket and a transport to the layer above, as tls_transport.py is.
+A fault rule inserts it between the socket and the connection (or the connection's TLS); other connections have none. It
+is a protocol to the socket and a transport to the layer above, as tls_transport.py is.
 
-Each of these effects is independent of the others. Several rules may affect one transport: it is as slow as its lowest
-limit, held until the last rule has released it, and dropped by the first rule that drops it.
+The effects are independent. If several rules affect one transport, the lowest limit applies, it is held until the last
+rule releases it, and the first rule that drops it drops it.
 
-- *limited*: so many bytes a second in, and out. What comes is read in small pieces, and between them the socket is not
-  read, so that TCP pushes the client back. What goes waits here, and whoever is above is told to pause as by a socket
-  whose client does not read.
-- *held*: nothing is handled and nothing sent until it is released; then all that waited goes on. That is what a client
-  sees of a process that is stopped, or of a listener that accepts and then hangs. A little is read, so that a client
-  that leaves is noticed.
-- *dropped*: what comes is thrown away, and what goes, too. No end is told: this is the connection of which a middle box
-  has forgotten that it was there. It stays so. Different from one: the client's kernel gets its bytes acknowledged, and
-  if the client closes, so does the broker.
+- *limited*: bytes per second in each direction. Input is read in small pieces with pauses in between, so that TCP
+  slows down the client. Output waits here, and the layer above is paused as by a client that does not read.
+- *held*: nothing is handled or sent until it is released; then everything that waited follows. To the client this is a
+  stopped process, or a listener that accepts and then hangs. A little is read, to notice a client that disconnects.
+- *dropped*: input and output are discarded, and neither side is notified, as when a middlebox forgets a connection.
+  This is permanent. Unlike with a real middlebox, the client's kernel receives acknowledgements, and when the client
+  closes, so does the broker.
 """
 
 import asyncio
@@ -32,22 +30,22 @@ if TYPE_CHECKING:
     from .services import NetworkHost
     from .tls_transport import TlsTransport
 
-# A limited transport moves what this time allows at once: to a client that is as good as steady.
+# A limited transport moves the bytes of this time at once: to a client this is nearly steady.
 PIECE_MS = 10
-# How much of lost time a limited transport makes good: timers are late, and what they lose would be rate.
+# Lost time that a limited transport makes up for: timers are late, which would lower the rate.
 _CATCH_UP_MS = 50
-# What waits to be sent, above and below which the one above pauses and goes on: asyncio's own limits.
+# Unsent bytes above which the layer above is paused, and below which it is resumed: asyncio's defaults.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
-# What a transport reads that is held, or, at once, one that is dropped.
+# Bytes that a held transport reads ahead, and the size of one read of a dropped one.
 _READ_AHEAD_BYTES = 64 * 1024
-# Ends a connection with RST: what is unsent is thrown away, and nothing lingers.
+# Makes close send RST: unsent data is discarded and nothing lingers.
 _NO_LINGER = pack("ii", 1, 0)
 
 
 @runtime_checkable
 class SetsOptions(Protocol):
-    """A socket of the kernel's; those of tests are none."""
+    """A real socket; sockets of virtual-time tests do not match."""
 
     def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 
@@ -75,19 +73,19 @@ class RateLimiter:
     def __init__(self, bytes_per_s: float) -> None:
         self.bytes_per_s = bytes_per_s
         self.piece_bytes = max(1, int(bytes_per_s * PIECE_MS / 1e3))
-        self._free_ms = 0.0  # from when on the next byte may go
+        self._free_ms = 0.0  # when the next byte may move
 
     def wait_ms(self, now_ms: float) -> float:
-        """How long until the next piece may go; 0: now."""
+        """Return the time until the next piece may move; 0 means now."""
         return max(0.0, self._free_ms - now_ms)
 
     def moved(self, count: int, now_ms: float) -> None:
-        """So many bytes went."""
+        """Count moved bytes."""
         self._free_ms = max(self._free_ms, now_ms - _CATCH_UP_MS) + count * 1e3 / self.bytes_per_s
 
 
-_Limit = tuple[float | None, float | None]  # bytes per second in, and out
-_IdleLimit = tuple[float, Callable[[], object]]  # for how long (ms), and whom to tell
+_Limit = tuple[float | None, float | None]  # bytes per second in and out
+_IdleLimit = tuple[float, Callable[[], object]]  # idle time in ms, and the callback after the drop
 
 
 class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
@@ -99,8 +97,10 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         broker: "NetworkHost",
         made: "Callable[[ShapedTransport], object] | None" = None,
     ) -> None:
-        """`made` decides what is done to a client that has just come, before `above` hears of it (`tell_made`); without
-        it the transport is to be `put_under` a connection that is open.
+        """Create a transport below `above`.
+
+        Without `made`, `put_under` must insert it under an open connection. With it, `made` is called for a new client
+        and applies faults before `above` receives `connection_made`.
         """
         super().__init__()
         self.above = above
@@ -108,7 +108,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._scheduler = broker.scheduler
         self._made = made
         self._socket: asyncio.Transport | None = None
-        self._told_made = False
+        self._announced = False
         self._unsent: deque[memoryview] = deque()
         self._unsent_bytes = 0
         self._limits: list[_Limit] = []
@@ -116,82 +116,83 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._out: RateLimiter | None = None
         self._paused_above = False
         self._paused_here = False
-        self._told_full = False
+        self._writing_paused = False
         self._socket_full = False
         self._sending_later = False
         self._closing = False
         self._holds = 0
-        self._came_while_held = bytearray()
+        self._held_input = bytearray()
         self._scratch = memoryview(b"")
         self._idle_limits: list[_IdleLimit] = []
         self._active_ms = broker.clock.monotonic_ms()
-        self.on_read: list[Callable[[], None]] = []  # called after what came was handled
-        self.on_lost: list[Callable[[], object]] = []  # called when the connection has ended
+        self.on_read: list[Callable[[], None]] = []  # called after input was handled
+        self.on_lost: list[Callable[[], object]] = []  # called after the connection has ended
         self.dropped = False
 
-    # -- what a fault does to it ---------------------------------------------------------------------------------------
+    # -- called by fault rules -----------------------------------------------------------------------------------------
 
     def put_under(self, below: asyncio.Transport) -> None:
-        """Takes its place under a connection that is open."""
-        self._told_made = True
+        """Insert this transport under an open connection."""
+        self._announced = True
         self._socket = below
         self.above.set_transport(self)
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:
-        """Bytes per second from the client, and to it (None: as fast as they go), until what is returned is called."""
+        """Limit bytes per second in and out (None: unlimited) until the returned function is called."""
         limit = in_bytes_per_s, out_bytes_per_s
         self._limits.append(limit)
         self._pace()
-        return partial(self._limit_no_more, limit)
+        return partial(self._remove_limit, limit)
 
     def hold(self) -> None:
-        """Nothing is handled and nothing sent until `release`, which is to be called as often."""
+        """Stop handling and sending until `release` was called as often as this."""
         self._holds += 1
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
 
     def release(self) -> None:
-        """Goes on with all that waited."""
+        """Undo one `hold`; after the last one, continue with everything that waited."""
         self._holds -= 1
         if not self._holds:
-            self.tell_made()
-            self._feed()
+            self.announce_connection()
+            self._handle_held_input()
             self._send()
 
-    def drop_when_idle(self, idle_ms: float, told: Callable[[], object]) -> Callable[[], None]:
-        """Is dropped as soon as nothing came or went for so long, which `told` is told; until what is returned is
-        called, if it is not dropped by then.
+    def drop_when_idle(self, idle_ms: float, on_dropped: Callable[[], object]) -> Callable[[], None]:
+        """Drop the connection and call `on_dropped` once it was idle for `idle_ms`; the returned function cancels this.
+
+        Do not call the returned function after the drop.
         """
-        limit = idle_ms, told
+        limit = idle_ms, on_dropped
         self._idle_limits.append(limit)
-        self._look_at_idle()
+        self._check_idle()
         return partial(self._idle_limits.remove, limit)
 
     def drop(self) -> None:
-        """From now on whatever comes or goes is lost."""
+        """Discard all input and output from now on."""
         self.dropped = True
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
-        self._came_while_held.clear()
+        self._held_input.clear()
         self._unsent.clear()
         self._unsent_bytes = 0
-        self._tell_room()
+        self._resume_writing_above()
         if self._socket is not None and not self._socket.is_closing():
             self._socket.resume_reading()
 
     def reset(self) -> None:
-        """Ends the connection with RST."""
+        """Close the connection with RST."""
         socket = self.get_extra_info("socket")
         if isinstance(socket, SetsOptions):
             socket.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)
         self.abort()
 
-    def tell_made(self) -> None:
-        """Tells the one above that the client has come, if it does not know."""
-        if not self._told_made:
-            self._told_made = True
+    def announce_connection(self) -> None:
+        """Pass `connection_made` to the layer above, once."""
+        if not self._announced:
+            self._announced = True
             self.above.connection_made(self)
 
-    # -- what asyncio calls, of the socket -----------------------------------------------------------------------------
+    # -- called by asyncio ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -199,19 +200,19 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._made is not None:
             self._made(self)
         if not self._holds:
-            self.tell_made()
+            self.announce_connection()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.tell_made()  # held until now: it has come, and is gone
+        self.announce_connection()  # if held until now
         self._socket = None
         self._unsent.clear()
-        self._came_while_held.clear()
+        self._held_input.clear()
         self.above.connection_lost(exc)
         for lost in self.on_lost:
             lost()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self.dropped or self._keeps:
+        if self.dropped or self._buffers_input:
             return self._scratch
         buffer = self.above.get_buffer(sizehint)
         return buffer if self._in is None else buffer[: self._in.piece_bytes]
@@ -220,9 +221,9 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self.dropped:
             return
         self._active_ms = now_ms = self._clock.monotonic_ms()
-        if self._keeps:
-            self._came_while_held += self._scratch[:nbytes]
-            if len(self._came_while_held) >= _READ_AHEAD_BYTES:
+        if self._buffers_input:
+            self._held_input += self._scratch[:nbytes]
+            if len(self._held_input) >= _READ_AHEAD_BYTES:
                 self._pause_here()
             return
         self.above.buffer_updated(nbytes)
@@ -233,11 +234,11 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             wait_ms = self._in.wait_ms(now_ms)
             if wait_ms > 0:
                 self._pause_here()
-                self._scheduler.schedule_once(wait_ms, self._read_on)
+                self._scheduler.schedule_once(wait_ms, self._resume_socket)
 
     def eof_received(self) -> bool:
-        if self._keeps:
-            return False  # it has not waited for its answers
+        if self._buffers_input:
+            return False  # the client does not wait for responses
         if self.above.eof_received():
             return True
         self._closing = bool(self._unsent)
@@ -245,15 +246,15 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def pause_writing(self) -> None:
         self._socket_full = True
-        self._tell_full()
+        self._pause_writing_above()
 
     def resume_writing(self) -> None:
         self._socket_full = False
-        self._told_full = True  # by the socket, if this was not there yet
+        self._writing_paused = True  # the socket may have paused the layer above before this transport was inserted
         self._send()
-        self._tell_room()
+        self._resume_writing_above()
 
-    # -- what the one above calls, as of a transport -------------------------------------------------------------------
+    # -- called by the layer above -------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return default if self._socket is None else self._socket.get_extra_info(name, default)
@@ -268,8 +269,8 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused_above = False
-        if self._came_while_held:
-            self._scheduler.schedule_once(0, self._feed)  # whoever reads on is in the middle of something
+        if self._held_input:
+            self._scheduler.schedule_once(0, self._handle_held_input)  # not from within the caller's own loop
         elif self._socket is not None and not self._paused_here:
             self._socket.resume_reading()
 
@@ -285,7 +286,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
                 self._unsent_bytes += len(data)
         self._send()
         if self._unsent_bytes > HIGH_WATER_BYTES:
-            self._tell_full()
+            self._pause_writing_above()
 
     def close(self) -> None:
         if not self._closing:
@@ -303,16 +304,16 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._socket is not None:
             self._socket.abort()
 
-    # -- within --------------------------------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------------------------------
 
     @property
-    def _keeps(self) -> bool:
-        """Whether what comes is kept here: while it is held, and until all is handed on that came then."""
-        return self._holds > 0 or bool(self._came_while_held)
+    def _buffers_input(self) -> bool:
+        """Whether input is buffered here: while held, and until the buffered input was handled."""
+        return self._holds > 0 or bool(self._held_input)
 
-    def _feed(self) -> None:
-        """Hands on what came while it was held, as far as it is wanted now."""
-        kept = self._came_while_held
+    def _handle_held_input(self) -> None:
+        """Pass the buffered input up while the layer above reads."""
+        kept = self._held_input
         while kept and not (self._holds or self._paused_above or self._socket is None):
             buffer = self.above.get_buffer(-1)
             count = min(len(buffer), len(kept))
@@ -320,18 +321,18 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             del kept[:count]
             self.above.buffer_updated(count)
         if not kept:
-            self._read_on()
+            self._resume_socket()
 
-    def _limit_no_more(self, limit: _Limit) -> None:
+    def _remove_limit(self, limit: _Limit) -> None:
         self._limits.remove(limit)
         self._pace()
 
     def _pace(self) -> None:
-        """Puts the limits in force that there are by now."""
+        """Apply the current limits."""
         ins, outs = zip(*self._limits, strict=True) if self._limits else ((), ())
         self._in, self._out = _slowest(ins), _slowest(outs)
-        self._sending_later = False  # who waits for a moment of the pace before finds nothing to do
-        self._read_on()
+        self._sending_later = False  # a timer of the old pace then finds nothing to do
+        self._resume_socket()
         self._send()
 
     def _pause_here(self) -> None:
@@ -339,7 +340,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._socket is not None:
             self._socket.pause_reading()
 
-    def _read_on(self) -> None:
+    def _resume_socket(self) -> None:
         if self._holds or not self._paused_here:
             return
         self._paused_here = False
@@ -347,7 +348,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.resume_reading()
 
     def _send(self) -> None:
-        """Sends what may be sent now, and comes back for the rest."""
+        """Send what the limit allows, and schedule the rest."""
         if self._holds or self._sending_later or self._socket is None:
             return
         now_ms = self._clock.monotonic_ms()
@@ -364,7 +365,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
                 break
             self._send_piece(self._out, now_ms)
         if self._unsent_bytes <= LOW_WATER_BYTES:
-            self._tell_room()
+            self._resume_writing_above()
         if self._closing and not self._unsent and self._socket is not None:
             self._socket.close()
 
@@ -382,26 +383,26 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         assert self._socket is not None
         self._socket.write(piece)
 
-    def _tell_full(self) -> None:
-        if not self._told_full:
-            self._told_full = True
+    def _pause_writing_above(self) -> None:
+        if not self._writing_paused:
+            self._writing_paused = True
             self.above.pause_writing()
 
-    def _tell_room(self) -> None:
-        if self._told_full and not self._socket_full and not self.is_closing():
-            self._told_full = False
+    def _resume_writing_above(self) -> None:
+        if self._writing_paused and not self._socket_full and not self.is_closing():
+            self._writing_paused = False
             self.above.resume_writing()
 
-    def _look_at_idle(self) -> None:
+    def _check_idle(self) -> None:
         if not self._idle_limits or self._socket is None or self.dropped:
             return
-        idle_ms, told = min(self._idle_limits, key=itemgetter(0))
+        idle_ms, on_dropped = min(self._idle_limits, key=itemgetter(0))
         left_ms = self._active_ms + idle_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
             self.drop()
-            told()
+            on_dropped()
         else:
-            self._scheduler.schedule_once(left_ms, self._look_at_idle)
+            self._scheduler.schedule_once(left_ms, self._check_idle)
 
 
 def _slowest(rates: Iterable[float | None]) -> RateLimiter | None:

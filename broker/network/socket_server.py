@@ -1,4 +1,4 @@
-"""Listens: TCP connections to one broker."""
+"""The TCP listeners and connections of one broker."""
 
 import asyncio
 import socket
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from .shaped_transport import ShapedTransport
     from .tls_transport import TlsTransport
 
-# Connections that may wait to be accepted: a test that opens a thousand at once must not see refusals or 1 s retries.
+# The listen backlog: a test that opens a thousand connections at once must not see refusals or 1 s retries.
 BACKLOG = 1024
-# The acceptor's. Asked before there is one.
+# Acceptor properties, checked here because the acceptor is created only if one is set.
 _LIMITS = (
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",
     "max.connection.creation.rate",
 )
-# How often idle connections are looked for: `connections.max.idle.ms` is minutes.
+# Interval of the idle check: `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
-# Answers on their way out have this long before connections are cut; a stop is promised within a second.
+# Grace period for responses in flight before connections are cut; a stop must complete within a second.
 STOP_GRACE_S = 0.2
 
 
@@ -49,28 +49,28 @@ class _IdleCheck(DelayedOperation):
 
 
 class SocketServer:
-    """The sockets of one broker. `start` binds them, `stop` lets go of them: within a second."""
+    """The sockets of one broker: `start` binds them, `stop` closes them within a second."""
 
     def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
-        self.connections: dict[Connection, None] = {}  # a set that keeps the order in which they came
+        self.connections: dict[Connection, None] = {}  # a set in arrival order
         self.accepted = 0
-        # Called with each new and each ended connection; fault rules use them.
+        # Called with each new and each ended connection, for fault rules.
         self.on_connected: Callable[[Connection], None] | None = None
         self.on_disconnected: Callable[[Connection], None] | None = None
-        self.endpoints: list[Endpoint] = []  # with the ports that were bound
-        self.acceptor: Acceptor | None = None  # None: connections are not limited, and never were
+        self.endpoints: list[Endpoint] = []  # with the bound ports
+        self.acceptor: Acceptor | None = None  # None until a connection limit is set
         self.channel_builders: list[ChannelBuilder] = []
         self.listeners: dict[str, Listener] = {}  # by name
-        # Of fault rules: called with the name of a TLS listener and a new client, before the TLS handshake.
+        # For fault rules: called with the name of a TLS listener and a new client, before the TLS handshake.
         self.accept_hooks: list[Callable[[str, ShapedTransport], None]] = []
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
         self._journal = broker.journal
         self._loop = loop
-        # A loop without real sockets, as sluice.testing has one, gives its own to listen on.
+        # An event loop without real sockets (sluice.testing) provides its own bind().
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
         self._pool = FramePool(budget if budget >= 0 else None)
@@ -78,18 +78,22 @@ class SocketServer:
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
     async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
-        """Listens on every listener, port 0 picking a free one; `advertised` is what clients are told of them, where it
-        is not where they are.
+        """Bind every listener and accept connections; port 0 picks a free port.
 
-        Raises SluiceError with one line when an address cannot be had; what is bound by then is for `stop`.
+        Args:
+            listeners: The addresses to bind.
+            advertised: The addresses to return to clients, for listeners where they differ from the bound ones.
+
+        Raises:
+            SluiceError: An address cannot be bound. Call `stop` to release those that were.
         """
-        told = {endpoint.name: endpoint for endpoint in advertised}
+        advertised_by_name = {endpoint.name: endpoint for endpoint in advertised}
         self.channel_builders.clear()
         for listener, builder in [(listener, self._channel_builder(listener)) for listener in listeners]:
             listening = self._bind(listener.host, listener.port, BACKLOG)
             bound = Endpoint(listener.name, listener.host, listening.getsockname()[1])
             self.endpoints.append(bound)
-            self.broker.endpoints[bound.name] = told.get(bound.name, bound)
+            self.broker.endpoints[bound.name] = advertised_by_name.get(bound.name, bound)
             connect = partial(self._connection, self.broker.endpoints[bound.name])
             accept = connect if builder is None else partial(builder.accept, connect)
             factory = partial(self._accept, bound.name, accept)
@@ -104,18 +108,18 @@ class SocketServer:
         self.close_idle()
 
     def refuse(self, name: str) -> Callable[[], None]:
-        """Refuses new clients of a listener until what is returned is called."""
+        """Refuse new clients of a listener until the returned function is called."""
         listener = self.listeners[name]
         listener.refuse()
         return partial(self._listen_again, listener)
 
     def _listen_again(self, listener: Listener) -> None:
         task = self._loop.create_task(listener.listen_again())
-        self._tasks.add(task)  # else nobody holds it
+        self._tasks.add(task)  # the event loop keeps only a weak reference
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Takes no more connections and ends those that are open; answers on their way out may still leave."""
+        """Stop accepting, and close open connections after their pending responses."""
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
@@ -125,14 +129,14 @@ class SocketServer:
             connection.abort()
 
     def cut(self) -> None:
-        """Cuts what is still open: answers that have not left are lost."""
+        """Abort the remaining connections; unsent responses are lost."""
         for connection in list(self.connections):
             connection.cut()
         for builder in self.channel_builders:
             builder.close()
 
     async def stop(self) -> None:
-        """Closes, and cuts what is still open after a moment."""
+        """Close, and abort what is still open after the grace period."""
         self.close()
         if self.connections:
             self._stopped = self._loop.create_future()
@@ -140,7 +144,7 @@ class SocketServer:
         self.cut()
 
     def close_idle(self) -> None:
-        """Closes the connections that were silent for `connections.max.idle.ms`, and looks again later."""
+        """Close the connections that were idle for `connections.max.idle.ms`, and schedule the next check."""
         if self._max_idle_ms >= 0:
             oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
             for connection in list(self.connections):
@@ -149,10 +153,10 @@ class SocketServer:
         self.broker.scheduler.delay(_IdleCheck(self))
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
-        """What stands before a listener; None: nothing. Raises ConfigError for what cannot stand there."""
+        """Return the security layers of a listener; None for PLAINTEXT. Raise ConfigError if they are misconfigured."""
         if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
             return None
-        from .channel_builder import ChannelBuilder  # a start without one is not to wait for it
+        from .channel_builder import ChannelBuilder  # deferred: slows down the start of a PLAINTEXT broker
 
         builder = ChannelBuilder(self.broker, listener.name, self._loop.call_soon)
         self.channel_builders.append(builder)
@@ -182,7 +186,7 @@ class SocketServer:
     def _made(self, connection: Connection) -> None:
         if self._journal is not None:
             self._journal.opened(connection.ctx)
-        if self._closed:  # accepted in the turn before, or behind a TLS handshake: nobody would answer it any more
+        if self._closed:  # accepted during the close, or late after a TLS handshake: no request would be answered
             connection.cut()
             return
         if self.on_connected is not None:
@@ -202,7 +206,7 @@ class SocketServer:
             self._stopped.set_result(None)
 
     def _limit_connections(self) -> None:
-        """Puts the broker's limits in force."""
+        """Apply the connection limits of the broker's configuration."""
         config = self.broker.config
         own = [f"listener.name.{endpoint.name.lower()}.{name}" for endpoint in self.endpoints for name in _LIMITS]
         if self.acceptor is not None or any(map(config.is_set, (*_LIMITS, *own))):
@@ -213,19 +217,19 @@ class SocketServer:
 
     def _accept_limited(self) -> "Acceptor":
         if self.acceptor is None:
-            from .acceptor import Acceptor  # few ever limit connections
+            from .acceptor import Acceptor  # deferred: few brokers limit connections
 
             self.acceptor = Acceptor(self.broker, [endpoint.name for endpoint in self.endpoints], self.connections)
         return self.acceptor
 
 
 def bind(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket; raises SluiceError with one line that names the address and why it cannot be had."""
+    """Return a listening socket, or raise SluiceError with the address and the reason."""
     try:
-        # An address in bytes is not looked at by the codec of international names, whose import takes a millisecond.
+        # getaddrinfo skips the IDNA codec for bytes; importing that codec takes a millisecond.
         name = host.encode() if host.isascii() else host
         address = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        # With its protocol number: asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
+        # With the protocol number: asyncio disables Nagle's algorithm only for sockets declared as TCP.
         listening = socket.socket(address[0], address[1], address[2])
     except (OSError, UnicodeError) as error:
         raise SluiceError(f"cannot listen on {host}:{port}: {_why(error)}") from None

@@ -1,9 +1,9 @@
-"""Why a TLS handshake failed, in words for the log: what OpenSSL says, and what that means here."""
+"""Explanations of OpenSSL's handshake errors for the log."""
 
 import ssl
 
 _NO_TRUST = "the client does not trust the broker's certificate"
-_NO_CERTIFICATE = "the client shows no certificate (ssl.client.auth=required)"
+_NO_CERTIFICATE = "the client sent no certificate (ssl.client.auth=required)"
 _REASONS = {
     "NO_SHARED_CIPHER": "no cipher suite in common (ssl.cipher.suites)",
     "NO_SUITABLE_SIGNATURE_ALGORITHM": "no signature algorithm in common with the broker's certificate",
@@ -12,17 +12,17 @@ _REASONS = {
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": _NO_TRUST,
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": _NO_TRUST,
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
-    "UNSUPPORTED_PROTOCOL": "the client's version of TLS is not accepted (ssl.enabled.protocols)",
-    "VERSION_TOO_LOW": "the client's version of TLS is not accepted (ssl.enabled.protocols)",
+    "UNSUPPORTED_PROTOCOL": "the client's TLS version is not enabled (ssl.enabled.protocols)",
+    "VERSION_TOO_LOW": "the client's TLS version is not enabled (ssl.enabled.protocols)",
 }
 
 
 def failure_of(error: ssl.SSLError, *, is_tls: bool) -> str:
-    """One phrase; `is_tls`: whether what the client sent began as TLS does."""
+    """Return the reason in one phrase; `is_tls` is whether the client's first bytes were TLS."""
     if not is_tls:
-        return "what the client sends is not TLS: plain text on a TLS port?"
+        return "the client does not speak TLS; does it send plain text to a TLS port?"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the client's certificate is refused: {error.verify_message}"
+        return f"the client's certificate was rejected: {error.verify_message}"
     reason = error.reason or "unknown"
     words = _REASONS.get(reason)
     return f"{words}: {reason}" if words else reason

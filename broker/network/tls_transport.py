@@ -1,19 +1,18 @@
-"""TLS between a TCP connection and the Connection that serves it: to the one a protocol, to the other a transport.
+"""TLS between a socket and its Connection: a protocol to the socket, a transport to the Connection.
 
 Theory of operation
 -------------------
-An `ssl.SSLObject` works on two buffers of bytes, so nothing here waits. What comes is put into the one, and decrypted
-straight into the Connection's buffer for as long as that reads; what it sends is encrypted piece by piece for as long
-as the socket takes it, the rest stays where it is, by reference. So all that a plain connection does works as it does
-there: muting (no more is read from the socket, the client is pushed back by TCP), a client that does not read, half-
-close in either way (TCP's, or TLS's own close_notify), idle close, abort.
+An `ssl.SSLObject` works on two memory buffers, so nothing here blocks. Input goes into one buffer and is decrypted
+straight into the Connection's buffer while that reads. Output is encrypted piece by piece while the socket accepts it;
+the rest waits by reference. So everything works as on a plain connection: muting (the socket is not read, TCP pushes
+back), a client that does not read, half-close in either way (TCP's, or TLS's close_notify), idle close, abort.
 
-    HANDSHAKE --done--> OPEN --close()--> CLOSING --all is sent--> CLOSED
-        \\-- it fails, time is up, abort, the client leaves, from anywhere --> CLOSED
+    HANDSHAKE --done--> OPEN --close()--> CLOSING --all sent--> CLOSED
+        \\-- from any state: failure, timeout, abort, or the client disconnects --> CLOSED
 
-Not asyncio's own TLS, because of what it does when a handshake fails: it drops the alert that would have told the
-client why (so a client with an expired certificate sees a connection that ends, where Kafka's tells it), and it tells
-nobody here. It cannot half-close either. Follows Kafka's SslTransportLayer: the peer's close_notify is not waited for.
+asyncio's own TLS is not used because of failed handshakes: it drops the alert that names the reason (a client with an
+expired certificate would see a closed connection, where Kafka sends the alert), and it does not report the failure
+here. Nor can it half-close. Follows Kafka's SslTransportLayer: it does not wait for the peer's close_notify.
 """
 
 import asyncio
@@ -33,19 +32,19 @@ from .tls_failure import failure_of
 
 log = logging.getLogger("sluice.broker")
 
-# A client that has not finished its handshake by then never will; Kafka has no bound but connections.max.idle.ms.
+# Timeout of a handshake; in Kafka only connections.max.idle.ms limits it.
 HANDSHAKE_TIMEOUT_MS = 10_000
-# One read from the socket, shared by all connections of a listener: what came is decrypted before another one reads.
+# Size of one read from the socket. A listener's connections share the buffer: each read is decrypted before the next.
 _READ_BYTES = 256 * 1024
-# What is encrypted before it is handed to the socket: enough to keep that busy, little to hold twice.
+# Bytes encrypted per write to the socket: enough to keep it busy, few enough to hold twice.
 _WRITE_BYTES = 256 * 1024
-# A TLS record carries this much at most, and one read gives no more than one record.
+# The maximum content of a TLS record; one SSL read returns at most one record.
 _RECORD_BYTES = 16 * 1024
 _HANDSHAKE_RECORD = 22
 
 
 class State(Enum):
-    """Of the TLS session."""
+    """The state of the TLS session."""
 
     HANDSHAKE = "handshake"
     OPEN = "open"
@@ -54,7 +53,7 @@ class State(Enum):
 
 
 class TlsAcceptor:
-    """What the TLS connections of one listener share: the context, and whom to tell about failures."""
+    """What the TLS connections of one listener share: the context and the callbacks."""
 
     def __init__(
         self,
@@ -64,8 +63,10 @@ class TlsAcceptor:
         accepted: "Callable[[TlsTransport], Connection | None]",
         failed: Callable[[str, str], None],
     ) -> None:
-        """`accepted` gets what has finished its handshake and returns who serves it, or None to have it closed;
-        `failed` gets the peer and the reason.
+        """Create it for one listener.
+
+        `accepted` gets a transport after its handshake and returns its Connection, or None to close it; `failed` gets
+        the peer and the reason.
         """
         self.context = context
         self.purgatory = purgatory
@@ -73,11 +74,11 @@ class TlsAcceptor:
         self.accepted = accepted
         self.failed = failed
         self.scratch = memoryview(bytearray(_READ_BYTES))
-        self.shaking: set[TlsTransport] = set()  # in their handshakes
+        self.handshaking: set[TlsTransport] = set()  # handshake in progress
 
     def close(self) -> None:
-        """Cuts the connections that have not come as far as a Connection."""
-        for layer in list(self.shaking):
+        """Abort the connections whose handshake is in progress."""
+        for layer in list(self.handshaking):
             layer.abort()
 
 
@@ -96,10 +97,10 @@ class _HandshakeTimeout(DelayedOperation):
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
-    """One connection's TLS."""
+    """The TLS session of one connection."""
 
     def __init__(self, acceptor: TlsAcceptor, connect: Callable[[], Connection]) -> None:
-        """`connect` makes the Connection, for whoever lets the client in."""
+        """Create the session; `connect` creates the Connection after the handshake."""
         super().__init__()
         self.connect = connect
         self._acceptor = acceptor
@@ -108,7 +109,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._ssl = acceptor.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = State.HANDSHAKE
         self._socket: asyncio.Transport | None = None
-        self.connection: Connection | None = None  # once the client is let in
+        self.connection: Connection | None = None  # None before the end of the handshake
         self._timeout = _HandshakeTimeout(self)
         self._first_byte: int | None = None
         self._reading = True
@@ -116,24 +117,24 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._socket_full = False
         self._unsent: deque[memoryview] = deque()
         self._socket_ended = False
-        self._eof_told = False
+        self._eof_passed = False
         self.peer = "?"
 
     @property
     def certificate(self) -> bytes | None:
-        """The client's certificate (DER), if it has shown one."""
+        """The client's certificate (DER); None if it sent none."""
         return self._ssl.getpeercert(binary_form=True)
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """The socket, or a transport that a fault rule put above it; None: it has ended."""
+        """The socket, or a transport that a fault rule inserted; None after the connection has ended."""
         return self._socket
 
     def set_transport(self, transport: asyncio.Transport) -> None:
-        """Send and receive through `transport` from now on."""
+        """Send and receive through `transport`."""
         self._socket = transport
 
-    # -- what asyncio calls, of the socket ---------------------------------------------------------------------------
+    # -- called by asyncio -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -141,13 +142,13 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer = f"{peer[0]}:{peer[1]}"
-        self._acceptor.shaking.add(self)
+        self._acceptor.handshaking.add(self)
         self._acceptor.purgatory.delay(self._timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._state is State.HANDSHAKE and self._first_byte is not None:
             self._acceptor.failed(
-                self.peer, "the client left before the end of the handshake, as one does without trust"
+                self.peer, "the client disconnected during the handshake; it may not trust the broker's certificate"
             )
         self._end_handshake()
         self._state = State.CLOSED
@@ -164,12 +165,12 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._first_byte = self._acceptor.scratch[0]
         self._incoming.write(self._acceptor.scratch[:nbytes])
         if self._state is State.HANDSHAKE:
-            self._shake_hands()
+            self._do_handshake()
         self._read()
 
     def eof_received(self) -> bool:
-        # Without close_notify: taken as it is of a socket of plain text, behind all that came before. Who does not read
-        # finds it when it reads on.
+        # An end without close_notify is handled as on a plain connection: after all earlier input. A Connection that is
+        # paused gets it when it resumes.
         if self._state is not State.OPEN:
             return False
         self._socket_ended = True
@@ -187,7 +188,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if not self._socket_full and self.connection is not None and self._state is State.OPEN:
             self.connection.resume_writing()
 
-    # -- what the Connection calls, as of a transport ----------------------------------------------------------------
+    # -- called by the Connection ------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return default if self._socket is None else self._socket.get_extra_info(name, default)
@@ -232,17 +233,17 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     # -- the handshake -----------------------------------------------------------------------------------------------
 
     def handshake_timed_out(self) -> None:
-        """The client took too long; it is gone afterwards."""
+        """Fail the handshake after its timeout."""
         self._fail(f"the handshake took longer than {HANDSHAKE_TIMEOUT_MS // 1000} s")
 
-    def _shake_hands(self) -> None:
+    def _do_handshake(self) -> None:
         try:
             self._ssl.do_handshake()
         except ssl.SSLWantReadError:
             self._send_outgoing()
             return
         except ssl.SSLError as error:
-            # What OpenSSL wants to tell the client goes out first.
+            # _fail() sends OpenSSL's alert before it closes.
             self._fail(failure_of(error, is_tls=self._first_byte == _HANDSHAKE_RECORD))
             return
         self._send_outgoing()
@@ -263,7 +264,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.close()
 
     def _end_handshake(self) -> None:
-        self._acceptor.shaking.discard(self)
+        self._acceptor.handshaking.discard(self)
         self._timeout.force_complete()
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -276,27 +277,27 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             if filled:
                 connection.buffer_updated(filled)
             if ended:
-                if self._state is State.OPEN and not self._tell_eof():
+                if self._state is State.OPEN and not self._pass_eof():
                     self.close()
                 return
             if filled < len(buffer):
                 return
 
     def _may_read(self) -> bool:
-        return self._reading and self._state is State.OPEN and not self._eof_told
+        return self._reading and self._state is State.OPEN and not self._eof_passed
 
     def _decrypt_into(self, buffer: memoryview) -> tuple[int, bool]:
-        """How many bytes there were, up to the size of the buffer, and whether no more will come."""
+        """Return the number of bytes decrypted, and whether the stream has ended."""
         filled = 0
         try:
             while filled < len(buffer):
-                # A view will do for the buffer, and with one it is the number of bytes that comes.
+                # With a buffer (a view works too), read() returns the number of bytes.
                 count = cast("int", self._ssl.read(len(buffer) - filled, buffer[filled:]))
                 if not count:
                     return filled, True
                 filled += count
         except ssl.SSLWantReadError:
-            self._send_outgoing()  # an answer of TLS itself, to a new key say
+            self._send_outgoing()  # a response of TLS itself, such as to a key update
             return filled, self._socket_ended
         except ssl.SSLZeroReturnError:
             return filled, True
@@ -304,16 +305,16 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._send_outgoing()
             assert self.connection is not None
             self.connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
-            return 0, False  # nothing of it is looked at any more
+            return 0, False  # discard what was decrypted
         return filled, False
 
-    def _tell_eof(self) -> bool:
+    def _pass_eof(self) -> bool:
         assert self.connection is not None
-        self._eof_told = True
+        self._eof_passed = True
         return bool(self.connection.eof_received())
 
     def _read_soon(self) -> None:
-        # Whoever reads on is in the middle of something.
+        # Not from within the caller's own loop.
         if not self._scheduled:
             self._scheduled = True
             self._acceptor.call_soon(self._read_scheduled)
@@ -325,23 +326,23 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def _send_rest(self) -> None:
-        """Encrypts and sends until all is sent, or the socket takes no more."""
+        """Encrypt and send until everything is sent or the socket accepts no more."""
         while self._unsent and not self._socket_full:
             while self._unsent and self._outgoing.pending < _WRITE_BYTES:
                 data = self._unsent.popleft()
                 try:
                     count = self._ssl.write(data[:_RECORD_BYTES])
-                except ssl.SSLError:  # the session has failed, which reading has told or will tell
+                except ssl.SSLError:  # the session has failed; reading reports it
                     self.abort()
                     return
                 if count < len(data):
                     self._unsent.appendleft(data[count:])
             self._send_outgoing()
         if self._state is State.CLOSING and not self._unsent:
-            self._say_goodbye()
+            self._send_close_notify()
 
-    def _say_goodbye(self) -> None:
-        with suppress(ssl.SSLError):  # the peer has not said the same: nobody waits for that
+    def _send_close_notify(self) -> None:
+        with suppress(ssl.SSLError):  # the peer's close_notify is not awaited
             self._ssl.unwrap()
         self._state = State.CLOSED
         self._send_outgoing()

@@ -85,7 +85,7 @@ class Authenticator(RequestHandler, Protocol):
     def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
         """Return the mechanism's response to the client's token. Raises SaslError."""
 
-    def told(self, error: Exception) -> str:
+    def client_message(self, error: Exception) -> str:
         """Return the error message for the client."""
 
     def refuse(self, ctx: "RequestContext", response: Message | None, reason: str) -> "Outcome":

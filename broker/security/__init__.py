@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do. Loaded only where a listener or an authorizer asks for it."""
+"""Authentication and authorization. Loaded only if a listener or an authorizer requires it."""

@@ -1,12 +1,12 @@
-"""Counts of the authentications of one listener, as Kafka's socket-server-metrics have them."""
+"""Authentication counts of one listener, as in Kafka's socket-server-metrics."""
 
 
 class AuthenticationCounts:
-    """The authentications of one listener, by outcome."""
+    """The authentications of one listener by outcome."""
 
     def __init__(self) -> None:
         self.successful = 0
-        self.successful_no_reauth = 0  # of these, by clients that cannot re-authenticate (KIP-368)
+        self.successful_no_reauth = 0  # of these, by clients without support for re-authentication (KIP-368)
         self.failed = 0
         self.successful_again = 0
         self.failed_again = 0

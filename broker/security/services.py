@@ -1,6 +1,6 @@
-"""What SASL uses of the broker and of a connection. Imported by type checkers only."""
+"""The parts of the broker and of a connection that SASL uses. Imported by type checkers only."""
 
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 from typing import Protocol
 
 from sluice.broker.requests.channel import Channel
@@ -14,7 +14,7 @@ from .sasl.scram_credentials import ScramCredentials
 
 
 class SaslDispatcher(RequestHandler, Protocol):
-    """The dispatcher, which handles what the authenticator lets through."""
+    """The dispatcher, which handles the requests that the authenticator passes on."""
 
     def route(self, api_and_version: int) -> ApiRoute | None: ...
 

@@ -116,7 +116,7 @@ class Refusal(NamedTuple):
 
 # Where answer and end come in one read, kafka-python may tell of the end alone.
 GONE = "socket disconnected"
-NO_TRUST = "TLS failed .* listener=SSL reason=.*(does not trust|as one does without trust)"
+NO_TRUST = "TLS failed .* listener=SSL reason=.*(does not trust|may not trust)"
 REFUSED = {
     "a wrong password": Refusal(
         "SASL_PLAINTEXT",
@@ -187,7 +187,7 @@ REFUSED = {
     "plain text on a TLS port": Refusal(
         "SSL",
         Login("PLAINTEXT"),
-        "TLS failed .* listener=SSL reason=.*plain text on a TLS port",
+        "TLS failed .* listener=SSL reason=.*plain text to a TLS port",
         {
             "aiokafka": ("KafkaConnectionError", "Unable to bootstrap"),
             "kafka-python": ("KafkaTimeoutError", "Unable to bootstrap"),

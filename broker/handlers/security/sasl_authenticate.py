@@ -32,7 +32,7 @@ def handle(
     except SaslError as error:
         ctx.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
         response = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.told(error)
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.client_message(error)
         )
         return sasl.refuse(ctx, response, error.reason)
     return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=sasl.session_lifetime_ms)

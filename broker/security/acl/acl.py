@@ -1,15 +1,15 @@
-"""One entry of an access control list, and a filter of them: who may, or must not, do what to which resource (KIP-11).
+"""Entries of access control lists, and filters for them (KIP-11).
 
-A resource is named literally, by `*` for all, or by a prefix (KIP-290). Numbers are those on the wire and in metadata
-records, names Kafka's: AclOperation, AclPermissionType, ResourceType, PatternType, StandardAcl, AclBindingFilter.
+A resource pattern is a literal name, `*` for all, or a prefix (KIP-290). Numbers are those on the wire and in metadata
+records; names are Kafka's: AclOperation, AclPermissionType, ResourceType, PatternType, StandardAcl, AclBindingFilter.
 """
 
 from enum import IntEnum
 from typing import NamedTuple
 
-WILDCARD = "*"  # as a resource's literal name: every resource; as a host: every host
-WILDCARD_PRINCIPAL = "User:*"  # everyone
-CLUSTER_NAME = "kafka-cluster"  # the one resource of type CLUSTER
+WILDCARD = "*"  # every resource (as a literal name) or every host
+WILDCARD_PRINCIPAL = "User:*"
+CLUSTER_NAME = "kafka-cluster"  # the only resource of type CLUSTER
 
 
 class ResourceType(IntEnum):
@@ -30,7 +30,7 @@ class ResourceType(IntEnum):
 class PatternType(IntEnum):
     UNKNOWN = 0
     ANY = 1
-    MATCH = 2  # in a filter: all patterns that apply to the name
+    MATCH = 2  # in a filter: all patterns that match the name
     LITERAL = 3
     PREFIXED = 4
 
@@ -74,7 +74,7 @@ class AclPermissionType(IntEnum):
 
 
 class Acl(NamedTuple):
-    """One entry. In this order they sort by resource; Kafka's own order has names reversed."""
+    """One entry. Entries sort by resource; Kafka's own order compares names in reverse."""
 
     resource_type: ResourceType
     resource_name: str
@@ -85,7 +85,7 @@ class Acl(NamedTuple):
     permission_type: AclPermissionType
 
     def __str__(self) -> str:
-        """As Kafka's audit log has it."""
+        """Return Kafka's text, as its audit log prints it."""
         return (
             f"StandardAcl[resourceType={self.resource_type.name}, resourceName={self.resource_name}, "
             f"patternType={self.pattern_type.name}, principal={self.principal}, host={self.host}, "
@@ -94,7 +94,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which entries are meant; None and ANY are all."""
+    """A filter for entries; None and ANY match all."""
 
     resource_type: ResourceType
     resource_name: str | None

@@ -1,9 +1,8 @@
-"""All entries of the access control lists, by what they apply to: the cluster has one of this.
+"""The access control lists of the cluster, indexed by resource pattern.
 
-Follows AclControlManager (ids, entries that are there already) and AclCache. Kafka keeps entries sorted and steps
-through those whose names begin as the resource's does; here each question is a few lookups: the entries of the literal
-name, of `*`, and of each prefix of the name that is as long as some prefix in use. Of these it has only the entries of
-whoever asks and of `User:*`.
+Follows AclControlManager (ids, existing entries) and AclCache. Kafka sorts the entries and scans those whose names
+share a prefix with the resource's. Here each check is a few lookups: the entries of the literal name, of `*`, and of
+each prefix of the name whose length is in use, each limited to the client's principal and `User:*`.
 """
 
 from collections import Counter
@@ -15,18 +14,17 @@ from sluice.protocol.uuids import random_uuid
 
 from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclFilter, PatternType, ResourceType
 
-# What one request may change (QuorumController.MAX_RECORDS_PER_USER_OP).
+# The maximum number of changes per request (QuorumController.MAX_RECORDS_PER_USER_OP).
 MAX_PER_REQUEST = 10_000
 ByPrincipal = dict[str, list[Acl]]  # the entries of one pattern
-# Makes durable that entries will come, with their ids, and go, by id; or says why not.
+# Persists new entries with their ids and the ids of deleted ones, or returns an error.
 WriteAcls = Callable[[Sequence[tuple[bytes, Acl]], Sequence[bytes]], ErrorCode]
 
 
 class Acls:
-    """Entries by id, and the index that questions are answered from.
+    """Entries by id, with the index for authorization checks.
 
-    `create` and `delete` are what requests do; `add` and `remove` are all that changes it, for these two and for who
-    knows the entries from before.
+    Requests use `create` and `delete`, which persist; `add` and `remove` apply changes, also when metadata is restored.
     """
 
     def __init__(self, random_bytes: Callable[[int], bytes], write: WriteAcls) -> None:
@@ -34,17 +32,17 @@ class Acls:
         self._write = write
         self._by_id: dict[bytes, Acl] = {}
         self._ids: dict[Acl, bytes] = {}
-        self._on = [_OnType() for _ in ResourceType]  # by the type's number
+        self._on = [_OnType() for _ in ResourceType]  # by number of the type
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def items(self) -> Iterable[tuple[bytes, Acl]]:
-        """Each entry with its id, 16 bytes, as metadata records have it."""
+        """Return each entry with its id, the 16 bytes of metadata records."""
         return self._by_id.items()
 
     def create(self, acls: Iterable[Acl]) -> ErrorCode:
-        """Adds those that are not there yet; where it says why not, which may be that they are too many, none is."""
+        """Add the entries that do not exist yet; all or, with an error such as POLICY_VIOLATION, none."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._ids]
         if len(new) > MAX_PER_REQUEST:
             return ErrorCode.POLICY_VIOLATION
@@ -56,7 +54,7 @@ class Acls:
         return failed
 
     def delete(self, acls: Collection[Acl]) -> ErrorCode:
-        """Takes entries away that are there, or says why not."""
+        """Delete existing entries, all or, with an error, none."""
         ids = [self._ids[acl] for acl in acls]
         failed = self._write((), ids)
         if not failed:
@@ -65,7 +63,7 @@ class Acls:
         return failed
 
     def add(self, acl_id: bytes, acl: Acl) -> None:
-        """A new entry, that nobody added before, under a new id."""
+        """Apply a new entry under a new id."""
         assert acl_id not in self._by_id, acl_id
         assert acl not in self._ids, acl
         self._by_id[acl_id] = acl
@@ -73,22 +71,22 @@ class Acls:
         self._on[acl.resource_type].add(acl)
 
     def remove(self, acl_id: bytes) -> Acl:
-        """Takes an entry away; returns what it was."""
+        """Apply the deletion of an entry, and return it."""
         acl = self._by_id.pop(acl_id)
         del self._ids[acl]
         self._on[acl.resource_type].remove(acl)
         return acl
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """The entries that a filter means, in the order of their resources; Kafka tells them in any."""
+        """Return the entries that match a filter, sorted by resource; Kafka's order is undefined."""
         return sorted(acl for acl in self._ids if wanted.matches(acl))
 
     def on(self, resource_type: ResourceType, name: str) -> Iterator[ByPrincipal]:
-        """The entries, by principal, of each pattern that applies to a resource."""
+        """Return the entries by principal of each pattern that matches a resource."""
         return self._on[resource_type].on(name)
 
     def of(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:
-        """The entries on resources of a type that concern a principal."""
+        """Return the entries on resources of a type that apply to a principal."""
         for entries in self._on[resource_type].all():
             yield from entries.get(principal, ())
             if principal != WILDCARD_PRINCIPAL:
@@ -101,7 +99,7 @@ class Acls:
 
 
 class _OnType:
-    """The entries on resources of one type, by their pattern."""
+    """The entries on resources of one type by pattern."""
 
     def __init__(self) -> None:
         self._literal: dict[str, ByPrincipal] = {}

@@ -1,6 +1,6 @@
 """Authorization checks of handlers, as in Kafka's AuthHelper.
 
-Without an authorizer every operation is allowed. Produce and Fetch check that themselves, to save the call.
+Without an authorizer, every operation is allowed. Produce and Fetch check for one before the call, to save it.
 """
 
 from collections import Counter

@@ -1,16 +1,16 @@
-"""Whether somebody may do something to a resource, by the access control lists of the cluster (KIP-11, KIP-801).
+"""Authorization by the access control lists of the cluster (KIP-11, KIP-801).
 
-Follows StandardAuthorizer and its data. There is one where `authorizer.class.name` is set, and none otherwise:
+Follows StandardAuthorizer and its data. An authorizer exists only if `authorizer.class.name` is set:
 
-    1. `super.users` may do everything.
-    2. An entry counts whose pattern applies to the resource's name, whose principal is the client's or `User:*`, whose
-       host is the client's address or `*`, and whose operation is ALL or the one in question. An ALLOW entry for
-       another operation counts too, where that implies it: see `_IMPLYING`. A DENY entry implies nothing.
-    3. One DENY that counts: no. Else one ALLOW that counts: yes.
-    4. Else no; but if no entry of any kind has a pattern that applies to the name, `allow.everyone.if.no.acl.found`.
+    1. `super.users` are allowed everything.
+    2. An entry applies if its pattern matches the resource's name, its principal is the client's or `User:*`, its host
+       is the client's address or `*`, and its operation is ALL or the requested one. An ALLOW entry also applies if its
+       operation implies the requested one: see `_IMPLYING`. DENY entries imply nothing.
+    3. If a DENY entry applies, the request is denied. Else, if an ALLOW entry applies, it is allowed.
+    4. Else it is denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
 
-Every answer is a line of the audit log, `sluice.broker.authorizer`: refusals at INFO, what is allowed at DEBUG. Answers
-that only choose what a client is shown are not logged; Kafka has them at TRACE.
+Each decision is a line of the audit log, `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Decisions that
+only filter a response are not logged; Kafka logs them at TRACE.
 """
 
 import logging
@@ -25,22 +25,22 @@ from .acl_store import Acls
 _audit = logging.getLogger("sluice.broker.authorizer")
 
 _ALLOW, _DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
-# For each operation those whose ALLOW entries allow it, as bits.
+# For each operation, the operations whose ALLOW entries allow it, as bits.
 _IMPLYING = [1 << operation | 1 << AclOperation.ALL for operation in AclOperation]
 for _other in (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER):
     _IMPLYING[AclOperation.DESCRIBE] |= 1 << _other
 _IMPLYING[AclOperation.DESCRIBE_CONFIGS] |= 1 << AclOperation.ALTER_CONFIGS
 _SUPER_USER = "SuperUser"
 _DEFAULT_ALLOW, _DEFAULT_DENY = "DefaultAllow", "DefaultDeny"
-# A name that no entry should have: Kafka asks about it to find out who may do everything.
+# Kafka's stand-in for a name without entries, used to find out who is allowed everything.
 ANY_NAME = "hardcode"
 
-# What decided, as the audit log prints it: an entry, or one of the rules above.
+# The deciding rule in the audit log: an entry, or the name of another rule.
 _Rule = Acl | str
 
 
 class Authorizer:
-    """Answers by the entries as they are now."""
+    """The decisions for the current entries."""
 
     def __init__(self, config: Config, acls: Acls) -> None:
         self._acls = acls
@@ -58,7 +58,7 @@ class Authorizer:
         log_allowed: bool = True,
         log_denied: bool = True,
     ) -> bool:
-        """Whether the client may; `references` is how often its request names the resource."""
+        """Return whether the client is allowed; `references` is how often its request names the resource."""
         principal, host = ctx.session.principal, ctx.session.client_host[1:]
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO
@@ -69,14 +69,14 @@ class Authorizer:
                 f"from host = {host} on resource = {_camel_case(resource_type.name)}:LITERAL:{name} "
                 f"for request = {ctx.route.api_name} with resourceRefCount = {references} based on rule {based_on}"
             )
-            # Names are what clients make them: one with a line's end in it must not look like two lines.
+            # Clients choose names: a line break in one must not forge a second line.
             _audit.log(level, line if line.isprintable() else ascii(line)[1:-1])
         return allowed
 
     def decide(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> tuple[bool, _Rule]:
-        """The answer, and what it is based on."""
+        """Return the decision and the rule behind it."""
         if principal in self._super_users:
             return True, _SUPER_USER
         implying = _IMPLYING[operation]
@@ -84,8 +84,8 @@ class Authorizer:
         known = False
         for entries in self._acls.on(resource_type, name):
             known = True
-            for who in (principal, WILDCARD_PRINCIPAL):
-                for acl in entries.get(who, ()):
+            for acl_principal in (principal, WILDCARD_PRINCIPAL):
+                for acl in entries.get(acl_principal, ()):
                     if acl.host not in (WILDCARD, host):
                         continue
                     if acl.permission_type is _ALLOW:
@@ -102,29 +102,30 @@ class Authorizer:
     def authorize_by_resource_type(
         self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether the client may do it to some resource of the type (Authorizer.authorizeByResourceType)."""
+        """Return whether the client is allowed for any resource of the type (Authorizer.authorizeByResourceType)."""
         may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
         return may_everything or self.allows_some(
             ctx.session.principal, ctx.session.client_host[1:], operation, resource_type
         )
 
     def allows_some(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Whether an entry allows it on all names, or on one, be that a prefix, which no other entry takes away."""
+        """Return whether an entry allows all names, or a name or prefix that no DENY entry covers."""
         counting = [
             acl
             for acl in self._acls.of(principal, resource_type)
             if acl.host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL)
         ]
-        allowed = {acl[1:3] for acl in counting if acl.permission_type == _ALLOW}  # name and type of their patterns
+        allowed = {acl[1:3] for acl in counting if acl.permission_type == _ALLOW}  # names and types of patterns
         denied = {acl[1:3] for acl in counting if acl.permission_type == _DENY}
         everything = (WILDCARD, PatternType.LITERAL)
         if everything in denied:
             return False
-        return everything in allowed or any(not _is_taken_away(pattern, denied) for pattern in allowed)
+        return everything in allowed or any(not _is_denied(pattern, denied) for pattern in allowed)
 
 
-def _is_taken_away(pattern: tuple[str, PatternType], denied: Collection[tuple[str, PatternType]]) -> bool:
-    """Whether all that a pattern applies to is denied by one other: itself, or a prefix of its name."""
+def _is_denied(pattern: tuple[str, PatternType], denied: Collection[tuple[str, PatternType]]) -> bool:
+    """Return whether one DENY pattern, the same or a prefix, covers all of a pattern."""
+
     name = pattern[0]
     return pattern in denied or any((name[:end], PatternType.PREFIXED) in denied for end in range(1, len(name) + 1))
 

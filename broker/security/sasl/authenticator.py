@@ -1,31 +1,31 @@
-"""Who a client of a SASL listener is: what stands between its Connection and the Dispatcher until that is known.
+"""The authentication of one connection, between its Connection and the Dispatcher.
 
 Follows SaslServerAuthenticator, and what KafkaChannel, Selector and SocketServer do with it (KIP-43, KIP-152, KIP-306,
 KIP-368).
 
 Theory of operation
 -------------------
-A connection hands its requests here first. Which API may come depends on the state (`_ACCEPTED`); one that may goes to
-the dispatcher as any request does, and its handler comes back here: SaslHandshake to `choose`, SaslAuthenticate to
-`evaluate`, both to `refuse`. What happened leads to the next state (`_NEXT`). After SaslHandshake v0 the exchange has
-no headers: each frame is a token, and so is each answer.
+The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. An accepted request
+goes to the dispatcher as usual, and its handler calls back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both
+`refuse`. The outcome selects the next state (`_NEXT`). After SaslHandshake v0 the exchange has no headers: each frame
+is a token, and so is each response.
 
-A request that may not come ends the connection, as in Kafka: at once where no exchange has begun, and in an exchange
-with ILLEGAL_SASL_STATE, where the API's response has a place for an error of the whole request.
+A request that the state does not accept ends the connection, as in Kafka: at once before an exchange, and during one
+with ILLEGAL_SASL_STATE if the API's response has a top-level error code.
 
-Whoever is refused is told so, and loses the connection, only after `connection.failed.authentication.delay.ms`: until
-then its requests wait. Whoever is known talks to the dispatcher directly, unless that does not hold for ever
-(`connections.max.reauth.ms`, a token that expires): then each request is looked at here. SaslHandshake begins a new
-exchange, of the same mechanism and with the same user in the end; any other request ends the connection once the time
-is over.
+After a failed authentication, the response and the close are delayed by `connection.failed.authentication.delay.ms`,
+and no request is handled until then. After a successful one, requests go directly to the dispatcher, unless the session
+expires (`connections.max.reauth.ms`, or the token's expiration): then each request is checked here. SaslHandshake
+starts a re-authentication, with the same mechanism and the same user. Any other request after the session's end closes
+the connection.
 
     INITIAL_REQUEST ------------> HANDSHAKE_REQUEST, or AUTHENTICATE
-    HANDSHAKE_OR_VERSIONS_REQUEST (versions of ApiVersions are being found out)
+    HANDSHAKE_OR_VERSIONS_REQUEST (after an ApiVersions request of an unsupported version)
     HANDSHAKE_REQUEST ----------> AUTHENTICATE
     AUTHENTICATE ---------------> COMPLETE
     COMPLETE -------------------> REAUTH_PROCESS_HANDSHAKE
     REAUTH_PROCESS_HANDSHAKE ---> AUTHENTICATE, or REAUTH_BAD_MECHANISM
-    every one but COMPLETE -----> FAILED
+    all but COMPLETE -----------> FAILED
 """
 
 import logging
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice.broker")
 
-# A client that authenticates anew more often than this is told ILLEGAL_SASL_STATE (KafkaChannel).
+# SaslHandshake sooner than this after the last re-authentication gets ILLEGAL_SASL_STATE (KafkaChannel).
 _MIN_REAUTH_INTERVAL_MS = 1_000
-# Since this version of SaslAuthenticate a client is told how long its session lasts, and authenticates anew (KIP-368).
+# Since this version, SaslAuthenticate returns the session lifetime, and clients re-authenticate (KIP-368).
 _REAUTHENTICATES_SINCE = 1
-# Since this version of SaslHandshake tokens are in requests and responses (KIP-152).
+# Since this version of SaslHandshake, tokens are sent in requests and responses (KIP-152).
 _HEADERS_SINCE = 1
 _HEADER = Struct(FIXED_HEADER)
 _api_key_of = Struct(">h").unpack_from
@@ -63,7 +63,7 @@ _pack_size = Struct(">i").pack
 
 
 class State(Enum):
-    """Kafka's names (SaslServerAuthenticator.SaslState)."""
+    """The states of an authentication, with Kafka's names (SaslServerAuthenticator.SaslState)."""
 
     INITIAL_REQUEST = auto()
     HANDSHAKE_OR_VERSIONS_REQUEST = auto()
@@ -76,15 +76,15 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What leads from one state to the next."""
+    """The events that change the state."""
 
-    VERSIONS_TOLD = auto()
-    VERSIONS_REFUSED = auto()
+    VERSIONS_RETURNED = auto()
+    VERSIONS_UNSUPPORTED = auto()
     MECHANISM_CHOSEN = auto()
     MECHANISM_CHANGED = auto()
-    TOKEN_TAKEN = auto()
-    USER_KNOWN = auto()
-    HANDSHAKE_AGAIN = auto()
+    TOKEN_ACCEPTED = auto()
+    USER_AUTHENTICATED = auto()
+    REAUTHENTICATION_STARTED = auto()
     REFUSED = auto()
 
 
@@ -96,20 +96,20 @@ _ACCEPTED = {
 }
 
 _NEXT = {
-    (State.INITIAL_REQUEST, Event.VERSIONS_TOLD): State.HANDSHAKE_REQUEST,
-    (State.INITIAL_REQUEST, Event.VERSIONS_REFUSED): State.HANDSHAKE_OR_VERSIONS_REQUEST,
+    (State.INITIAL_REQUEST, Event.VERSIONS_RETURNED): State.HANDSHAKE_REQUEST,
+    (State.INITIAL_REQUEST, Event.VERSIONS_UNSUPPORTED): State.HANDSHAKE_OR_VERSIONS_REQUEST,
     (State.INITIAL_REQUEST, Event.MECHANISM_CHOSEN): State.AUTHENTICATE,
     (State.INITIAL_REQUEST, Event.REFUSED): State.FAILED,
-    (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.VERSIONS_TOLD): State.HANDSHAKE_REQUEST,
-    (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.VERSIONS_REFUSED): State.HANDSHAKE_OR_VERSIONS_REQUEST,
+    (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.VERSIONS_RETURNED): State.HANDSHAKE_REQUEST,
+    (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.VERSIONS_UNSUPPORTED): State.HANDSHAKE_OR_VERSIONS_REQUEST,
     (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.MECHANISM_CHOSEN): State.AUTHENTICATE,
     (State.HANDSHAKE_OR_VERSIONS_REQUEST, Event.REFUSED): State.FAILED,
     (State.HANDSHAKE_REQUEST, Event.MECHANISM_CHOSEN): State.AUTHENTICATE,
     (State.HANDSHAKE_REQUEST, Event.REFUSED): State.FAILED,
-    (State.AUTHENTICATE, Event.TOKEN_TAKEN): State.AUTHENTICATE,
-    (State.AUTHENTICATE, Event.USER_KNOWN): State.COMPLETE,
+    (State.AUTHENTICATE, Event.TOKEN_ACCEPTED): State.AUTHENTICATE,
+    (State.AUTHENTICATE, Event.USER_AUTHENTICATED): State.COMPLETE,
     (State.AUTHENTICATE, Event.REFUSED): State.FAILED,
-    (State.COMPLETE, Event.HANDSHAKE_AGAIN): State.REAUTH_PROCESS_HANDSHAKE,
+    (State.COMPLETE, Event.REAUTHENTICATION_STARTED): State.REAUTH_PROCESS_HANDSHAKE,
     (State.REAUTH_PROCESS_HANDSHAKE, Event.MECHANISM_CHOSEN): State.AUTHENTICATE,
     (State.REAUTH_PROCESS_HANDSHAKE, Event.MECHANISM_CHANGED): State.REAUTH_BAD_MECHANISM,
     (State.REAUTH_PROCESS_HANDSHAKE, Event.REFUSED): State.FAILED,
@@ -118,7 +118,7 @@ _NEXT = {
 
 
 class _FailedAuthentication(DelayedOperation):
-    """The answer to a client that was refused, and the end of its connection, once the delay is over (KIP-306)."""
+    """The delayed response to a failed authentication and the close of its connection (KIP-306)."""
 
     __slots__ = ("_ctx", "_response")
 
@@ -140,27 +140,27 @@ class SaslAuthenticator:
         self, host: "SaslHost", listener: SaslListener, connection: "SaslConnection", counts: AuthenticationCounts
     ) -> None:
         self.state = State.INITIAL_REQUEST
-        self.session_lifetime_ms = 0  # what the client is told of; 0: as long as the connection
+        self.session_lifetime_ms = 0  # as reported to the client; 0 means unlimited
         self._host = host
         self._dispatcher = host.dispatcher
         self._listener = listener
         self._connection = connection
         self._counts = counts
         self._mechanism_name = ""
-        self._mechanism: Mechanism | None = None  # from SaslHandshake until the user is known
+        self._mechanism: Mechanism | None = None  # during an exchange
         self._has_headers = True
-        self._reauthenticates = False  # whether the client can
-        self._user: str | None = None  # once it is known
-        self._expires_at_ms: float | None = None  # the session, monotonic
-        self._last_reauth_ms: float | None = None  # when the last one began, monotonic
+        self._reauthenticates = False  # whether the client supports it
+        self._user: str | None = None  # None before the first success
+        self._expires_at_ms: float | None = None  # end of the session, monotonic
+        self._last_reauth_ms: float | None = None  # start of the last re-authentication, monotonic
 
     def begin(self) -> None:
-        """Meets the connection's first request."""
+        """Handle the connection's requests from the first one on."""
         self._connection.ctx.authenticator = self
         self._connection.set_request_handler(self)
         self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
 
-    # -- what the connection calls -------------------------------------------------------------------------------------
+    # -- called by the connection --------------------------------------------------------------------------------------
 
     @property
     def clock(self) -> Clock:
@@ -173,13 +173,13 @@ class SaslAuthenticator:
         self._dispatcher.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handles the request in `view[start:end]`, if it may come now. Raises RemoteProtocolError if not."""
+        """Handle the request in `view[start:end]`; raise RemoteProtocolError if the state does not accept it."""
         if self.state is State.AUTHENTICATE and not self._has_headers:
-            self._take_token(ctx, bytes(view[start:end]))
+            self._handle_token_frame(ctx, bytes(view[start:end]))
             return
         api_key = _api_key_of(view, start)[0] if end - start >= _API_KEY_BYTES else None
         if self.state is State.COMPLETE:
-            self._look_at_session(ctx, api_key)
+            self._check_session(ctx, api_key)
         elif self.state is State.REAUTH_BAD_MECHANISM:
             self.refuse(ctx, None, "another mechanism than before")
             return
@@ -188,25 +188,25 @@ class SaslAuthenticator:
             return
         self._dispatcher.dispatch(ctx, view, start, end)
         if api_key == ApiKey.API_VERSIONS and self.state is not State.COMPLETE:
-            self._step(Event.VERSIONS_REFUSED if ctx.error_code else Event.VERSIONS_TOLD)
+            self._step(Event.VERSIONS_UNSUPPORTED if ctx.error_code else Event.VERSIONS_RETURNED)
 
-    # -- what the handlers call ----------------------------------------------------------------------------------------
+    # -- called by the handlers ----------------------------------------------------------------------------------------
 
     @property
     def mechanisms(self) -> list[str]:
-        """The mechanisms that are enabled."""
+        """The enabled mechanisms."""
         return list(self._listener.mechanisms)
 
     def expects_handshake(self) -> bool:
-        """Whether SaslHandshake may come now."""
+        """Return whether the state accepts SaslHandshake."""
         return (self.state, Event.MECHANISM_CHOSEN) in _NEXT
 
     def expects_token(self) -> bool:
-        """Whether SaslAuthenticate may come now."""
+        """Return whether the state accepts SaslAuthenticate."""
         return self.state is State.AUTHENTICATE
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:
-        """Begins an exchange of this mechanism; false: it is not enabled."""
+        """Start an exchange with a mechanism; return False if it is not enabled."""
         new_mechanism = self._listener.mechanisms.get(mechanism)
         if new_mechanism is None:
             self._mechanism_name = mechanism
@@ -221,27 +221,27 @@ class SaslAuthenticator:
         return True
 
     def evaluate(self, token: bytes, ctx: RequestContext) -> bytes:
-        """What the mechanism says to the client's token. Raises SaslError."""
+        """Return the mechanism's response to a client token, or raise SaslError."""
         assert self._mechanism is not None
         if self._has_headers and ctx.version >= _REAUTHENTICATES_SINCE:
             self._reauthenticates = True
         answer = self._mechanism.evaluate(token)
         if self._mechanism.user is None:
-            self._step(Event.TOKEN_TAKEN)
+            self._step(Event.TOKEN_ACCEPTED)
         else:
             self._complete(ctx, self._mechanism.user, self._mechanism.expires_at_ms)
         return answer
 
-    def told(self, error: Exception) -> str:
-        """What the client is told when it is refused: the words of its mechanism only where these are for it."""
+    def client_message(self, error: Exception) -> str:
+        """Return the error message for the client; the mechanism's own only if it is meant for clients."""
         if isinstance(error, SaslAuthenticationError):
-            return error.told
+            return error.client_message
         what = "authentication" if self._user is None else "re-authentication"
         mechanism = self._mechanism_name
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"
 
     def refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> Outcome:
-        """The client does not get in: one line in the log now, the response (None: none) and the end later."""
+        """Log the failed authentication, and delay the response (None: none) and the close."""
         self._step(Event.REFUSED)
         if self._user is None:
             self._counts.failed += 1
@@ -262,12 +262,12 @@ class SaslAuthenticator:
         self._host.scheduler.delay(operation)
         return PARKED
 
-    # -- what happens to the session -----------------------------------------------------------------------------------
+    # -- the session ---------------------------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
         self.state = _NEXT[self.state, event]
 
-    def _take_token(self, ctx: RequestContext, token: bytes) -> None:
+    def _handle_token_frame(self, ctx: RequestContext, token: bytes) -> None:
         ctx.api = "SASL token"
         try:
             answer = self.evaluate(token, ctx)
@@ -281,7 +281,7 @@ class SaslAuthenticator:
             raise SaslAuthenticationError(
                 f"Cannot change principals during re-authentication from User.{self._user}: User.{user}"
             )
-        self._step(Event.USER_KNOWN)
+        self._step(Event.USER_AUTHENTICATED)
         if self._user is None:
             self._counts.successful += 1
             self._counts.successful_no_reauth += not self._reauthenticates
@@ -299,32 +299,30 @@ class SaslAuthenticator:
         else:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 
-    def _look_at_session(self, ctx: RequestContext, api_key: int | None) -> None:
-        """Of a request of a client that is known: whether it authenticates anew, or comes too late."""
+    def _check_session(self, ctx: RequestContext, api_key: int | None) -> None:
+        """Start a re-authentication, or raise RemoteProtocolError for a request after the session's end."""
         if self._expires_at_ms is None:
             return
         now_ms = ctx.started_ms
         too_soon = self._last_reauth_ms is not None and now_ms - self._last_reauth_ms < _MIN_REAUTH_INTERVAL_MS
         if api_key == ApiKey.SASL_HANDSHAKE and not too_soon:
             self._last_reauth_ms = now_ms
-            self._step(Event.HANDSHAKE_AGAIN)
+            self._step(Event.REAUTHENTICATION_STARTED)
         elif now_ms > self._expires_at_ms:
             self._counts.expired_connections_killed += 1
-            raise RemoteProtocolError(
-                "its session is over (connections.max.reauth.ms), and it did not authenticate anew"
-            )
+            raise RemoteProtocolError("SASL session expired (connections.max.reauth.ms) without re-authentication")
 
     def _refuse_request(self, ctx: RequestContext, api_key: int | None, view: memoryview, start: int, end: int) -> None:
         api = API_KEYS.get(api_key) if api_key is not None else None
         name = api.name if api is not None else f"API key {api_key}"
         if self.state is not State.AUTHENTICATE:
-            raise RemoteProtocolError(f"{name} before SASL authentication: a client of another security.protocol?")
+            raise RemoteProtocolError(f"{name} before SASL authentication; check the client's security.protocol")
         objection = self._mechanism.objection if self._mechanism is not None else ""
-        reason = f"{name} in place of SaslAuthenticate" + (f", after {objection}" if objection else "")
+        reason = f"expected SaslAuthenticate, got {name}" + (f" after {objection}" if objection else "")
         self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
-        """The API's response to a request out of place; None where it has none for the whole request."""
+        """Return the API's error response to an unexpected request; None if it has no top-level error code."""
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)

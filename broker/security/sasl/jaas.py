@@ -2,9 +2,9 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";
 
-Follows Kafka's JaasConfig and Java's StreamTokenizer: strings in either quotation mark with backslash escapes,
-comments of C and C++. Different on purpose: a number need not be quoted; what cannot be read is told by its place, and
-never what stands there, which may be a password.
+Follows Kafka's JaasConfig and Java's StreamTokenizer: strings in either quotation mark with backslash escapes, C and
+C++ comments. Different on purpose: a number need not be quoted; errors give the position but never the text there,
+which may be a password.
 """
 
 import re
@@ -26,25 +26,25 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class LoginModule(NamedTuple):
-    """One entry."""
+    """One login module with its options."""
 
     name: str
     options: dict[str, str]
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
-    """The login modules, one or more. Raises ValueError, in words, with the place where reading stopped."""
+    """Return the login modules, at least one; raise ValueError with the position of a syntax error."""
     tokens = _Tokens(text)
     modules = []
     while not tokens.at_end:
         modules.append(_module(tokens))
     if not modules:
-        raise ValueError('no login module, must be: MODULE required OPTION="VALUE" ... ;')
+        raise ValueError('no login module; expected MODULE required OPTION="VALUE" ... ;')
     return modules
 
 
 class _Tokens:
-    """Words, strings and signs, one after another."""
+    """The tokens of a JAAS configuration: words, strings and signs."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -59,19 +59,19 @@ class _Tokens:
         return self.kind == "end"
 
     def step(self) -> None:
-        """On to the next token: its kind (word, string, sign, end) and value."""
+        """Read the next token: its kind (word, string, sign, end) and value."""
         match = _TOKEN.match(self._text, self._position)
         if match is None:
             self._start = _end(_BLANKS.match(self._text, self._position))
-            self.fail("neither a word, nor a string that ends, nor = or ;")
+            self.fail("expected a word, a closed string, = or ;")
         self.kind = match.lastgroup or ""
         self.value = match[self.kind]
         self._start, self._position = match.span(self.kind)
 
     def take(self, expected: str, *kinds: str) -> str:
-        """The value of this token, which must be of these kinds, and on to the next."""
+        """Return the value of the current token, which must be of one of `kinds`, and read the next."""
         if self.kind not in kinds:
-            self.fail(f"{expected} is expected")
+            self.fail(f"expected {expected}")
         value = _unquote(self.value) if self.kind == "string" else self.value
         self.step()
         return value
@@ -85,13 +85,13 @@ class _Tokens:
 def _module(tokens: _Tokens) -> LoginModule:
     name = tokens.take("the name of a login module", "word", "string")
     if tokens.value.lower() not in _FLAGS:
-        tokens.fail(f"a control flag is expected: {', '.join(_FLAGS)}")
+        tokens.fail(f"expected a control flag: {', '.join(_FLAGS)}")
     tokens.step()
     options = {}
     while tokens.value != ";" or tokens.kind != "sign":
-        key = tokens.take("an option, or ; after the last one,", "word", "string")
+        key = tokens.take("an option, or ; after the last one", "word", "string")
         if tokens.kind != "sign" or tokens.value != "=":
-            tokens.fail("= is expected behind an option")
+            tokens.fail("expected = after an option")
         tokens.step()
         options[key] = tokens.take("the value of an option", "word", "string")
     tokens.step()
@@ -107,5 +107,5 @@ def _unquote(string: str) -> str:
 
 
 def _end(match: re.Match[str] | None) -> int:
-    assert match is not None  # it matches nothing at all, too
+    assert match is not None  # the pattern matches the empty string
     return match.end()

@@ -1,9 +1,9 @@
-"""What SASL is on one listener: its mechanisms, who may log in by them, and for how long.
+"""The SASL configuration of one listener: mechanisms, users and session lifetime.
 
-Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: a mechanism needs no login module
-where it has nothing to be told (SCRAM's users are the cluster's, OAUTHBEARER's bring their names along), and
-`sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, is for all listeners what the section
-KafkaServer of a JAAS file is there: each mechanism finds its own login module in it.
+Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
+module (SCRAM's users are the cluster's, OAUTHBEARER's tokens name theirs). And `sasl.jaas.config` without a mechanism's
+prefix, which Kafka's brokers ignore, applies to all listeners like section KafkaServer of a JAAS file: each mechanism
+uses its own login module in it.
 """
 
 from base64 import b64encode
@@ -33,17 +33,17 @@ _MODULES = {
     "SCRAM-SHA-512": SCRAM_MODULE,
     "OAUTHBEARER": OAUTHBEARER_MODULE,
 }
-# The first release with a mechanism, where it is not the first with SaslHandshake (0.10).
+# The first release with a mechanism; default: the first with SaslHandshake (0.10).
 _SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER": (2, 0)}
 
 NewMechanism = Callable[[], Mechanism]
 
 
 class SaslListener:
-    """The mechanisms that are enabled, each with what begins an exchange, and the limits of those exchanges."""
+    """The enabled mechanisms of a listener, each with a factory of exchanges, and their limits."""
 
     def __init__(self, host: "SaslHost", config: ListenerConfig) -> None:
-        """Raises ConfigError, a line that names the property, for what cannot work."""
+        """Read the configuration; raise ConfigError with the name of an invalid property."""
         self._host = host
         self._config = config
         self.name = config.listener
@@ -52,9 +52,9 @@ class SaslListener:
         self._max_reauth_ms = {name: config.integer(_REAUTH, name) for name in self.mechanisms}
 
     def session_lifetime_ms(self, mechanism: str, expires_at_ms: int | None, now_ms: int) -> int | None:
-        """How long an authentication is good for, None for as long as the connection (KIP-368).
+        """Return how long an authentication is valid (KIP-368); None for the connection's lifetime.
 
-        `expires_at_ms`: of what the client has shown.
+        `expires_at_ms` is the expiration time of the client's credential.
         """
         limit_ms = self._max_reauth_ms[mechanism]
         limits = [limit_ms] if limit_ms > 0 else []
@@ -64,20 +64,21 @@ class SaslListener:
 
     def _enabled(self) -> list[str]:
         release = self._host.config.text("sluice.kafka.release")
-        served = [name for name in _MODULES if _had(release, name)]
+        served = [name for name in _MODULES if _release_has(release, name)]
         enabled = self._config.names(_ENABLED)
         if self._config.is_set(_ENABLED):
             for name in enabled:
                 if name not in served:
-                    told = "" if release == "all" else f" of {release}"
-                    raise self._config.wrong(_ENABLED, f"{name}: must be of the mechanisms{told}, {', '.join(served)}")
+                    where = "" if release == "all" else f" of {release}"
+                    problem = f"{name}: must be one of the mechanisms{where}, {', '.join(served)}"
+                    raise self._config.wrong(_ENABLED, problem)
         chosen = [name for name in enabled if name in served]
         if not chosen:
             raise self._config.wrong(_ENABLED, f"must name a mechanism for listener {self.name}: {', '.join(served)}")
         return chosen
 
     def _mechanism(self, name: str) -> NewMechanism:
-        # Each is loaded where it is enabled.
+        # Each module is loaded only if its mechanism is enabled.
         options = self._options(name)
         if name == "PLAIN":
             return self._plain(options)
@@ -95,7 +96,7 @@ class SaslListener:
         }
         passwords = parse_users(self._host.config.text(_USERS)) | of_module
         if not passwords and self._config.is_set(_ENABLED):
-            problem = f'nobody can log in by PLAIN: must have user_NAME="PASSWORD" for {PLAIN_MODULE}, or set {_USERS}'
+            problem = f'PLAIN has no users; add user_NAME="PASSWORD" to {PLAIN_MODULE}, or set {_USERS}'
             raise self._config.wrong(_JAAS, problem, "PLAIN")
         return lambda: PlainMechanism(passwords)
 
@@ -122,7 +123,7 @@ class SaslListener:
         return lambda: OAuthBearerMechanism(validator, self._host.clock.wall_ms)
 
     def _options(self, mechanism: str) -> dict[str, str]:
-        """The options of this mechanism's login module."""
+        """Return the options of the mechanism's login module."""
         module = _MODULES[mechanism]
         key = self._config.key(_JAAS, mechanism)
         text = self._config.text(_JAAS, mechanism)
@@ -139,11 +140,11 @@ class SaslListener:
 
 
 def _joined(modules: list[LoginModule]) -> dict[str, str]:
-    # Of two modules of one kind the first that has an option counts, as in Kafka.
+    # As in Kafka, of two login modules of one class the first one with an option wins.
     return {key: value for entry in reversed(modules) for key, value in entry.options.items()}
 
 
-def _had(release: str, mechanism: str) -> bool:
+def _release_has(release: str, mechanism: str) -> bool:
     if release == "all":
         return True
     numbers = tuple(int(number) for number in release.removeprefix("kafka-").split("."))

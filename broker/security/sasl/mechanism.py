@@ -1,29 +1,32 @@
-"""What a SASL mechanism is to those who use it (javax.security.sasl.SaslServer), and how one refuses."""
+"""The interface of SASL mechanisms (javax.security.sasl.SaslServer) and their errors."""
 
 from typing import Protocol
 
 
 class Mechanism(Protocol):
-    """One client's exchange, from its first token to its last."""
+    """One exchange with a client, from its first token to its last."""
 
     @property
     def user(self) -> str | None:
-        """Who the client is; None: that is not known yet."""
+        """The authenticated user; None before the end of the exchange."""
 
     @property
     def expires_at_ms(self) -> int | None:
-        """When what the client has shown is worth nothing any more, by the wall clock; None: never."""
+        """The expiration time of the client's credential, wall clock in ms; None: never."""
 
     @property
     def objection(self) -> str:
-        """What the client was told is wrong, for the log; it has to say that it has seen it before it is refused."""
+        """The problem for the log, if the client must acknowledge it before authentication fails."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Takes what the client says; returns what it is told. Raises SaslError."""
+        """Return the response to a client token, or raise SaslError."""
 
 
 class SaslError(Exception):
-    """The client is refused, and not told why (SaslException). `reason` is for the log, and holds no secret."""
+    """A failed authentication whose cause is not disclosed to the client (SaslException).
+
+    `reason` is for the log and contains no secret.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -31,9 +34,9 @@ class SaslError(Exception):
 
 
 class SaslAuthenticationError(SaslError):
-    """The client is refused, and told why in these words (SaslAuthenticationException)."""
+    """A failed authentication with a message for the client (SaslAuthenticationException)."""
 
-    def __init__(self, told: str, reason: str = "") -> None:
-        """`reason`: other words for the log."""
-        super().__init__(reason or told)
-        self.told = told
+    def __init__(self, client_message: str, reason: str = "") -> None:
+        """Create it; `reason` replaces the client's message in the log."""
+        super().__init__(reason or client_message)
+        self.client_message = client_message

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: a token that says who its bearer is (RFC 7628; Kafka's OAuthBearerSaslServer, KIP-255)."""
+"""OAUTHBEARER: authentication by a bearer token (RFC 7628; Kafka's OAuthBearerSaslServer, KIP-255)."""
 
 import re
 from collections.abc import Callable
@@ -10,17 +10,17 @@ _SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
 _INITIAL = re.compile(rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01")
 _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
-_AFTER_AN_ERROR = b"\x01"
+_ACKNOWLEDGEMENT = b"\x01"
 
 
 class OAuthBearerMechanism:
-    """One exchange; see `Mechanism`."""
+    """One OAUTHBEARER exchange; see `Mechanism`."""
 
     def __init__(self, validator: TokenValidator, now_ms: Callable[[], int]) -> None:
-        """`now_ms`: the wall clock."""
+        """Create it; `now_ms` is the wall clock."""
         self._validator = validator
         self._now_ms = now_ms
-        self._refusal: SaslAuthenticationError | None = None  # the client is told, and has to answer, before it is made
+        self._refusal: SaslAuthenticationError | None = None  # sent to the client, raised when it acknowledges
         self.user: str | None = None
         self.expires_at_ms: int | None = None
 
@@ -29,7 +29,7 @@ class OAuthBearerMechanism:
         return "" if self._refusal is None else self._refusal.reason
 
     def evaluate(self, token: bytes) -> bytes:
-        if token == _AFTER_AN_ERROR and self._refusal is not None:
+        if token == _ACKNOWLEDGEMENT and self._refusal is not None:
             raise self._refusal
         authorization_id, compact = _read(token)
         try:
@@ -38,9 +38,9 @@ class OAuthBearerMechanism:
             status, scope = "invalid_token", ""
             if error.scope is not None:
                 status, scope = "insufficient_scope", f', "scope":"{error.scope}"'
-            told = f'{{"status":"{status}"{scope}}}'
-            self._refusal = SaslAuthenticationError(told, f"{status}: {error}")
-            return told.encode()
+            response = f'{{"status":"{status}"{scope}}}'
+            self._refusal = SaslAuthenticationError(response, f"{status}: {error}")
+            return response.encode()
         if authorization_id not in ("", shown.principal):
             raise SaslAuthenticationError(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
@@ -51,7 +51,7 @@ class OAuthBearerMechanism:
 
 
 def _read(message: bytes) -> tuple[str, str]:
-    """The authorization id and the token of a client's initial response; extensions are taken and ignored."""
+    """Return the authorization id and the token of a client's initial response; extensions are ignored."""
     match = _INITIAL.fullmatch(message.decode(errors="replace"))
     if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")

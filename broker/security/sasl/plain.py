@@ -9,13 +9,13 @@ _TOKENS = 3  # authorization id, name, password
 
 
 class PlainMechanism:
-    """One exchange; see `Mechanism`."""
+    """One PLAIN exchange; see `Mechanism`."""
 
     expires_at_ms = None
     objection = ""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """`passwords`: by name."""
+        """Create it with the `passwords` by user."""
         self._passwords = passwords
         self.user: str | None = None
 

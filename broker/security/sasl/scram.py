@@ -1,10 +1,9 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka's ScramSaslServer and ScramMessages, KIP-84).
 
-Two rounds: the client names its user and gets salt and iterations, then it proves that it knows the password, and gets
-the proof that the broker knows it, too. As Kafka: no channel binding, no SASLprep; extensions are taken and ignored;
-an unknown user is refused in the first round, with the words that a wrong password gets in the second. By hand over
-hashlib and hmac rather than by a library: those that there is refuse salts of less than 12 bytes and normalize names,
-which Kafka and its clients do not.
+In two rounds, the client names its user and gets salt and iterations; then it proves that it knows the password, and
+gets the broker's proof. As in Kafka: no channel binding, no SASLprep; extensions are accepted and ignored; an unknown
+user fails in the first round, with the message that a wrong password gets in the second. Written over hashlib and hmac,
+because the existing libraries reject salts below 12 bytes and normalize names, unlike Kafka and its clients.
 """
 
 import re
@@ -31,17 +30,17 @@ _FINAL = re.compile(
 
 
 class ScramServerMechanism:
-    """One exchange; see `Mechanism`."""
+    """One SCRAM exchange; see `Mechanism`."""
 
     expires_at_ms = None
     objection = ""
 
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
-        """`new_nonce` makes the broker's half of a nonce, from its seeded source of chance."""
+        """Create it; `new_nonce` returns the broker's part of a nonce, from its seeded generator."""
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce
-        self._exchange: _Exchange | None = None  # from the first round on
+        self._exchange: _Exchange | None = None  # None before the first round
         self.user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
@@ -73,7 +72,7 @@ class ScramServerMechanism:
 
 
 class _Exchange:
-    """What the two have said in the first round, and the user's credential."""
+    """The messages of the first round and the user's credential."""
 
     def __init__(self, hash_name: str, user: str, credential: ScramCredential, client_first: str, nonce: str) -> None:
         self.user = user
@@ -84,7 +83,7 @@ class _Exchange:
         self._nonce = nonce
 
     def prove(self, text: str) -> bytes:
-        """Checks the client's proof; returns the broker's."""
+        """Verify the client's proof and return the broker's."""
         match = _FINAL.fullmatch(text)
         if match is None:
             raise SaslError("Invalid SCRAM client final message format")

@@ -1,7 +1,7 @@
-"""What the cluster knows of its SCRAM users (KIP-84, KIP-554): salted and hashed, never the passwords.
+"""The SCRAM credentials of the cluster's users (KIP-84, KIP-554): salted hashes, never passwords.
 
-Follows ScramMechanism, ScramFormatter and ScramCredential. As in Kafka a password is salted as it is, not normalized
-by SASLprep. One place of change: `put` and `remove`.
+Follows ScramMechanism, ScramFormatter and ScramCredential. As in Kafka, passwords are not normalized by SASLprep. Only
+`put` and `remove` change the credentials.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,24 +17,24 @@ _SALT_BYTES = 16
 
 
 class ScramMechanism(Enum):
-    """The two there are; their values are those of requests and metadata records."""
+    """The SCRAM mechanisms, with their numbers in requests and metadata records."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
     @property
     def sasl_name(self) -> str:
-        """`SCRAM-SHA-256`, as SASL names it."""
+        """The SASL name, such as `SCRAM-SHA-256`."""
         return self.name.replace("_", "-")
 
     @property
     def hash_name(self) -> str:
-        """As hashlib names it."""
+        """The name of the hash function in hashlib."""
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
 
 
 class ScramCredential(NamedTuple):
-    """What one user has for one mechanism."""
+    """The credential of one user for one mechanism."""
 
     salt: bytes
     stored_key: bytes
@@ -43,14 +43,14 @@ class ScramCredential(NamedTuple):
 
 
 def credential(mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-    """The credential of a password that is salted already, as clients send it (RFC 5802, section 3)."""
+    """Return the credential of a salted password, as clients send it (RFC 5802, section 3)."""
     name = mechanism.hash_name
     stored_key = hash_of(name, hmac(salted_password, b"Client Key", name)).digest()
     return ScramCredential(salt, stored_key, hmac(salted_password, b"Server Key", name), iterations)
 
 
 def credential_of(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
-    """The credential of a password."""
+    """Return the credential of a password."""
     salted_password = pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
     return credential(mechanism, salt, salted_password, iterations)
 
@@ -59,9 +59,9 @@ class ScramCredentials:
     """The credentials of a cluster's users."""
 
     def __init__(self, passwords: dict[str, str], random_bytes: Callable[[int], bytes]) -> None:
-        """`passwords`: of users that are there from the start, by name; each gets a credential of both mechanisms.
+        """Create the credentials of `passwords` by user, for both mechanisms.
 
-        `random_bytes(n)` makes salts: n bytes from the broker's seeded source.
+        `random_bytes(n)` returns n bytes for salts, from the broker's seeded generator.
         """
         self._of_user: dict[str, dict[ScramMechanism, ScramCredential]] = {}
         for user, password in passwords.items():
@@ -70,23 +70,23 @@ class ScramCredentials:
                 self.put(user, mechanism, credential_of(mechanism, password, salt, MIN_ITERATIONS))
 
     def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """A user's credential of one mechanism, None where there is none."""
+        """Return a user's credential for a mechanism, or None."""
         return self._of_user.get(user, {}).get(mechanism)
 
     def of_user(self, user: str) -> list[tuple[ScramMechanism, ScramCredential]]:
-        """All of one user's."""
+        """Return a user's credentials."""
         return list(self._of_user.get(user, {}).items())
 
     def users(self) -> Iterator[str]:
-        """Whoever has one."""
+        """Return the users with a credential."""
         return iter(self._of_user)
 
     def put(self, user: str, mechanism: ScramMechanism, new: ScramCredential) -> None:
-        """Gives a user a credential, in place of the one of this mechanism if there was one."""
+        """Add or replace a user's credential for a mechanism."""
         self._of_user.setdefault(user, {})[mechanism] = new
 
     def remove(self, user: str, mechanism: ScramMechanism) -> None:
-        """Takes away a credential that is there."""
+        """Remove an existing credential."""
         of_user = self._of_user[user]
         del of_user[mechanism]
         if not of_user:

@@ -1,7 +1,7 @@
-"""Unsecured JSON Web Signatures (RFC 7515, appendix A.5), and whether one is good: who its bearer is, and how long.
+"""Unsecured JSON Web Signatures (RFC 7515, appendix A.5) and their validation.
 
-Follows OAuthBearerUnsecuredJws, OAuthBearerUnsecuredValidatorCallbackHandler and OAuthBearerValidationUtils, which are
-Kafka's default for OAUTHBEARER and, as its documentation says, not for production: nobody has signed such a token.
+Follows OAuthBearerUnsecuredJws, OAuthBearerUnsecuredValidatorCallbackHandler and OAuthBearerValidationUtils, Kafka's
+default for OAUTHBEARER. They are not for production, as Kafka's documentation warns: such tokens are not signed.
 """
 
 import json
@@ -20,7 +20,7 @@ Claim = str | float | list[str]
 
 
 class IllegalTokenError(Exception):
-    """A token that is not good; `scope` is what it would have needed to have."""
+    """An invalid token; `scope` is the scope that it lacks."""
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
         super().__init__(reason)
@@ -28,34 +28,34 @@ class IllegalTokenError(Exception):
 
 
 class Token(NamedTuple):
-    """What a good token says."""
+    """The principal and the expiration time of a valid token."""
 
     principal: str
     expires_at_ms: int
 
 
 class TokenValidator:
-    """How a listener's tokens are to be: the options of its login module."""
+    """The validation rules of a listener, from the options of its login module."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Raises ValueError, in words that name the option."""
+        """Read the options; raise ValueError with the name of an invalid one."""
         self._principal_claim = _option(options, "PrincipalClaimName") or "sub"
         self._scope_claim = _option(options, "ScopeClaimName") or "scope"
         self._required_scope = _option(options, "RequiredScope").split()
         for item in self._required_scope:
             if not _SCOPE_ITEM.fullmatch(item):
-                raise ValueError(f"{_OPTION}RequiredScope: {item} is no scope")
+                raise ValueError(f"{_OPTION}RequiredScope: invalid scope {item}")
         skew_text = _option(options, "AllowableClockSkewMs") or "0"
         if not (skew_text.isascii() and skew_text.isdigit()):
-            raise ValueError(f"{_OPTION}AllowableClockSkewMs: must be milliseconds of at least 0")
+            raise ValueError(f"{_OPTION}AllowableClockSkewMs: expected milliseconds of at least 0")
         self._skew_ms = int(skew_text)
 
     def validate(self, compact: str, now_ms: int) -> Token:
-        """What a token in its compact form says. Raises IllegalTokenError."""
+        """Return the content of a token in compact form, or raise IllegalTokenError."""
         claims = _claims(compact)
         principal = claims.get(self._principal_claim)
         if not isinstance(principal, str) or not principal.strip():
-            raise IllegalTokenError(f"no name of a principal in the claim {self._principal_claim}")
+            raise IllegalTokenError(f"no principal name in the claim {self._principal_claim}")
         issued_s, expires_s = _seconds(claims, "iat"), _seconds(claims, "exp")
         if expires_s is None:
             raise IllegalTokenError("no expiration time in the claim exp")
@@ -71,7 +71,7 @@ class TokenValidator:
     def _check_scope(self, claim: Claim | None) -> None:
         if isinstance(claim, float):
             raise IllegalTokenError(f"the claim {self._scope_claim} is a number")
-        # A claim that is text is one scope, blanks and all, as in Kafka.
+        # As in Kafka, a claim of type string is a single scope, including its blanks.
         given = [claim] if isinstance(claim, str) else claim or []
         if not {scope.strip() for scope in given}.issuperset(self._required_scope):
             raise IllegalTokenError(f"a scope is missing ({self._scope_claim})", f"[{', '.join(self._required_scope)}]")
@@ -84,12 +84,12 @@ def _option(options: Mapping[str, str], name: str) -> str:
 def _claims(compact: str) -> dict[str, Claim]:
     splits = compact.split(".")
     if len(splits) != _SPLITS or ".." in compact:
-        raise IllegalTokenError("not three parts separated by dots, the third one empty")
+        raise IllegalTokenError("expected three parts separated by dots, the third one empty")
     header, claims = _object(splits[0]), _object(splits[1])
     if header.get("alg") != "none":
-        raise IllegalTokenError("its algorithm is not none: only unsecured tokens are taken")
+        raise IllegalTokenError("expected an unsecured token (alg none), got another algorithm")
     if splits[2]:
-        raise IllegalTokenError("it has a signature: only unsecured tokens are taken")
+        raise IllegalTokenError("expected an unsecured token, got one with a signature")
     return claims
 
 
@@ -99,7 +99,7 @@ def _object(part: str) -> dict[str, Claim]:
             raise ValueError
         members = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
     except (ValueError, RecursionError):
-        raise IllegalTokenError("a part is not JSON in base64url") from None
+        raise IllegalTokenError("expected JSON in base64url") from None
     return {name: _claim(value) for name, value in members.items()} if isinstance(members, dict) else {}
 
 

@@ -1,9 +1,9 @@
-"""Kafka's `ssl.*` properties, as one context of the ssl module for a listener.
+"""The `ssl.*` properties of a listener, as a context of the ssl module.
 
-Follows DefaultSslEngineFactory, with PEM (KIP-651) as the one format: a file with key and chain, or both as values.
-Different on purpose: what cannot work (no key, a key of another certificate, clients that are asked for certificates
-with nothing to check them against) ends the start with a line that names the property, where Kafka fails at the first
-handshake, or trusts whom the JVM trusts.
+Follows DefaultSslEngineFactory, with PEM (KIP-651) as the only format: a file with key and chain, or both as values.
+Different on purpose: an unusable configuration (no key, a key of another certificate, client authentication without a
+truststore) is an error at start-up that names the property. Kafka fails at the first handshake, or uses the JVM's
+truststore.
 """
 
 import re
@@ -19,19 +19,20 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM = "PEM"
 _CONVERT = (
-    "must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem` makes that of a PKCS12 store, "
-    "`keytool -importkeystore -srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12` a PKCS12 store of a JKS"
+    "must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem` converts a PKCS12 store, `keytool -importkeystore "
+    "-srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12` converts a JKS store to PKCS12"
 )
 _KEY = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----")
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
-# The suites of TLS 1.3, which OpenSSL has apart from all others; they name no key exchange.
+# The suites of TLS 1.3, which OpenSSL configures separately; their names contain no key exchange.
 _OF_TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_.*")
 
 
 def server_context(config: ListenerConfig, client_auth: str) -> ssl.SSLContext:
-    """What clients of this listener are met with; `client_auth` is a value of `ssl.client.auth`.
+    """Return the TLS context of a listener; `client_auth` is a value of `ssl.client.auth`.
 
-    Raises ConfigError, a line that names the property.
+    Raises:
+        ConfigError: A property is invalid; the message names it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
@@ -56,17 +57,17 @@ def _limit_ciphers(context: ssl.SSLContext, config: ListenerConfig) -> None:
         try:
             context.set_ciphers(":".join(map(_openssl_name, older)))
         except ssl.SSLError:
-            raise config.wrong("ssl.cipher.suites", f"none of {', '.join(older)} is known here") from None
+            raise config.wrong("ssl.cipher.suites", f"OpenSSL knows none of {', '.join(older)}") from None
         if len(older) == len(suites):
             context.maximum_version = ssl.TLSVersion.TLSv1_2
     else:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     if context.minimum_version > context.maximum_version:
-        raise config.wrong("ssl.cipher.suites", "none is of a version in ssl.enabled.protocols")
+        raise config.wrong("ssl.cipher.suites", "no suite is of a version in ssl.enabled.protocols")
 
 
 def _openssl_name(suite: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256` there; its own names pass unchanged."""
+    """Return OpenSSL's name: `ECDHE-RSA-AES128-GCM-SHA256` for `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`."""
     name = suite.removeprefix("TLS_").replace("_WITH_", "-").removeprefix("RSA-")
     name = re.sub(r"(AES)_(\d+)", r"\1\2", name).replace("_CBC_", "_").replace("POLY1305_SHA256", "POLY1305")
     return name.replace("_", "-")
@@ -83,10 +84,11 @@ def _load_key(context: ssl.SSLContext, config: ListenerConfig) -> None:
         store = _read(config, "ssl.keystore.location", location)
         _load_chain(context, config, "ssl.keystore.location", store)
     elif location is not None:
-        raise config.wrong("ssl.keystore.location", "cannot be set along with a key or a chain of its own")
+        raise config.wrong("ssl.keystore.location", "conflicts with ssl.keystore.key and .certificate.chain")
     elif key is None or chain is None:
-        missing = "ssl.keystore.key" if key is None else "ssl.keystore.certificate.chain"
-        raise config.wrong(missing, "must be set, as the other half of it is")
+        names = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
+        missing, present = names if key is None else names[::-1]
+        raise config.wrong(missing, f"must be set because {present} is set")
     else:
         _load_chain(context, config, "ssl.keystore.key", f"{_lines(key)}\n{_lines(chain)}\n")
 
@@ -95,42 +97,42 @@ def _load_chain(context: ssl.SSLContext, config: ListenerConfig, name: str, pem:
     password = config.text("ssl.key.password")
     keys = _KEY.findall(pem)
     if len(keys) != 1:
-        raise config.wrong(name, f"holds {len(keys)} private keys, must be one (BEGIN PRIVATE KEY)")
+        raise config.wrong(name, f"expected one private key (BEGIN PRIVATE KEY), got {len(keys)}")
     if _CERTIFICATE not in pem:
-        raise config.wrong(name, "holds no certificate (BEGIN CERTIFICATE)")
+        raise config.wrong(name, "contains no certificate (BEGIN CERTIFICATE)")
     encrypted = "ENCRYPTED" in keys[0] or "Proc-Type: 4,ENCRYPTED" in pem
     if encrypted and password is None:
-        raise config.wrong("ssl.key.password", "must be set, as the private key is encrypted")
+        raise config.wrong("ssl.key.password", "must be set because the private key is encrypted")
     try:
         with _file(pem) as path:
             context.load_cert_chain(path, password=password or "")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise config.wrong(name, "the private key does not belong to the first certificate") from None
+            raise config.wrong(name, "the private key does not match the first certificate") from None
         if encrypted:
             raise config.wrong("ssl.key.password", "does not decrypt the private key") from None
-        raise config.wrong(name, f"cannot be read as PEM: {error.reason or 'key or certificate is damaged'}") from None
+        raise config.wrong(name, f"not valid PEM: {error.reason or 'key or certificate is damaged'}") from None
 
 
 def _load_trusted(context: ssl.SSLContext, config: ListenerConfig, client_auth: str) -> None:
     _check_type(config, "truststore")
     location, inline = config.text("ssl.truststore.location"), config.text("ssl.truststore.certificates")
     if location is not None and inline is not None:
-        raise config.wrong("ssl.truststore.location", "cannot be set along with ssl.truststore.certificates")
+        raise config.wrong("ssl.truststore.location", "conflicts with ssl.truststore.certificates")
     name = "ssl.truststore.location" if inline is None else "ssl.truststore.certificates"
     if location is None and inline is None:
         if client_auth != "none":
-            problem = f"must be set, as clients are asked for certificates (ssl.client.auth={client_auth})"
+            problem = f"must be set because client certificates are {client_auth} (ssl.client.auth)"
             raise config.wrong(name, problem)
         return
     pem = _read(config, name, location) if location is not None else _lines(inline or "")
     if _CERTIFICATE not in pem:
-        raise config.wrong(name, "holds no certificate (BEGIN CERTIFICATE)")
+        raise config.wrong(name, "contains no certificate (BEGIN CERTIFICATE)")
     try:
         context.load_verify_locations(cadata=pem[pem.index(_CERTIFICATE) :])
     except (ssl.SSLError, ValueError):
-        raise config.wrong(name, "cannot be read as PEM: a certificate is damaged") from None
-    # As in Java, every certificate in the store is trusted, be it that of an authority or not.
+        raise config.wrong(name, "not valid PEM: a certificate is damaged") from None
+    # As in Java, every certificate in the store is trusted, not only those of authorities.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_mode = _CLIENT_AUTH[client_auth]
 
@@ -141,7 +143,7 @@ def _check_type(config: ListenerConfig, store: str) -> None:
     if type_ != _PEM:
         raise config.wrong(name, f"{type_} {_CONVERT}")
     if config.text(f"ssl.{store}.password") is not None:
-        instead = "; a private key may have ssl.key.password" if store == "keystore" else ""
+        instead = "; set ssl.key.password for an encrypted key" if store == "keystore" else ""
         raise config.wrong(f"ssl.{store}.password", f"must not be set for PEM{instead}")
 
 
@@ -155,7 +157,7 @@ def _read(config: ListenerConfig, name: str, location: str) -> str:
 
 
 def _lines(pem: str) -> str:
-    # A property of one line may have its line breaks as blanks, as in Kafka, which OpenSSL does not take.
+    # As in Kafka, a one-line property may have blanks in place of line breaks, which OpenSSL rejects.
     if "\n" in pem:
         return pem
     found: list[str] = []
@@ -166,7 +168,7 @@ def _lines(pem: str) -> str:
 
 @contextmanager
 def _file(pem: str) -> Iterator[str]:
-    # The ssl module takes keys from files only.
+    # The ssl module loads keys only from files.
     with NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(pem)
         file.flush()

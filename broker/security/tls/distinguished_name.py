@@ -1,10 +1,10 @@
-"""The subject of a certificate, as Java's `X500Principal.getName()` writes it: RFC 2253.
+"""The subject of a certificate in the format of Java's `X500Principal.getName()` (RFC 2253).
 
-Kafka's users by certificate are these strings, so they are the same to the character: the last name comes first, only
-the nine keywords of RFC 2253 are written as words, and a value of any other attribute is the hexadecimal DER of it
-(an e-mail address is `1.2.840.113549.1.9.1=#1612...`). As much of DER is read as leads there; the certificate is one
-that OpenSSL has read before. Python's own `getpeercert()` does not return the type of a string. `cryptography`
-decodes a BMPString as UTF-16, and raises for a GeneralString and for invalid UTF-8, where Java has a name.
+Kafka uses this string as the principal, so it must match exactly: relative names in reverse order, only the nine
+keywords of RFC 2253 as words, and the value of any other attribute as hexadecimal DER (an e-mail address is
+`1.2.840.113549.1.9.1=#1612...`). The DER parser is minimal, because OpenSSL has validated the certificate. Alternatives
+do not work: Python's `getpeercert()` omits the type of a string; `cryptography` decodes a BMPString as UTF-16 and
+raises for a GeneralString and for invalid UTF-8, for which Java has a name.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-# The tags of strings that Java writes as such; whatever the encoding of one is, it is taken for UTF-8.
+# The tags of types that Java prints as text; Java decodes all of them as UTF-8.
 _STRINGS = frozenset({12, 19, 20, 22, 27, 30})
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
 _VERSION_TAG = 0xA0
-# In a certificate: serial number, algorithm, issuer and validity stand before the subject.
+# Before the subject: serial number, algorithm, issuer, validity.
 _FIELDS_BEFORE_SUBJECT = 4
 
-_Value = tuple[int, bytes, bytes]  # tag, content, and the whole with both
+_Value = tuple[int, bytes, bytes]  # tag, content, and the whole element
 
 
 def subject(certificate: bytes) -> str:
-    """The subject of a certificate (DER) in the form of RFC 2253."""
+    """Return the subject of a certificate (DER) in the format of RFC 2253."""
     to_be_signed = next(_values(_content(certificate)))
     fields = [field for field in _values(to_be_signed[1]) if field[0] != _VERSION_TAG]
     names = list(_values(fields[_FIELDS_BEFORE_SUBJECT][1]))
@@ -74,7 +74,7 @@ def _values(der: bytes) -> Iterator[_Value]:
     position = 0
     while position < len(der):
         tag, length, start = der[position], der[position + 1], position + 2
-        if length >= 0x80:  # then it is the number of bytes that the length has
+        if length >= 0x80:  # the number of bytes of the length
             start += length - 0x80
             length = int.from_bytes(der[position + 2 : start])
         yield tag, der[start : start + length], der[position : start + length]

@@ -1,10 +1,10 @@
-"""`ssl.principal.mapping.rules`: what user the subject of a certificate is (KIP-371; Kafka's SslPrincipalMapper).
+"""`ssl.principal.mapping.rules`: the user for a certificate's subject (KIP-371; Kafka's SslPrincipalMapper).
 
-Rules are separated by commas, the first that fits counts: `DEFAULT` takes the whole subject, and
-`RULE:PATTERN/REPLACEMENT/` a subject that the pattern fits as a whole, with `L` or `U` behind it in lower or upper
-case. Groups are `$1`; one that the pattern does not have is text. Different on purpose: patterns are Python's regular
-expressions, which read all that Java's do but a few classes; what cannot be read is said at the start, and of what Java
-fails on with each client (a group that there is not, where there is none at all, or a lone `$`) the text is taken.
+Rules are separated by commas, and the first match wins. `DEFAULT` is the whole subject. `RULE:PATTERN/REPLACEMENT/`
+requires a match of the whole subject; a final `L` or `U` converts to lower or upper case. `$1` is a group; a group
+number that the pattern does not have is literal text. Different on purpose: patterns are Python's regular expressions,
+which accept Java's except for a few classes, and invalid rules are errors at start-up. Where Java fails for each client
+(a missing group in a pattern without groups, a single `$`), the text is literal.
 """
 
 import re
@@ -19,14 +19,14 @@ _REFERENCE = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}")
 
 
 class Rule(NamedTuple):
-    """One rule; without a pattern it is DEFAULT."""
+    """One mapping rule; without a pattern it is DEFAULT."""
 
     pattern: re.Pattern[str] | None = None
     replacement: str = ""
     case: str = ""  # L, U, or neither
 
     def apply(self, subject: str) -> str | None:
-        """The name of the user; None: the rule does not fit."""
+        """Return the user, or None if the rule does not match."""
         if self.pattern is None:
             return subject
         if self.pattern.fullmatch(subject) is None:
@@ -45,12 +45,12 @@ class Rule(NamedTuple):
 
 
 def parse_rules(text: str) -> list[Rule]:
-    """The rules in a list of them; raises ValueError, in words, for one that cannot be read."""
+    """Return the rules of a property value; raise ValueError for an invalid rule."""
     return [_parse(match.group(1)) for match in _SPLITTER.finditer(text.strip()) if match.group(1)]
 
 
 def name_of(rules: list[Rule], subject: str) -> str | None:
-    """The user that a subject is; None: no rule fits, and nobody gets in."""
+    """Return the user for a subject, or None if no rule matches."""
     names = (rule.apply(subject) for rule in rules)
     return next((name for name in names if name is not None), None)
 
@@ -58,7 +58,7 @@ def name_of(rules: list[Rule], subject: str) -> str | None:
 def _parse(text: str) -> Rule:
     match = _PARSER.match(text)
     if match is None or match.end() != len(text):
-        raise ValueError(f"{text} is no rule")
+        raise ValueError(f"invalid rule {text}; expected DEFAULT or RULE:PATTERN/REPLACEMENT/[LU]")
     default, pattern, replacement, case, _ = match.groups()
     if default:
         return Rule()
@@ -68,12 +68,12 @@ def _parse(text: str) -> Rule:
         raise ValueError(f"{text}: {error}") from None
     for reference in _REFERENCE.finditer(replacement):
         if reference[3] is not None and reference[3] not in compiled.groupindex:
-            raise ValueError(f"{text}: its pattern has no group {reference[3]}")
+            raise ValueError(f"{text}: the pattern has no group {reference[3]}")
     return Rule(compiled, replacement, case)
 
 
 def _group(match: re.Match[str], digits: str) -> str:
-    # As Java: as many digits as make a group that there is; the others are text.
+    # As in Java: the longest prefix of the digits that is an existing group; the other digits are text.
     groups = match.re.groups
     for end in range(len(digits), 0, -1):
         if int(digits[:end]) <= groups:

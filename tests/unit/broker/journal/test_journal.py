@@ -332,7 +332,7 @@ def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
     refused, closed = events(broker)[-2:]
     assert isinstance(refused, ConnectionRefused)
     assert refused.connection == 2
-    assert refused.reason == "127.0.0.1 has the most connections that it may have, 1"
+    assert refused.reason == "127.0.0.1 is at its connection limit, 1"
     assert isinstance(closed, ConnectionClosed)
     assert not closed.by_client
 

@@ -60,13 +60,15 @@ def test_who_fits_no_rule_does_not_get_in(caplog: pytest.LogCaptureFixture) -> N
     client = connected(broker)
     assert (client.is_open, broker.server.connections) == (False, {})
     (record,) = caplog.records
-    assert str(vars(record)["reason"]).startswith("no rule of ssl.principal.mapping.rules is for CN=alice,")
+    assert str(vars(record)["reason"]).startswith("no rule of ssl.principal.mapping.rules matches CN=alice,")
 
 
 def test_rules_that_cannot_be_read_are_told() -> None:
     config = Config.load(None, [*MUTUAL, "ssl.principal.mapping.rules=x"])
     broker = Broker(config, ManualClock(), Random(0))
-    with pytest.raises(ConfigError, match=r"^--override: ssl\.principal\.mapping\.rules: x is no rule$"):
+    with pytest.raises(
+        ConfigError, match=r"^--override: ssl\.principal\.mapping\.rules: invalid rule x; expected DEFAULT or "
+    ):
         ChannelBuilder(broker, "SSL", lambda action: None)
 
 

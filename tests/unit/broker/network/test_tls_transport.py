@@ -166,7 +166,7 @@ def test_plain_text_is_told_in_one_line(data: bytes, caplog: pytest.LogCaptureFi
     client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
     client.send_plain(data)
     assert not client.is_open
-    assert failures(caplog) == ["what the client sends is not TLS: plain text on a TLS port?"]
+    assert failures(caplog) == ["the client does not speak TLS; does it send plain text to a TLS port?"]
 
 
 def test_a_client_without_trust_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -182,7 +182,9 @@ def test_a_client_that_leaves_in_its_handshake_is_told_of(caplog: pytest.LogCapt
         client.tls.do_handshake()
     client.send_bytes(b"")
     client.leave()
-    assert failures(caplog) == ["the client left before the end of the handshake, as one does without trust"]
+    assert failures(caplog) == [
+        "the client disconnected during the handshake; it may not trust the broker's certificate"
+    ]
 
 
 def test_a_version_that_is_not_enabled_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -192,7 +194,7 @@ def test_a_version_that_is_not_enabled_is_told(caplog: pytest.LogCaptureFixture)
     with pytest.raises(ssl.SSLError, match="ALERT_PROTOCOL_VERSION"):
         client.shake_hands()
     (reason,) = failures(caplog)
-    assert reason.startswith("the client's version of TLS is not accepted")
+    assert reason.startswith("the client's TLS version is not enabled")
 
 
 def test_no_cipher_suite_in_common_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -212,19 +214,19 @@ def test_no_cipher_suite_in_common_is_told(caplog: pytest.LogCaptureFixture) -> 
         pytest.param(
             CERTIFICATES.expired,
             "CERTIFICATE_EXPIRED",
-            "the client's certificate is refused: certificate has expired",
+            "the client's certificate was rejected: certificate has expired",
             id="expired",
         ),
         pytest.param(
             CERTIFICATES.stranger,
             "UNKNOWN_CA",
-            "the client's certificate is refused: unable to get local issuer certificate",
+            "the client's certificate was rejected: unable to get local issuer certificate",
             id="of an unknown authority",
         ),
         pytest.param(
             None,
             "CERTIFICATE_REQUIRED",
-            "the client shows no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
+            "the client sent no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
             id="none",
         ),
     ],

@@ -323,7 +323,7 @@ def test_what_may_not_come_before_authentication_ends_the_connection(
         client.ask(*before)
     client.send(request_, version)
     assert (client.answers, client.is_open) == ([], False)
-    reason = f"{name} before SASL authentication: a client of another security.protocol?"
+    reason = f"{name} before SASL authentication; check the client's security.protocol"
     assert lines(caplog) == [{"message": "connection closed", "reason": reason}]
 
 
@@ -356,7 +356,7 @@ def test_a_client_that_does_not_hear_what_is_wrong_is_told_of_with_the_reason(ca
     client.send(ApiVersionsRequest(), 0)
     refused(broker, client)
     assert lines(caplog)[0]["reason"] == (
-        "ApiVersions in place of SaslAuthenticate, after invalid_token: expired (exp)"
+        "expected SaslAuthenticate, got ApiVersions after invalid_token: expired (exp)"
     )
 
 
@@ -396,7 +396,7 @@ def test_a_session_is_over_when_it_is_used_too_late(caplog: pytest.LogCaptureFix
     assert client.is_open
     client.send(MetadataRequest(topics=[]), 9)
     assert (client.answers, client.is_open) == ([], False)
-    assert [line["reason"][:19] for line in lines(caplog)] == ["its session is over"]
+    assert [line["reason"][:20] for line in lines(caplog)] == ["SASL session expired"]
     assert counts(broker) == {"successful": 1, "expired_connections_killed": 1}
 
 

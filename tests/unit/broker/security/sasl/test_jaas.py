@@ -39,15 +39,17 @@ def test_modules_are_read(text: str, modules: list[LoginModule]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("  ", "no login module, must be", id="nothing"),
-        pytest.param("m", "line 1, column 2: a control flag is expected: required, requisite", id="no control flag"),
-        pytest.param("m maybe;", "line 1, column 3: a control flag is expected", id="another flag"),
-        pytest.param("m required a;", "line 1, column 13: = is expected behind an option", id="no value"),
-        pytest.param("m required a=;", "line 1, column 14: the value of an option is expected", id="an empty value"),
-        pytest.param("m required a=b", "line 1, column 15: an option, or ; after the last one, is", id="no semicolon"),
-        pytest.param("m required\n a='b;", "line 2, column 4: neither a word, nor a string that ends", id="no end"),
-        pytest.param("m required a=b & c=d;", "line 1, column 16: neither a word", id="a sign that means nothing"),
-        pytest.param("= required;", "line 1, column 1: the name of a login module is expected", id="no name"),
+        pytest.param("  ", "no login module; expected MODULE", id="nothing"),
+        pytest.param("m", "line 1, column 2: expected a control flag: required, requisite", id="no control flag"),
+        pytest.param("m maybe;", "line 1, column 3: expected a control flag", id="another flag"),
+        pytest.param("m required a;", "line 1, column 13: expected = after an option", id="no value"),
+        pytest.param("m required a=;", "line 1, column 14: expected the value of an option", id="an empty value"),
+        pytest.param(
+            "m required a=b", "line 1, column 15: expected an option, or ; after the last one", id="no semicolon"
+        ),
+        pytest.param("m required\n a='b;", "line 2, column 4: expected a word, a closed string, = or ;", id="no end"),
+        pytest.param("m required a=b & c=d;", "line 1, column 16: expected a word", id="a sign that means nothing"),
+        pytest.param("= required;", "line 1, column 1: expected the name of a login module", id="no name"),
     ],
 )
 def test_what_cannot_be_read_is_told_by_its_place(text: str, problem: str) -> None:

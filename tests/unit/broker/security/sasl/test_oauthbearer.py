@@ -51,7 +51,7 @@ def test_of_a_bad_token_the_client_is_told_and_refused_when_it_has_seen(
     assert server.user is None
     with pytest.raises(SaslAuthenticationError) as raised:
         server.evaluate(b"\x01")
-    assert (raised.value.told, raised.value.reason) == (told, reason)
+    assert (raised.value.client_message, raised.value.reason) == (told, reason)
 
 
 def test_after_a_bad_token_a_good_one_will_do() -> None:

@@ -46,4 +46,4 @@ def test_who_does_not_is_told_so(token: bytes, told: str) -> None:
     mechanism = PlainMechanism(PASSWORDS)
     with pytest.raises(SaslAuthenticationError) as raised:
         mechanism.evaluate(token)
-    assert (raised.value.told, raised.value.reason, mechanism.user) == (told, told, None)
+    assert (raised.value.client_message, raised.value.reason, mechanism.user) == (told, told, None)

@@ -103,27 +103,27 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         ),
         pytest.param(
             lambda tmp: [stored(tmp, CHAIN)],
-            "--override: ssl.keystore.location: holds 0 private keys, must be one (BEGIN PRIVATE KEY)",
+            "--override: ssl.keystore.location: expected one private key (BEGIN PRIVATE KEY), got 0",
             id="no key in the file",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY)],
-            "--override: ssl.keystore.location: holds no certificate (BEGIN CERTIFICATE)",
+            "--override: ssl.keystore.location: contains no certificate (BEGIN CERTIFICATE)",
             id="no certificate in the file",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + FILES.ca.read_text())],
-            "--override: ssl.keystore.location: the private key does not belong to the first certificate",
+            "--override: ssl.keystore.location: the private key does not match the first certificate",
             id="a key of another certificate",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN.replace("M", "-", 1))],
-            "--override: ssl.keystore.location: cannot be read as PEM",
+            "--override: ssl.keystore.location: not valid PEM",
             id="a damaged certificate",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
-            "default: ssl.key.password: must be set, as the private key is encrypted",
+            "default: ssl.key.password: must be set because the private key is encrypted",
             id="no password",
         ),
         pytest.param(
@@ -133,22 +133,22 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
-            "--override: ssl.keystore.password: must not be set for PEM; a private key may have ssl.key.password",
+            "--override: ssl.keystore.password: must not be set for PEM; set ssl.key.password for an encrypted key",
             id="a password of the store",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.keystore.key={KEY}"],
-            "--override: ssl.keystore.location: cannot be set along with a key or a chain of its own",
+            "--override: ssl.keystore.location: conflicts with ssl.keystore.key and .certificate.chain",
             id="a key too many",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.key={KEY}"],
-            "default: ssl.keystore.certificate.chain: must be set, as the other half of it is",
+            "default: ssl.keystore.certificate.chain: must be set because ssl.keystore.key is set",
             id="a key without a chain",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
-            "default: ssl.keystore.key: must be set, as the other half of it is",
+            "default: ssl.keystore.key: must be set because ssl.keystore.certificate.chain is set",
             id="a chain without a key",
         ),
         pytest.param(
@@ -168,12 +168,12 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.certificates=x"],
-            "--override: ssl.truststore.certificates: holds no certificate (BEGIN CERTIFICATE)",
+            "--override: ssl.truststore.certificates: contains no certificate (BEGIN CERTIFICATE)",
             id="a trust store without certificates",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.truststore.certificates={CHAIN.replace('M', '-', 1)}"],
-            "--override: ssl.truststore.certificates: cannot be read as PEM: a certificate is damaged",
+            "--override: ssl.truststore.certificates: not valid PEM: a certificate is damaged",
             id="a damaged trust store",
         ),
         pytest.param(
@@ -182,17 +182,17 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
                 "ssl.truststore.certificates=x",
                 stored(tmp, KEY + CHAIN),
             ],
-            "--override: ssl.truststore.location: cannot be set along with ssl.truststore.certificates",
+            "--override: ssl.truststore.location: conflicts with ssl.truststore.certificates",
             id="two trust stores",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.cipher.suites=TLS_NO_WITH_SUCH"],
-            "--override: ssl.cipher.suites: none of TLS_NO_WITH_SUCH is known here",
+            "--override: ssl.cipher.suites: OpenSSL knows none of TLS_NO_WITH_SUCH",
             id="a suite that nobody knows",
         ),
         pytest.param(
             lambda tmp: ["ssl.cipher.suites=AES256-SHA256", "ssl.enabled.protocols=TLSv1.3"],
-            "--override: ssl.cipher.suites: none is of a version in ssl.enabled.protocols",
+            "--override: ssl.cipher.suites: no suite is of a version in ssl.enabled.protocols",
             id="a suite of another version",
         ),
         pytest.param(
@@ -211,5 +211,5 @@ def test_what_cannot_work_is_told_in_one_line(
 
 
 def test_who_asks_for_certificates_must_be_able_to_check_them() -> None:
-    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: must be set, as clients are asked"):
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: must be set because client certificates are"):
         context(*FILES.broker_overrides, client_auth="required")

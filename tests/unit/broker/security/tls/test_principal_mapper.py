@@ -38,11 +38,11 @@ def test_a_subject_becomes_a_user(rules: str, subject: str, user: str | None) ->
 @pytest.mark.parametrize(
     ("rules", "problem"),
     [
-        pytest.param("default", "default is no rule", id="another case"),
-        pytest.param("DEFAULT/L", "DEFAULT/L is no rule", id="a default with a flag"),
-        pytest.param("RULE:CN=(.*?),OU=ServiceUsers.*/$1", "RULE:CN=(.*?) is no rule", id="no slash at the end"),
-        pytest.param("RULE:^CN=(.*?),OU=U.*$/$1/LU", "RULE:^CN=(.*?),OU=U.*$/$1/LU is no rule", id="two cases"),
-        pytest.param("RULE:(.*)/${n}/", "RULE:(.*)/${n}/: its pattern has no group n", id="a group that there is not"),
+        pytest.param("default", "invalid rule default;", id="another case"),
+        pytest.param("DEFAULT/L", "invalid rule DEFAULT/L;", id="a default with a flag"),
+        pytest.param("RULE:CN=(.*?),OU=ServiceUsers.*/$1", "invalid rule RULE:CN=(.*?);", id="no slash at the end"),
+        pytest.param("RULE:^CN=(.*?),OU=U.*$/$1/LU", "invalid rule RULE:^CN=(.*?),OU=U.*$/$1/LU;", id="two cases"),
+        pytest.param("RULE:(.*)/${n}/", "RULE:(.*)/${n}/: the pattern has no group n", id="a group that there is not"),
         pytest.param("RULE:(/a/", "RULE:(/a/: missing ), unterminated subpattern", id="a pattern that is none"),
     ],
 )
