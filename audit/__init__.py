@@ -1,8 +1,8 @@
-"""The audit: what a real client does when the broker fails, measured, and where it departs from the KIPs.
+"""The audit: run a real client against a failing broker, and compare its behaviour with the KIPs.
 
-A probe (probes/) makes the broker fail in one way while a subject (subjects/) works against it; what the journal and
-the subject told of it is an Observation. The observer (observer/) makes sequences of attempts of that, and the judge
-(judge/) a verdict for each statement of a KIP. Results are told by report/.
+A probe (probes/) injects one fault while a subject (subjects/) uses the broker. The journal and the events that the
+subject's driver reports form an Observation. The observer (judge/observer/) groups its events into sequences of
+attempts, the judge (judge/) derives a verdict for each statement of a KIP, and report/ writes the results.
 
-Observer and judge are pure functions of an observation: they import no broker, so that a pipeline runs them elsewhere.
+Observer and judge are pure functions of observations. They import no broker code, so that the pipeline can use them.
 """

@@ -1,8 +1,8 @@
-"""The judge: what attempts say about a client, held against what the KIPs say and how the client is configured.
+"""The judge: compares a client's attempts with the KIPs and with the client's configuration.
 
-`judge` and `findings` are about runs of probes; `judge_sequence` is about one sequence of attempts from any journal.
-fit.py says which backoff explains waits; expected.py which one the settings demand; growth.py, limits.py and spread.py
-hold waits against it; kip*.py have one rule for each statement.
+`judge` and `findings` evaluate runs of probes; `judge_sequence` evaluates one sequence of attempts from any journal.
+expected.py computes the waits that the settings require, fit.py estimates the backoff that explains the observed waits;
+growth.py, limits.py and spread.py compare the two. kips/ has one rule per statement.
 """
 
 from .findings import findings

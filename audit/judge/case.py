@@ -1,9 +1,9 @@
-"""One statement and one client: the runs that say something about it, and verdicts made of them."""
+"""One statement and one client: the runs that are evidence for it, and verdicts made from them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from random import Random  # noqa: TID251  (what is drawn is seeded: the same runs give the same verdict)
+from random import Random  # noqa: TID251  (seeded: the same runs give the same verdict)
 from typing import TypedDict, Unpack
 
 import msgspec
@@ -21,26 +21,26 @@ from .waits import Track, longest_tracks, tracks
 
 
 class Evidence(TypedDict, total=False):
-    """What there is to show of waits."""
+    """The observed waits that a verdict shows."""
 
     fit: Fit | None
     series: list[Series]
 
 
 class VerdictDetails(Evidence, total=False):
-    """What a verdict is made of beside its words."""
+    """The parts of a verdict besides its text."""
 
     measured: dict[str, float | str]
     expected: dict[str, str]
 
 
 _NS_PER_MS = 1_000_000
-# What failed so often and was never tried again is not by chance the last thing that was looked at.
+# A single failure without a retry may just be the last event of the observation; two are not a coincidence.
 _GIVEN_UP = 2
 
 Regroup = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
 
-# The failures that clients take differently, by the probes that make them.
+# Clients handle these failures differently. The probes that cause them:
 PATHS = {
     "reconnect-closed": "accepted, then closed",
     "reconnect-reset": "accepted, then reset",
@@ -53,7 +53,7 @@ PATHS = {
 
 
 class Case:
-    """The runs of one probe with one client, none of which has a problem."""
+    """The runs of one probe with one client; runs with a problem are excluded."""
 
     def __init__(self, statement: Statement, observations: Sequence[Observation]) -> None:
         self.statement = statement
@@ -77,19 +77,19 @@ class Case:
 
     @cached_property
     def found(self) -> list[list[AttemptSequence]]:
-        """All sequences of attempts, by run."""
+        """The sequences of attempts of each run."""
         return [split_calls(sequences(each.events), each.callbacks) for each in self.observations]
 
     @cached_property
     def lag_ms(self) -> float:
-        """How late the broker's timers were, in the worst run."""
+        """The largest lag of the broker's timers in any run."""
         return max(each.lag_ms for each in self.observations)
 
     def tolerance(self, base_ms: float) -> Tolerance:
         return tolerance(base_ms, self.lag_ms, virtual=self.is_virtual)
 
-    def prompt(self, base_ms: float) -> "Case | Verdict":
-        """The case without runs in which the broker was too late to say anything about waits from `base_ms` on."""
+    def without_lagging_runs(self, base_ms: float) -> "Case | Verdict":
+        """Return the case without runs in which the broker lagged too much to measure waits of `base_ms` or more."""
         most_ms = longest_lag_ms(base_ms)
         kept = [each for each in self.observations if each.virtual or each.lag_ms <= most_ms]
         if len(kept) == len(self.observations):
@@ -98,27 +98,33 @@ class Case:
             return Case(self.statement, kept)
         least_ms = min(each.lag_ms for each in self.observations)
         return self.inconclusive(
-            f"the machine was busy: the broker's own timers were {least_ms:.0f} ms late, of {most_ms:.0f} at most",
+            f"the broker's timers lagged {least_ms:.0f} ms or more in every run; expected at most {most_ms:.0f} ms. "
+            "Run the audit on a less busy machine",
             runs_needed=self.runs,
             measured={"lag_ms": least_ms},
             expected={"lag_ms": f"at most {most_ms:.0f} ms"},
         )
 
     def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
-        """Return the waits of all sequences of these kinds that have any; `regroup` rearranges those of a run."""
+        """Return the waits of all sequences of these kinds; `regroup` rearranges the sequences of a run."""
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
-            for each in tracks(self._given_up(_regrouped(found, kinds, regroup)), observation.repetition)
+            for each in tracks(self._with_timeouts(_regrouped(found, kinds, regroup)), observation.repetition)
             if each.waits
         ]
 
-    def _given_up(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
-        """With the ends of requests that the broker held until their client had gone: it gave them up when
-        request.timeout.ms was over, or later, but before it tried again.
+    def _with_timeouts(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        """Return the sequences with end times for attempts that the broker did not see end.
+
+        The client gave these up after request.timeout.ms or later, but before its next attempt.
         """
         timeout_ms = number(self.subject.settings, "request.timeout.ms")
-        return list(found) if timeout_ms is None else [_ended(one, round(timeout_ms * _NS_PER_MS)) for one in found]
+        return (
+            list(found)
+            if timeout_ms is None
+            else [_with_end_times(one, round(timeout_ms * _NS_PER_MS)) for one in found]
+        )
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -154,10 +160,10 @@ class Case:
         )
 
     def evidence(self, found: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
-        """The series and the fit of waits, as a verdict has them."""
+        """Return the longest series and the fit of the waits."""
         return {
             "series": [each.series(backoff, allowed) for each in longest_tracks(found)],
-            "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling is no secret)
+            "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling needs no secure randomness)
         }
 
 
@@ -168,7 +174,7 @@ def _regrouped(
     return wanted if regroup is None else regroup(wanted)
 
 
-def _ended(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:
+def _with_end_times(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:
     attempts = sequence.attempts
     if all(attempt.ended_ns is not None for attempt in attempts[:-1]):
         return sequence
@@ -187,8 +193,8 @@ WaitJudge = Callable[[Case, list[Track], Backoff], Verdict]
 def judge_waits(
     case: Case, kinds: Sequence[Kind], backoff: Backoff, judge_tracks: WaitJudge, regroup: Regroup | None = None
 ) -> Verdict:
-    """Judges the waits of these kinds, of the runs in which the machine was not too busy for that."""
-    prompt = case.prompt(min(backoff.base_ms, backoff.max_ms))
+    """Judge the waits of these kinds, using only the runs in which the broker did not lag too much."""
+    prompt = case.without_lagging_runs(min(backoff.base_ms, backoff.max_ms))
     if isinstance(prompt, Verdict):
         return prompt
     found = prompt.tracks(kinds, regroup)
@@ -202,17 +208,17 @@ def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:
         one.kind in kinds and one.attempts[-1].outcome is not Outcome.SUCCEEDED for found in case.found for one in found
     )
     if failed < _GIVEN_UP:
-        return case.inconclusive("nothing was tried again", runs_needed=1)
-    return case.not_observable(f"it does not try again: {failed} of {failed} were given up when they had failed")
+        return case.inconclusive("nothing was retried", runs_needed=1)
+    return case.not_observable(f"it does not retry: {failed} of {failed} failed operations were given up")
 
 
 def rows_of(found: Iterable[Track]) -> list[list[float]]:
-    """Their waits, by rows of failures."""
+    """Return the waits of all tracks, one row per streak of failures."""
     return [row for each in found for row in each.rows()]
 
 
 def sort_of(subject: SubjectInfo, statement: Statement) -> Sort:
-    """Whose words a client goes against that departs from a KIP. One that says what else it does keeps its word."""
+    """Return what a deviation contradicts: the KIP, or the client's own documentation if that claims the KIP."""
     if statement.kip in subject.kips and statement.id not in subject.otherwise:
         return Sort.VIOLATES_ITS_DOCUMENTATION
     return Sort.PREDATES_KIP if statement.kip in subject.before else Sort.DIFFERS_FROM_KIP

@@ -1,7 +1,7 @@
-"""Splits sequences of attempts where a driver reported the end of a call: what follows is another call, not a retry.
+"""Splits sequences of attempts where a driver reported the end of a call: the next attempt is a new call, not a retry.
 
-An admin's call, or a commit, that its client gives up raises in the application, and that calls again when it likes:
-the wait in between is the application's. So is one between two clients that were made one after the other.
+When a client gives up an admin call or a commit, the call raises in the application, which decides when to call again.
+That wait is not the client's. Neither is the wait between one client instance and the next.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from sluice.audit.judge.model.observation import Callback
 from .waits import ended_ns
 
 _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
-# A client reports its start this shortly before its first attempt; a later report is of the next client.
+# A client reports "started" this shortly before its first attempt; a later report belongs to the next client.
 _SAME_NS = 1_000_000
 
 
@@ -38,7 +38,7 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
 
 
 def split_at(sequence: AttemptSequence, begins: Sequence[int]) -> list[AttemptSequence]:
-    """The attempts of a sequence, apart before those of these numbers."""
+    """Split a sequence before the attempts with these indexes."""
     if not begins:
         return [sequence]
     bounds = [0, *begins, len(sequence.attempts)]

@@ -1,11 +1,11 @@
-"""What a client has to wait by its settings, and how far off a wait may be seen.
+"""The waits that a client's settings require, and the tolerance of the measurement.
 
-Kafka's rule: base * 2**n after n + 1 failures in a row, 20 % more or less, and at most the maximum; where the base is
-not below the maximum, the maximum, each time, without jitter (KIP-580). `reconnect.backoff.ms` set alone is its own
-maximum (KIP-144).
+Kafka's rule (KIP-580): after n + 1 consecutive failures wait base * 2**n ± 20 %, at most the maximum. If the base is
+not below the maximum, every wait is the maximum, without jitter. `reconnect.backoff.ms` set alone is also the maximum
+(KIP-144).
 
-A wait is measured from when the broker ended an attempt to when the next one came, so that scheduling on either side
-makes it longer, never shorter; clocks that are cut to milliseconds take away two at most.
+A wait is measured from the end of an attempt at the broker to the arrival of the next one. Scheduling on either side
+can only lengthen it; clocks truncated to milliseconds shorten it by at most 2 ms.
 """
 
 from collections.abc import Mapping
@@ -13,22 +13,21 @@ from typing import NamedTuple
 
 JITTER = 0.2
 MULTIPLIER = 2
-# What a wait may be longer by on a machine that does nothing else, and in virtual time, where clients look at a backoff
-# only now and then.
+# How much longer a wait may be on an idle machine, and in virtual time, where clients poll their backoff timers.
 _LATE_MS, _LATE_VIRTUAL_MS = 60.0, 25.0
 _EARLY_MS = 2.0
 _LONGEST_LAG_MS = 25.0
-_RETRY_MAX_MS = 1000.0  # KIP-580's default, where a client's is not known
+_RETRY_MAX_MS = 1000.0  # KIP-580's default, if the client's value is not known
 
 Settings = Mapping[str, float | str | bool]
 
 
 class Backoff(NamedTuple):
-    """What is configured, in ms. `held_up_ms`: what else a wait may be for, so that it is longer."""
+    """A configured backoff, in ms. Waiting for something else may lengthen a wait up to `other_delay_ms`."""
 
     base_ms: float
     max_ms: float
-    held_up_ms: float = 0.0
+    other_delay_ms: float = 0.0
 
     @property
     def is_constant(self) -> bool:
@@ -36,27 +35,27 @@ class Backoff(NamedTuple):
 
     @property
     def steps_to_cap(self) -> int:
-        """After how many failures the maximum is reached, less one."""
+        """The number of doublings until the maximum is reached."""
         steps, value = 0, self.base_ms
         while 0 < value < self.max_ms:
             steps, value = steps + 1, value * MULTIPLIER
         return steps
 
     def value_ms(self, failures: int) -> float:
-        """Without jitter, after `failures` + 1 of them."""
+        """Return the wait after `failures` + 1 consecutive failures, without jitter."""
         if self.is_constant:
             return self.max_ms
         return min(self.base_ms * float(MULTIPLIER) ** min(failures, self.steps_to_cap), self.max_ms)
 
     def band_ms(self, failures: int) -> tuple[float, float]:
-        """The least and the most."""
+        """Return the shortest and the longest wait with jitter."""
         value = self.value_ms(failures)
         if self.is_constant:
-            return value, max(value, self.held_up_ms)
-        return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.held_up_ms)
+            return value, max(value, self.other_delay_ms)
+        return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.other_delay_ms)
 
     def in_words(self) -> str:
-        """Such as 100, 200, 400 ... 1000 ms ± 20 %."""
+        """Return the waits as text, such as 100, 200, 400 ... 1000 ms ± 20 %."""
         if self.is_constant:
             return f"{self.max_ms:g} ms each time"
         values = [f"{self.value_ms(number):g}" for number in range(min(self.steps_to_cap + 1, 3))]
@@ -66,53 +65,54 @@ class Backoff(NamedTuple):
 
 
 def number(settings: Settings, name: str) -> float | None:
-    """A setting that is a number; None where it is not known."""
+    """Return a numeric setting; None if it is not known."""
     value = settings.get(name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def retry_backoff(settings: Settings) -> Backoff | None:
-    """KIP-580's; None where it is not known."""
+    """Return the backoff of KIP-580; None if its settings are not known."""
     base_ms, max_ms = number(settings, "retry.backoff.ms"), number(settings, "retry.backoff.max.ms")
     return None if base_ms is None or max_ms is None else Backoff(base_ms, max_ms)
 
 
 def static_backoff(settings: Settings) -> Backoff | None:
-    """`retry.backoff.ms` each time."""
+    """Return a constant backoff of `retry.backoff.ms`."""
     base_ms = number(settings, "retry.backoff.ms")
     return None if base_ms is None else Backoff(base_ms, base_ms)
 
 
 def reconnect_backoff(settings: Settings) -> Backoff | None:
-    """KIP-144's; None where it is not known. A client connects when it has something to send, for which the backoff of
-    a retry may have to be over as well.
+    """Return the backoff of KIP-144; None if its settings are not known.
+
+    A client connects only when it has a request to send, and that request may itself be waiting for a retry backoff.
     """
     base_ms, max_ms = number(settings, "reconnect.backoff.ms"), number(settings, "reconnect.backoff.max.ms")
     if base_ms is None:
         return None
     retry_ms = number(settings, "retry.backoff.max.ms")
-    held_up_ms = (1 + JITTER) * (_RETRY_MAX_MS if retry_ms is None else retry_ms)
-    return Backoff(base_ms, base_ms if max_ms is None else max_ms, held_up_ms)
+    other_delay_ms = (1 + JITTER) * (_RETRY_MAX_MS if retry_ms is None else retry_ms)
+    return Backoff(base_ms, base_ms if max_ms is None else max_ms, other_delay_ms)
 
 
 class Tolerance(NamedTuple):
-    """How much shorter and longer than it was a wait may be seen, in ms."""
+    """How much a measured wait may fall short of the expected band and exceed it, in ms."""
 
     early_ms: float
     late_ms: float
 
     def later(self, more_ms: float) -> "Tolerance":
-        """With more on that side."""
+        """Return the tolerance with `more_ms` added to the late side."""
         return self._replace(late_ms=self.late_ms + more_ms)
 
 
 def longest_lag_ms(base_ms: float) -> float:
-    """How late the broker's timers may have been for a verdict about waits from `base_ms` on."""
+    """Return the largest timer lag of the broker with which waits of `base_ms` or more can be judged."""
     return max(_LONGEST_LAG_MS, base_ms / 2)
 
 
 def tolerance(base_ms: float, lag_ms: float, *, virtual: bool) -> Tolerance:
-    """For waits from `base_ms` on, where the broker's timers were late by `lag_ms`."""
+    """Return the tolerance for waits of `base_ms` or more, if the broker's timers lagged by `lag_ms`."""
     if virtual:
         return Tolerance(_EARLY_MS, max(_LATE_VIRTUAL_MS, base_ms / 2))
     return Tolerance(_EARLY_MS + lag_ms, max(_LATE_MS, base_ms / 2) + lag_ms)

@@ -1,8 +1,8 @@
-"""What else an operator wants to know of a client: storms, stalls, duplicates, waits that fall back.
+"""Findings besides the statements: storms, stalls, duplicates, waits that fall back.
 
-A storm is told by its height, not by a rule: so many in so short a time are of nobody's configuration. What an ordinary
-workload asks for without end counts only as far as it failed (fetches) or came again (batches). Records that were lost
-are found by who reads the log afterwards.
+A storm is defined by its rate: no configuration causes this many requests in so short a time. For APIs that an ordinary
+workload calls constantly, only failures (Fetch) or repeated batches (Produce) count. Lost records are found by reading
+the log afterwards (runs/).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -23,18 +23,18 @@ from .waits import Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
-# Longer than anybody waits by default, several times.
+# Several times longer than the longest default wait of any client.
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
-# Of the waits before. Draws of 25 % less to 50 % more, as librdkafka has them, are steady; those from 0 on are not.
+# As shares of the previous waits. Draws of -25 % to +50 % (librdkafka) count as steady; draws from 0 do not.
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
-_STEADY_BUT = 10  # for one of so many
+_STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1
-# So many of the last waits say what was steady; shorter ones differ as much by scheduling. A row of another run went on
-# where there were so many waits after the fall.
+# This many of the last waits define the steady wait; shorter ones vary as much by scheduling. A sequence of another run
+# refutes a fall only if it has this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
-# An answer that left so shortly before its connection ended may never have been read.
+# A client may not have read a response that was sent this shortly before the connection ended.
 _READ_WITHIN_NS = 50 * _NS_PER_MS
 _NO_BAND = Tolerance(0, 0)
 
@@ -45,7 +45,7 @@ class _Run(NamedTuple):
 
 
 def findings(observations: Sequence[Observation]) -> list[Finding]:
-    """All there is to tell of these runs of one probe with one client: of each kind the worst, once."""
+    """Return the findings of the runs of one probe with one client: the worst of each kind."""
     runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
     found: list[Finding] = []
     for detect in _DETECTORS:
@@ -86,7 +86,7 @@ def _storms(run: _Run) -> Iterator[WeightedFinding]:
 
 def _counts(request: Request) -> bool:
     if request.api == "Produce":
-        return False  # counted by batches: those that come again
+        return False  # counted by repeated batches instead
     return request.api not in _ORDINARY or bool(request.error_codes) or request.answered_ns is None
 
 
@@ -109,13 +109,13 @@ def _stalls(run: _Run) -> Iterator[WeightedFinding]:
         return
     came = _came_ns(one)
     if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
-        return  # it never came at all, which is a problem of the run; or it goes on
+        return  # no request ever arrived, which is a problem of the run; or the client continued
     yield (
         observed_ms,
         Finding(
             kind=FindingKind.STALL,
             probe=one.probe,
-            why=f"sent nothing for {observed_ms / 1e3:.0f} s after the fault had ended",
+            why=f"sent nothing for {observed_ms / 1e3:.0f} s after the fault ended",
             measured={"silent_ms": observed_ms, "repetition": _number(run)},
         ),
     )
@@ -130,8 +130,8 @@ def _came_ns(one: Observation) -> list[int]:
 
 
 def _is_done(one: Observation) -> bool:
-    """Whether the client had nothing left to do when the fault ended, as far as its driver told."""
-    assert one.fault_until_ns is not None, "there is a fault that ended"
+    """Return whether all sent records were completed when the fault ended, as far as the driver reported."""
+    assert one.fault_until_ns is not None, "the caller checked that the fault ended"
     sent = records(one.callbacks)
     return bool(sent) and all(each.end and each.ended_ns <= one.fault_until_ns for each in sent)
 
@@ -145,7 +145,7 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
             Finding(
                 kind=FindingKind.DUPLICATE,
                 probe=run.observation.probe,
-                why=f"sent {len(again)} batches again that were acknowledged, such as {again[0].key}",
+                why=f"resent {len(again)} acknowledged batches, such as {again[0].key}",
                 measured={"batches": len(again), "repetition": _number(run)},
                 series=[track(again[0], run.observation.repetition).series(None, _NO_BAND)],
             ),
@@ -153,16 +153,18 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -> bool:
-    """Whether a try came after one that was acknowledged; not one on a connection that ended with it: that was sent
-    before, and read only when the client had long gone.
+    """Return whether a batch was sent after it had been acknowledged.
+
+    An acknowledgement just before the end of its connection does not count: the client may not have read it.
     """
     certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
     return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
 
 
 def _cut_short(one: Observation) -> set[tuple[int, int]]:
-    """Which requests were answered, by connection and when they came, but the client may not have read that: a rule may
-    have cut the answer short, or the connection ended just then.
+    """Return connection and arrival time of requests whose response the client may not have read.
+
+    A fault truncated the response, or the connection ended at that moment.
     """
     ended_ns = {event.connection: event.at_ns for event in one.events if isinstance(event, ConnectionClosed)}
     return {
@@ -184,7 +186,8 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
             Finding(
                 kind=FindingKind.WRAPPED,
                 probe=run.observation.probe,
-                why=f"waits {wait.waited_ms:.0f} ms after {wait.failures + 1} failures, {steady_ms:.0f} before",
+                why=f"waited {wait.waited_ms:.0f} ms after {wait.failures + 1} failures in a row, "
+                f"but {steady_ms:.0f} ms before that",
                 measured={
                     "failures": wait.failures + 1,
                     "waited_ms": wait.waited_ms,
@@ -197,8 +200,9 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Without rows of connections beside which there is another one to the same broker, of which more than a few came
-    meanwhile: what came in one of them may belong into the other.
+    """Return the sequences without overlapping sequences of connections to one broker.
+
+    Their attempts may be assigned to the wrong sequence. An overlap of a few attempts is accepted.
     """
     connects = [one for one in found if one.kind is Kind.CONNECT]
     for one in found:
@@ -214,7 +218,7 @@ def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
 
 
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
-    """The first of two waits in a row that are short after many that were long, and how long those were."""
+    """Return the first of two consecutive short waits that follow many long ones, and the median of the long ones."""
     in_row: list[float] = []
     bounded = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
     for wait, following in pairwise(bounded):
@@ -232,12 +236,10 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
 
 
 def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
-    """Whether a row of the same kind in another run went on for longer, and did not fall then: a counter wraps each
-    time.
-    """
+    """Return whether a longer sequence of another run did not fall back at the same count: a counter always wraps."""
     failures, before_ms = finding.measured["failures"], finding.measured["before_ms"]
-    assert isinstance(failures, float | int), "it is a number"
-    assert isinstance(before_ms, float | int), "it is a number"
+    assert isinstance(failures, float | int), "measured by _wrapped"
+    assert isinstance(before_ms, float | int), "measured by _wrapped"
     others = [
         waited.waits
         for run in runs

@@ -1,38 +1,37 @@
-"""Which backoff explains waits: constant, linear or exponential; its base, multiplier, cap and jitter.
+"""The backoff that best explains observed waits: its model (constant, linear, exponential), base, cap and jitter.
 
-Theory of operation. Waits are rows: the n-th of each row was waited after n failures in a row. What is wanted is a rule
-of n, with a jitter around it that is a share of its value. A wait may be longer by scheduling, never shorter.
+Theory of operation. Waits come in rows, one per streak of failures; the n-th wait of a row followed n failures. The fit
+finds a function of n, with jitter proportional to its value. Scheduling can lengthen a wait, never shorten it.
 
-*The model.* Of the logarithm of waits, so that jitter is the same everywhere. For each model, and each n from which on
-its cap may have been reached, the least squares have a closed form in sums over n; the model with the least Bayesian
-information criterion wins: n * log(variance) + parameters * log(n). A variance below 2 % of the wait is rounding.
+*Model.* Fitted to the logarithm of the waits, which makes jitter the same at every n. For each model, and each n at
+which the cap may begin, least squares have a closed form in sums over n. The model with the lowest Bayesian information
+criterion wins: n * log(variance) + parameters * log(n). A deviation below 2 % of the wait counts as rounding.
 
-*Confidence.* Rows are drawn again with replacement, and the share of draws in which the same model wins is told; of a
-single row its waits are drawn.
+*Confidence.* The rows (for a single row: its waits) are resampled; the confidence is the share of resamples in which
+the same model wins.
 
-A single wait may be far from all others: the client was held up by something else. What is further from the middle half
-of the waits, each divided by what the model grew by until then, than three times the width of that half says nothing of
-base and jitter, and is left out.
+*Outliers.* A client that was delayed by something else shows single waits far from all others. Waits are divided by the
+growth of the model; those more than three interquartile ranges outside the middle half are ignored for base and jitter.
 
-*Base and jitter.* All waits below the cap, each divided by what the model grew by until then, are draws around the
-base. They are uniform if a client draws once for each wait. Kafka's producer and metadata draw anew whenever they look
-whether the wait is over, and go when a draw is not above what was waited: with u from 0 to 1 across the width of the
-jitter, a wait has then the density u * exp(u), or u**2 * exp(u + u**2 / 2) where it looks twice, instead of 1. The most
-likely of the three, at its most likely width, gives base and jitter; for uniform draws that is the middle between the
-least and the most, which needs a tenth of the waits that a mean would. Of draws that are made anew hardly any is
-short, so that they tell little of the lower end: of two looks no estimate can be closer to the jitter than to 4 % (one
-standard deviation) with 480 waits, and to 1.6 % with 3,000; this one is.
+*Base and jitter.* Each wait below the cap, divided by the growth of the model, is a draw around the base. Draws are
+uniform if a client draws once per wait. Kafka's producer and metadata redraw on every poll, and proceed when the draw
+does not exceed the elapsed time. With u from 0 to 1 across the jitter range, a wait then has the density u * exp(u), or
+u**2 * exp(u + u**2 / 2) with two polls, instead of 1. The most likely of the three densities, at its most likely width,
+gives base and jitter. For uniform draws this is the middle between minimum and maximum, which needs a tenth of the
+waits that a mean would need. Redrawn waits are rarely short and show little of the lower end: for two polls no
+estimator can have a standard deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000. This one reaches
+these bounds.
 
-*Cap.* Kafka caps after the jitter, so that half of the draws are exactly the cap: where a third of the waits there are
-as good as equal, or of many a fifth are equal, that is the cap. Else it is the middle of them. Of 32 draws from a range
-so wide that 33 lengths in it are told apart, a fifth are equal once in 1,000 times; of draws of which half are, fewer
-than a fifth once in 3,700.
+*Cap.* Kafka caps after adding jitter, so half of the draws equal the cap. If a third of the waits there are nearly
+equal, or among many waits a fifth are, that value is the cap; otherwise the midpoint is. Of 32 draws from a range of 33
+distinguishable lengths, a fifth are equal once in 1,000 times. If half of the draws are equal, fewer than a fifth
+appear equal once in 3,700 times.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import exp, inf, log
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument)
 from statistics import fmean, median, quantiles
 from typing import NamedTuple
 
@@ -42,30 +41,30 @@ CONSTANT, LINEAR, EXPONENTIAL = "constant", "linear", "exponential"
 
 _RESAMPLES = 40
 _LEAST_WAITS = 3
-_SHORTEST_MS = 0.5  # what is shorter is no wait, and has no logarithm worth it
+_SHORTEST_MS = 0.5  # shorter intervals are not waits; their logarithms would dominate the fit
 _ROUNDING = 0.02**2
-# What a multiplier near one of these is taken for, as far as so small a part of it away.
+# A multiplier within 10 % of one of these is reported as that value.
 _MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.1
-# A model that grows by less than this from the first wait to the last does not.
+# A model that grows by less than this factor from the first wait to the last counts as constant.
 _LEAST_GROWTH = 1.3
 _AS_LONG = 0.01
 _CAPPED_SHARE = 1 / 3
 _EQUAL_SHARE, _MANY_EQUAL = 1 / 5, 6
-# So many times as far from the middle half as that is wide is far, and of fewer waits nobody can tell.
+# Waits this many interquartile ranges outside the middle half are outliers; fewer than _FEW waits have none.
 _FAR, _FEW = 3.0, 8
-# So much is looked at: of a row, what shows how it grows; of rows, what shows the model, and what shows the jitter.
+# Input limits: waits of a row (growth), rows for the model, rows for the jitter.
 _LONGEST_ROW, _MOST_ROWS, _MOST_ROWS_FOR_JITTER = 40, 200, 1000
 _LAST_CAPPED_FROM = 20
-# By how much, as a logarithm, waits must be more likely of a client that draws anew than of one that does not.
+# The log-likelihood ratio from which redrawing is assumed instead of one draw per wait.
 _SURELY_NOT_UNIFORM = 4.0
-_NARROWER = (5**0.5 - 1) / 2  # what a step of a search by the golden section leaves
+_NARROWER = (5**0.5 - 1) / 2  # the share that one step of a golden-section search keeps
 _SEARCH_STEPS = 24
 
 Rows = Sequence[Sequence[float]]
 
 
 class _Step(NamedTuple):
-    """The waits after n failures: how many, and the sums of their logarithms and those squared."""
+    """The waits after n failures: their number, and the sums of their logarithms and of the squared logarithms."""
 
     size: int
     total: float
@@ -73,7 +72,7 @@ class _Step(NamedTuple):
 
 
 class _Model(NamedTuple):
-    """A rule: `grown(n)` is its value after n + 1 failures, in first ones; from `capped_from` on it is the cap."""
+    """A backoff function: `grown(n)` is the wait after n + 1 failures relative to the first one."""
 
     name: str
     criterion: float
@@ -88,7 +87,7 @@ class _Model(NamedTuple):
 
 
 def fit(rows: Rows, random: Random) -> Fit | None:
-    """What explains them best; None where there are fewer than three waits."""
+    """Return the backoff that explains the waits best; None for fewer than three waits."""
     waits = sum(map(len, rows))
     if waits < _LEAST_WAITS:
         return None
@@ -121,7 +120,7 @@ def _steps(rows: Rows) -> list[_Step]:
 def _drawn_again(rows: Rows, random: Random) -> Rows:
     if len(rows) > 1:
         return [rows[random.randrange(len(rows))] for _ in rows]
-    # Of one row there is nothing to draw but which of its waits count, and they keep their places.
+    # A single row is resampled by dropping waits at its end: the others must keep their positions.
     (row,) = rows
     kept = sorted(random.sample(range(len(row)), max(_LEAST_WAITS, len(row) * 2 // 3)))
     return [row[: kept[-1] + 1]]
@@ -151,7 +150,7 @@ def _criterion(squared: float, count: int, parameters: int) -> float:
 
 
 def _around(steps: Sequence[_Step], value_of: Callable[[int], float]) -> float:
-    """The squared distances from the logarithm of a rule."""
+    """Return the sum of squared distances of the waits' logarithms from `value_of`."""
     squared = 0.0
     for number, step in enumerate(steps):
         if step.size:
@@ -221,7 +220,7 @@ def _with_cap(
     capped = steps[capped_from:]
     cap = _mean(capped)
     if cap > value_of(capped_from) + log(1.3) or cap < value_of(capped_from - 1) - log(1.3):
-        return None  # no cap, but a jump
+        return None  # a jump, not a cap
     squared += _around(capped, lambda _: cap)
     return _Model(name, _criterion(squared, count, 3), base_ms, rate, capped_from)
 
@@ -239,7 +238,7 @@ def _snapped(model: _Model) -> _Model:
 def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[float, float]:
     if model.capped_from is None or cap_ms is None:
         return _around_base(_ratios(rows, model, _LONGEST_ROW))
-    # The last wait before the cap may have met it as well: it counts where that is too far away.
+    # Jitter may have lifted the last wait before the cap above it. Use that wait only if the cap is out of its reach.
     before = model.capped_from - 1
     base_ms, jitter = _around_base(_ratios(rows, model, before))
     if base_ms * (1 + jitter) * model.grown(before) * (1 + _AS_LONG) > cap_ms:
@@ -248,13 +247,13 @@ def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[f
 
 
 def _ratios(rows: Rows, model: _Model, steps: int) -> list[float]:
-    """What each of the first waits of each row says of the base."""
+    """Return the waits of the first `steps` of each row, divided by the growth of the model."""
     ratios = [waited_ms / model.grown(number) for row in rows for number, waited_ms in enumerate(row[:steps])]
     return _near(ratios) or [row[0] for row in rows if row]
 
 
 def _near(ratios: Sequence[float]) -> list[float]:
-    """Those that are not far from all others."""
+    """Return the ratios without outliers."""
     if len(ratios) < _FEW:
         return list(ratios)
     first, middle, third = quantiles(ratios, n=4)
@@ -289,27 +288,27 @@ _DENSITIES: tuple[Callable[[float], float], ...] = (_uniform, _looked_at_once, _
 
 
 def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float]) -> tuple[float, float, float]:
-    """The likelihood of a density of draws over the range that makes it the most likely, and that range."""
+    """Return the highest likelihood of a density over all ranges, and the range that reaches it."""
     count, least, most = len(ratios), min(ratios), max(ratios)
     margin = (most - least) / (count - 1)
     if log_density is _uniform:
         low, high = least - margin / 2, most + margin / 2
         return -count * log(high - low), low, high
     high = most + margin / 8  # most draws are near the upper end
-    if least <= 0:  # tries that overlapped: nobody drew that
+    if least <= 0:  # overlapping attempts; not a drawn wait
         return -inf, least, high
 
     def likelihood(low: float) -> float:
         width = high - low
         return sum(log_density((ratio - low) / width) for ratio in ratios) - count * log(width)
 
-    # With the least of all at its lower end a density is as unlikely as can be, and so it is with one far below it.
+    # The likelihood vanishes if the range begins at the smallest ratio, and falls again far below it.
     low = _highest(likelihood, max(least - 1.5 * (high - least), 0.0), least)
     return likelihood(low), low, high
 
 
 def _highest(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that rises and then falls is the highest, between two values."""
+    """Return the position of the maximum of a unimodal function between two values, by golden-section search."""
     left, right = high - (high - low) * _NARROWER, low + (high - low) * _NARROWER
     at_left, at_right = function(left), function(right)
     for _ in range(_SEARCH_STEPS):
@@ -330,7 +329,7 @@ def _cap_ms(rows: Rows, model: _Model) -> float | None:
     capped = sorted(waited for row in rows for waited in row[model.capped_from + 1 :] or row[model.capped_from :])
     if not capped:
         return None
-    # The longest of all may be one that was late: the value that most are at is looked for from above.
+    # The longest wait may be a late one: look for the value where most waits are.
     near = Counter(round(waited / (capped[-1] * _AS_LONG)) for waited in capped)
     bucket, hits = near.most_common(1)[0]
     at = [waited for waited in capped if abs(round(waited / (capped[-1] * _AS_LONG)) - bucket) <= 1]

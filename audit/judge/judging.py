@@ -1,7 +1,7 @@
-"""A statement, and runs of a client: the verdict. Pure functions; the same runs give the same verdict.
+"""The verdict on one statement from runs of one client. Pure functions; the same runs give the same verdict.
 
-Runs of several probes are judged apart, as clients take failures differently, and the verdict that says most is taken:
-one that deviates, before one that passes, before one that does not know.
+Clients handle different failures differently, so the runs of each probe are judged separately. The most informative
+verdict is returned: deviates before pass before inconclusive.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +21,20 @@ from .waits import track
 
 RULES: Mapping[str, Callable[[Case], Verdict]] = {**kip13.RULES, **kip580.RULES, **kip144.RULES, **kip91.RULES}
 
-# Whether a client refuses settings is what it is about.
+# This statement is about the rejection of settings.
 _ABOUT_REFUSALS = "KIP-91/9"
 _WEIGHT = (State.DEVIATES, State.PASS, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 
 
 def judge(statement_id: str, observations: Sequence[Observation]) -> Verdict:
-    """How a client stands to a statement. Raises KeyError for one that is not in STATEMENTS.
+    """Return the verdict on one statement.
 
-    All observations are of one client. Those with a problem, and those of probes that are not about the statement, say
-    nothing.
+    Args:
+        statement_id: A key of STATEMENTS, such as KIP-580/1.
+        observations: Runs of one client. Those with a problem, and those of unrelated probes, are ignored.
+
+    Raises:
+        KeyError: No statement has this id.
     """
     statement = STATEMENTS[statement_id]
     if statement.unobservable:
@@ -40,9 +44,11 @@ def judge(statement_id: str, observations: Sequence[Observation]) -> Verdict:
         if not one.problem and one.probe in statement.probes:
             by_probe.setdefault(one.probe, []).append(one)
     if not by_probe and statement_id != _ABOUT_REFUSALS and (refused := _refused(statement, observations)):
-        return _undecided(statement, State.NOT_OBSERVABLE, f"it does not take what is to be set: {refused}")
+        return _undecided(statement, State.NOT_OBSERVABLE, f"the client rejects the settings of the probe: {refused}")
     if not by_probe:
-        return _undecided(statement, State.INCONCLUSIVE, f"no run of {' or '.join(statement.probes)}", runs_needed=1)
+        return _undecided(
+            statement, State.INCONCLUSIVE, f"no usable run of {' or '.join(statement.probes)}", runs_needed=1
+        )
     verdicts = [_of_probe(statement, runs) for runs in by_probe.values()]
     return min(verdicts, key=lambda verdict: (_WEIGHT.index(verdict.state), -verdict.runs))
 
@@ -51,17 +57,17 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
     case = Case(statement, observations)
     subject = case.subject
     if subject.role not in statement.roles:
-        return case.not_observable(f"it is about a {' or '.join(statement.roles)}")
+        return case.not_observable(f"applies only to the role {' or '.join(statement.roles)}")
     missing = [name for name in statement.settings if name not in subject.settings and not _follows(name, subject)]
     if missing and subject.lacks.issuperset(missing):
-        return case.not_observable(f"it has no {' and no '.join(missing)}")
+        return case.not_observable(f"the client has no {' and no '.join(missing)}")
     if missing:
-        return case.inconclusive(f"{' and '.join(missing)} of this client is not known", runs_needed=None)
+        return case.inconclusive(f"the client's value of {' and '.join(missing)} is not known", runs_needed=None)
     return RULES[statement.id](case)
 
 
 def _follows(name: str, subject: SubjectInfo) -> bool:
-    """Whether a setting that is missing follows from others (KIP-144)."""
+    """Return whether a missing setting follows from others (KIP-144)."""
     return name == "reconnect.backoff.max.ms" and "reconnect.backoff.ms" in subject.settings
 
 
@@ -76,9 +82,9 @@ def _undecided(statement: Statement, state: State, why: str, runs_needed: int | 
     return Verdict(statement=statement.id, state=state, why=why, runs_needed=runs_needed)
 
 
-# -- a sequence alone ------------------------------------------------------------------------------------------------
+# -- one sequence ------------------------------------------------------------------------------------------------------
 
-# Which statement a sequence is about, where nothing but events is known.
+# The statement that applies to each kind of sequence, if only events are known.
 OF_KIND = {
     Kind.CONNECT: "KIP-144/1",
     Kind.PRODUCE: "KIP-580/1",
@@ -96,20 +102,20 @@ _STATIC = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 
 
 def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
-    """How the waits of one sequence stand to the settings of its client: for those who have events and no runs.
+    """Return the verdict on the waits of one sequence, for callers that have events but no runs of probes.
 
-    What a client says of itself is not known here: every departure is one from the KIP.
+    Every deviation counts as one from the KIP, because the client's own documentation is not known here.
     """
     statement = STATEMENTS[OF_KIND[sequence.kind]] if sequence.kind in OF_KIND else None
     if statement is None:
-        return Verdict(statement="", state=State.NOT_OBSERVABLE, why=f"no KIP has a rule for {sequence.kind}")
+        return Verdict(statement="", state=State.NOT_OBSERVABLE, why=f"no KIP specifies a backoff for {sequence.kind}")
     if sequence.kind is Kind.CONNECT:
         backoff = reconnect_backoff(settings)
     else:
         backoff = static_backoff(settings) if sequence.kind in _STATIC else retry_backoff(settings)
     if backoff is None:
         missing = " and ".join(name for name in statement.settings if name not in settings)
-        return _undecided(statement, State.INCONCLUSIVE, f"{missing} of this client is not known")
+        return _undecided(statement, State.INCONCLUSIVE, f"the client's value of {missing} is not known")
     subject = SubjectInfo(name=sequence.key, role=Role.PRODUCER, settings=dict(settings))
     case = Case(statement, [Observation(probe="", subject=subject)])
     allowed = tolerance(backoff.base_ms, 0.0, virtual=False)

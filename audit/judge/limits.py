@@ -1,4 +1,4 @@
-"""Waits at one place of a backoff: the first of a row, those at its maximum, and whether there is any at all."""
+"""Judges waits at one point of a backoff: the first waits, those at the maximum, and whether there is a wait at all."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -13,14 +13,15 @@ from .waits import Track
 
 _LEAST_AT_CAP = 3
 _LEAST_FIRST = 3
+_MAY_BE_CHANCE = "{} waits are too short and {} too long, which may be chance"
 
 
 def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
-    """Whether waits, once they have grown, are 80 % of the maximum to `above` times it."""
+    """Judge whether waits, once grown, are between 80 % of the maximum and `above` times the maximum."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
-        return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
+        return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
     waits = [
         wait.waited_ms
         for track in tracks
@@ -38,33 +39,38 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
         **evidence,
         "measured": measured,
         "expected": {
-            "waits": f"{_LEAST_AT_CAP} at least",
-            "shortest_ms": f"{low:g} ms at least",
-            "longest_ms": f"{high:g} ms at most",
+            "waits": f"at least {_LEAST_AT_CAP}",
+            "shortest_ms": f"at least {low:g} ms",
+            "longest_ms": f"at most {high:g} ms",
         },
     }
     if share_is_off(len(short), len(long), len(waits) or len(every)):
         worst = f"{min(short):.0f} ms" if short else f"{max(long):.0f} ms"
         return case.deviates(
-            f"waits {worst} when waits have grown to the maximum, where {low:.0f} to {high:.0f} ms are to be waited",
+            f"waits {worst} after reaching the maximum; expected {low:.0f} to {high:.0f} ms",
             **details,
         )
     if len(waits) < _LEAST_AT_CAP:
         needed = max(1, ceil((_LEAST_AT_CAP - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
-            f"{len(waits)} waits came after {backoff.steps_to_cap + 1} failures or more", runs_needed=needed, **details
+            f"{len(waits)} waits after {backoff.steps_to_cap + 1} or more failures; expected at least {_LEAST_AT_CAP}",
+            runs_needed=needed,
+            **details,
         )
     if short or len(long) > len(waits) / 4:
-        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **details)
+        return case.inconclusive(_MAY_BE_CHANCE.format(len(short), len(long)), runs_needed=case.runs, **details)
     if max(waits) > backoff.max_ms + allowed.late_ms:
         return case.passes(
-            f"waits up to {max(waits):.0f} ms: jitter comes after the maximum, as the KIP has it", **details
+            f"waits up to {max(waits):.0f} ms: jitter is added after the maximum, as in the KIP", **details
         )
-    return case.passes(f"{len(waits)} waits are {min(waits):.0f} to {max(waits):.0f} ms", **details)
+    return case.passes(
+        f"{len(waits)} waits are {min(waits):.0f} to {max(waits):.0f} ms; the maximum is {backoff.max_ms:g} ms",
+        **details,
+    )
 
 
 def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
-    """Whether the first wait of each row is the base, 20 % more or less."""
+    """Judge whether the first wait of each streak of failures is the base ± 20 %."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     first = [wait for track in tracks for wait in track.waits if wait.failures == 0]
@@ -77,23 +83,26 @@ def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdic
     details: VerdictDetails = {
         **evidence,
         "measured": measured,
-        "expected": {"waits": f"{_LEAST_FIRST} at least", "first_wait_ms": f"{low:g} to {high:g} ms"},
+        "expected": {"waits": f"at least {_LEAST_FIRST}", "first_wait_ms": f"{low:g} to {high:g} ms"},
     }
     if share_is_off(len(short), len(long), len(first)):
         which = median(wait.waited_ms for wait in max(short, long, key=len))
-        return case.deviates(
-            f"waits {which:.0f} ms at first, where {low:.0f} to {high:.0f} ms are to be waited", **details
-        )
+        return case.deviates(f"first waits are {which:.0f} ms (median); expected {low:.0f} to {high:.0f} ms", **details)
     if len(first) < _LEAST_FIRST:
         needed = max(1, ceil((_LEAST_FIRST - len(first)) * case.runs / max(1, len(first))))
-        return case.inconclusive(f"{len(first)} first waits are too few", runs_needed=needed, **details)
+        return case.inconclusive(
+            f"{len(first)} first waits are too few; expected at least {_LEAST_FIRST}", runs_needed=needed, **details
+        )
     if short or len(long) > len(first) / 4:
-        return case.inconclusive("a wait or two are off, which may be chance", runs_needed=case.runs, **details)
-    return case.passes(f"{len(first)} first waits are about {measured['first_wait_ms']:.0f} ms", **details)
+        return case.inconclusive(_MAY_BE_CHANCE.format(len(short), len(long)), runs_needed=case.runs, **details)
+    return case.passes(
+        f"{len(first)} first waits are about {measured['first_wait_ms']:.0f} ms; expected {low:.0f} to {high:.0f} ms",
+        **details,
+    )
 
 
 def judge_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
-    """Whether there is a wait, of the base at least; it may be longer, as there may be nothing to do."""
+    """Judge whether there is a wait of at least the base; it may be longer, if the client has nothing to send."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     waits = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == 0]
@@ -102,9 +111,13 @@ def judge_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
     measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short)}
     if waits:
         measured["first_wait_ms"] = median(waits)
-    details: VerdictDetails = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"{low:g} ms at least"}}
+    details: VerdictDetails = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"at least {low:g} ms"}}
     if share_is_off(len(short), 0, len(waits)):
-        return case.deviates(f"waits {median(short):.0f} ms, where {low:.0f} ms at least are to be waited", **details)
+        return case.deviates(f"waits {median(short):.0f} ms; expected at least {low:.0f} ms", **details)
     if len(waits) < _LEAST_FIRST or short:
-        return case.inconclusive(f"{len(waits)} waits are too few", runs_needed=max(1, case.runs), **details)
-    return case.passes(f"{len(waits)} waits are {min(waits):.0f} ms or longer", **details)
+        return case.inconclusive(
+            f"{len(waits)} waits, {len(short)} of them too short; expected {_LEAST_FIRST} of at least {low:.0f} ms",
+            runs_needed=max(1, case.runs),
+            **details,
+        )
+    return case.passes(f"{len(waits)} waits are at least {min(waits):.0f} ms; expected {low:.0f} ms or more", **details)

@@ -1,12 +1,12 @@
-"""Separates the connections that a client keeps to one broker at the same time into lanes, each with its own backoff.
+"""Separates the parallel connections of a client to one broker into lanes, each with its own backoff.
 
-The observer tells connections apart by when the next attempt was due, without knowing what is configured. Where lanes
-are mixed (Kafka's client returns to its bootstrap addresses when it loses a broker) that can be wrong, and waits would
-seem too short that are not. So a connection goes to a lane for which it did not come too early, if there is one; of
-several, to the one that had to wait the longest. There are as many lanes as connections were ever open at once.
+The observer assigns connections by when the next attempt was due, without knowing the configuration. If lanes are mixed
+(Kafka's client returns to its bootstrap addresses when it loses a broker), correct waits can seem too short. Here, a
+connection goes to the lane for which it is not too early; of several, to the one with the longest required wait. There
+are as many lanes as connections open at the same time.
 
-A client that waits too little may so be taken for two that take turns. One that is configured not to return to its
-bootstrap addresses (`metadata.recovery.strategy=none`) is not judged by lanes.
+A client that waits too little can look like two that alternate. So a client that never returns to its bootstrap
+addresses (`metadata.recovery.strategy=none`) is not judged by lanes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,10 +25,10 @@ class _Lane:
         self.key, self.path = key, path
         self.attempts: list[Attempt] = []
         self.failures = 0
-        self.is_free = False  # the client ended the last one itself
+        self.is_free = False  # the client closed the last connection itself
 
     def too_early_ms(self, attempt: Attempt, backoff: Backoff) -> float:
-        """By how much an attempt would come too early here; inf: while the last one is open."""
+        """Return by how much an attempt would be too early here; inf while the last connection is open."""
         last = self.attempts[-1]
         if last.ended_ns is None or last.ended_ns > attempt.at_ns:
             return inf
@@ -44,7 +44,7 @@ class _Lane:
 
 
 def separate_lanes(found: Iterable[AttemptSequence], backoff: Backoff, early_ms: float) -> list[AttemptSequence]:
-    """Return the same attempts in lanes that keep the backoff where that is possible."""
+    """Return the same attempts in lanes that obey the backoff where possible."""
     by_client: dict[str, list[AttemptSequence]] = {}
     for sequence in found:
         by_client.setdefault(sequence.key.partition(" as ")[0], []).append(sequence)

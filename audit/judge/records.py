@@ -1,4 +1,4 @@
-"""What became of records, as a driver told: the only way to see what an application is told of a delivery."""
+"""The outcomes of records as reported by a driver; the wire does not show them."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -11,11 +11,11 @@ DELIVERED, FAILED = "delivered", "failed"
 class Record(NamedTuple):
     """One record.
 
-    number: in the order of sending
-    partition: -1: not known
-    sent_ns: when it was handed to the client
-    end: delivered or failed; "" where nobody has told
-    ended_ns: when that was told
+    number: position in the order of sending, from 0
+    partition: -1 if not known
+    sent_ns: when the application passed it to the client
+    end: delivered or failed; "" if not reported
+    ended_ns: when the end was reported
     """
 
     number: int
@@ -26,12 +26,12 @@ class Record(NamedTuple):
 
     @property
     def took_ms(self) -> float:
-        """From when it was sent to its end."""
+        """Time from sending to the end."""
         return (self.ended_ns - self.sent_ns) / 1e6
 
 
 def records(callbacks: Iterable[Callback]) -> list[Record]:
-    """All that were sent, in that order."""
+    """Return all sent records, in the order of sending."""
     sent: dict[int, Callback] = {}
     ends: dict[int, Callback] = {}
     for callback in callbacks:
@@ -52,11 +52,11 @@ def records(callbacks: Iterable[Callback]) -> list[Record]:
 
 
 def observed_until_ns(observation: Observation) -> int:
-    """Until when the client was at work: it closes what it has when it is told to end."""
+    """Return when the observation of the client ended; closing it ends its work."""
     closed = [callback.at_ns for callback in observation.callbacks if callback.event == "closed"]
     return min([observation.ended_ns, *closed])
 
 
 def has_records(observations: Sequence[Observation]) -> bool:
-    """Whether a driver told of any."""
+    """Return whether a driver reported any sent record."""
     return any(callback.event == "sent" for one in observations for callback in one.callbacks)

@@ -1,7 +1,7 @@
-"""Are waits drawn at random? One wait never says; the spread of many does, as a share of what they should be.
+"""Judges whether waits are drawn at random, by the spread of many waits relative to their expected values.
 
-What scheduling adds spreads waits as well, and matters less the longer they are: where there are enough that are
-expected to be 200 ms or more, only those count.
+Scheduling also spreads waits, but matters less for longer ones: with enough expected waits of 200 ms or more, only
+those count.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from .waits import Track, Wait
 
 _LONG_MS = 200.0
 _NO_JITTER = 0.05
-# Of few draws anew: by chance these may all be that near to each other.
+# The limit for clients that redraw: a few of their draws may be this close by chance.
 _SURELY_NO_JITTER = 0.02
-# Draws anew at every look are all near the upper end: of 20 % to both sides 8 % are seen then.
+# Redrawing on every poll moves draws to the upper end: of ± 20 % only 8 % remain visible.
 _SOME_JITTER = 0.08
-# Of one draw for each wait.
+# For clients that draw once per wait.
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
-# Of what a quarter of the waits are below. Being late makes waits longer: only what is drawn may be shorter as well.
+# Share of the first quartile. Lag only lengthens waits; jitter also shortens them.
 _EDGE = 0.97
-# Waits after as many failures of which the third quarter is so many times the first are not of one rule, with jitter or
-# without: rows of others are among them, or waits for other things. Of fewer than eight it may be chance: a sixteenth
-# of all fours that are drawn from 0 to twice as much differs so much.
+# If the third quartile of the waits after the same number of failures is this many times the first, they do not follow
+# one rule, with or without jitter: attempts of other sequences are among them, or other delays. Below eight waits it
+# may be chance: a sixteenth of all sets of four draws from 0 to twice the value differ that much.
 _ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10
@@ -37,10 +37,10 @@ _SHORTEST_MS = 0.5
 def judge_jitter(
     case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance, *, least: int, is_one_draw: bool
 ) -> Verdict:
-    """Whether waits spread as Kafka's jitter has it. `least`: so many are needed."""
+    """Judge whether waits spread as with Kafka's jitter; `least` waits are required."""
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
-        return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
+        return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
     every = _conclusive([wait for track in tracks for wait in track.waits], backoff, least)
     waits = _of_one_rule(every)
     spread = _spread(waits, backoff)
@@ -48,33 +48,40 @@ def judge_jitter(
     details: VerdictDetails = {
         **evidence,
         "measured": {"waits": len(waits), "jitter": round(spread, 4)},
-        "expected": {"waits": f"{least} at least", "jitter": f"{JITTER:g}, seen as {low:g} to {high:g}"},
+        "expected": {"waits": f"at least {least}", "jitter": f"{JITTER:g}, observable as {low:g} to {high:g}"},
     }
     if len(every) >= least > len(waits):
         return case.inconclusive(
-            f"{len(every) - len(waits)} of {len(every)} waits differ so much after as many failures that they "
-            "are not of one rule, with jitter or without",
+            f"{len(every) - len(waits)} of {len(every)} waits vary so much after the same number of failures that they "
+            "do not follow one rule",
             runs_needed=None,
             **details,
         )
     if len(waits) < least:
         needed = max(1, ceil((least - len(waits)) * case.runs / max(1, len(waits))))
-        return case.inconclusive(f"{len(waits)} waits are too few to see jitter", runs_needed=needed, **details)
+        return case.inconclusive(
+            f"{len(waits)} waits are too few to measure jitter; expected at least {least}",
+            runs_needed=needed,
+            **details,
+        )
     fit, shortest_ms = evidence["fit"], min(wait.waited_ms for wait in waits)
     if fit is not None and fit.model == CONSTANT and shortest_ms >= _EDGE * _first_quarter_ms(waits):
         return case.deviates(
-            f"waits without jitter: {len(waits)} waits are {shortest_ms:.0f} ms or longer, and none is less", **details
+            f"waits without jitter: {len(waits)} waits of at least {shortest_ms:.0f} ms; expected ± {JITTER:.0%}",
+            **details,
         )
     if spread < (_NO_JITTER if is_one_draw or len(waits) >= 2 * least else _SURELY_NO_JITTER):
         return case.deviates(
-            f"waits without jitter: {len(waits)} of them spread by {spread:.1%} to both sides", **details
+            f"waits without jitter: {len(waits)} waits spread by ± {spread:.1%}; expected ± {JITTER:.0%}", **details
         )
     if low <= spread <= high:
-        return case.passes(f"{len(waits)} waits spread by {spread:.0%} to both sides", **details)
+        return case.passes(f"{len(waits)} waits spread by ± {spread:.0%}; expected ± {JITTER:.0%}", **details)
     if is_one_draw and (len(waits) >= 2 * least or spread > _SURELY_TOO_MUCH):
-        return case.deviates(f"{len(waits)} waits spread by {spread:.0%} to both sides, not by {JITTER:.0%}", **details)
+        return case.deviates(f"{len(waits)} waits spread by ± {spread:.0%}; expected ± {JITTER:.0%}", **details)
     return case.inconclusive(
-        f"{len(waits)} waits spread by {spread:.1%} to both sides, which says neither", runs_needed=case.runs, **details
+        f"{len(waits)} waits spread by ± {spread:.1%}, neither ± {JITTER:.0%} nor constant",
+        runs_needed=case.runs,
+        **details,
     )
 
 
@@ -108,14 +115,14 @@ def _differ(waits: Sequence[float]) -> bool:
 
 
 def _but_late(waits: Sequence[float]) -> list[float]:
-    """In their order, without the longest tenth."""
+    """Return the waits sorted, without the longest tenth."""
     return sorted(waits)[: len(waits) - len(waits) // _LATE_SHARE]
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
-    """Half of what they spread by, as a share of what is waited in the middle after as many failures.
+    """Return half the spread of the waits, relative to the median wait after the same number of failures.
 
-    The longest tenth may be late, and is left out. What is so missed of the spread is added, as of uniform draws.
+    The longest tenth may be late, and is dropped. The result is extrapolated to the full range of uniform draws.
     """
     by_failures: dict[int, list[float]] = {}
     for wait in waits:

@@ -1,4 +1,4 @@
-"""What was waited in a sequence of attempts, and after how many failures in a row: what rules of backoff are about."""
+"""The waits in a sequence of attempts, and the number of failures in a row before each."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -11,21 +11,21 @@ from .expected import Backoff, Tolerance
 
 _NS_PER_MS = 1e6
 _MOST_SERIES = 12
-# Who is told to join again, or with which member id, has nothing to wait for: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+# These errors require the client to rejoin at once, or with a given member id: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
 # REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.
 _JOINING = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 _AGAIN_AT_ONCE = frozenset((22, 25, 27, 79))
-# Without bounds: nothing is demanded of this wait.
+# Unbounded wait.
 NO_BOUND_MS = 1e12
 
 
 class Wait(NamedTuple):
-    """Before one attempt.
+    """The wait before one attempt.
 
-    failures: in a row until then, not counting the last
-    waited_ms: how long
-    may_be_shorter: it is sent elsewhere than before, which needs no wait
-    may_be_longer: it had to wait for another one as well
+    failures: failures in a row before it, less one
+    waited_ms: its length
+    may_be_shorter: the attempt goes to another broker, which needs no backoff
+    may_be_longer: the attempt also had to wait for another one
     """
 
     failures: int
@@ -35,14 +35,14 @@ class Wait(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A sequence with its waits: one before each attempt but the first."""
+    """A sequence with the waits before each attempt but the first."""
 
     sequence: AttemptSequence
     repetition: int
     waits: list[Wait]
 
     def rows(self) -> list[list[float]]:
-        """The waits of each row of failures."""
+        """Return the waits, one row per streak of failures."""
         rows: list[list[float]] = []
         for wait in self.waits:
             if wait.failures == 0 or not rows:
@@ -51,7 +51,7 @@ class Track(NamedTuple):
         return rows
 
     def series(self, backoff: Backoff | None, tolerance: Tolerance) -> Series:
-        """For a plot, with the band of a rule."""
+        """Return the waits for a plot, with the band of the backoff."""
         attempts = self.sequence.attempts
         bands = [] if backoff is None else [backoff.band_ms(wait.failures) for wait in self.waits]
         return Series(
@@ -73,19 +73,19 @@ class Track(NamedTuple):
 
 
 def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
-    """The waits of sequences of one run, which are in the order of their first attempts."""
+    """Return the waits of one run's sequences, which are ordered by first attempt."""
     made: list[Track] = []
-    last_ns: dict[str, int] = {}  # by partition: until when batches were sent that go before those to come
+    last_ns: dict[str, int] = {}  # by partition: the last attempt of any batch that precedes later ones
     for sequence in found:
         where = partition_of(sequence) if sequence.kind is Kind.PRODUCE else ""
-        made.append(track(sequence, repetition, held_up_until_ns=last_ns.get(where, 0)))
+        made.append(track(sequence, repetition, blocked_until_ns=last_ns.get(where, 0)))
         if where:
             last_ns[where] = max(last_ns.get(where, 0), sequence.attempts[-1].at_ns)
     return made
 
 
-def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: int = 0) -> Track:
-    """The waits of a sequence. Until `held_up_until_ns` something had to go first."""
+def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: int = 0) -> Track:
+    """Return the waits of a sequence; earlier batches had to go first until `blocked_until_ns`."""
     waits: list[Wait] = []
     failures = 0
     for (before, after), waited_ms in zip(pairwise(sequence.attempts), sequence.gaps_ms(), strict=True):
@@ -95,7 +95,7 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: i
                 failures,
                 waited_ms,
                 may_be_shorter=_may_come_at_once(sequence, before, after, failures),
-                may_be_longer=ended_ns(before) <= held_up_until_ns or _needs_connection(sequence, before),
+                may_be_longer=ended_ns(before) <= blocked_until_ns or _needs_connection(sequence, before),
             )
         )
         failures += 1
@@ -104,27 +104,27 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, held_up_until_ns: i
 
 def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt, failures: int) -> bool:
     if sequence.kind is Kind.PRODUCE:
-        return before.broker != after.broker  # it has learnt of a new leader
-    # A consumer that has its partitions joins beside reading, with no time of its own to sleep in: where it reads on,
-    # Kafka's sends the first retry at once (AbstractCoordinator.joinGroupIfNeeded, with an expired timer).
+        return before.broker != after.broker  # the client has learned of a new leader
+    # A consumer that keeps its partitions joins while it polls, and sends the first retry without a wait
+    # (AbstractCoordinator.joinGroupIfNeeded, with an expired timer).
     return sequence.kind in _JOINING and (failures == 0 or not _AGAIN_AT_ONCE.isdisjoint(before.error_codes))
 
 
 def _needs_connection(sequence: AttemptSequence, before: Attempt) -> bool:
-    """Whether there had to be another connection first, which has a backoff of its own."""
+    """Return whether the client first had to reconnect, which has a separate backoff."""
     return sequence.kind is not Kind.CONNECT and before.outcome is not Outcome.ERROR
 
 
 def ended_ns(attempt: Attempt) -> int:
-    """When it was over, as far as anybody knows."""
+    """Return the end of an attempt, or its begin if the end is not known."""
     return attempt.at_ns if attempt.ended_ns is None else attempt.ended_ns
 
 
 def partition_of(sequence: AttemptSequence) -> str:
-    """Of a batch, TOPIC-PARTITION."""
+    """Return the TOPIC-PARTITION of a batch."""
     return sequence.key.partition("@")[0].partition("~")[0]
 
 
 def longest_tracks(found: Sequence[Track]) -> list[Track]:
-    """Those with the most attempts, as many as a report has room for."""
+    """Return the tracks with the most attempts, up to the limit of a report."""
     return sorted(found, key=lambda each: -len(each.waits))[:_MOST_SERIES]

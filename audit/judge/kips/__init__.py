@@ -1,1 +1,1 @@
-"""The statements of each KIP, and how each is checked against the observed sequences."""
+"""One rule per statement of each KIP."""

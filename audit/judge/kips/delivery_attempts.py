@@ -1,4 +1,4 @@
-"""What KIP-91 says of attempts: how long a batch is sent again, how often, and on which connections."""
+"""KIP-91's statements about attempts: how long and how often a batch is sent, and on which connections."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -15,10 +15,11 @@ from sluice.audit.judge.waits import longest_tracks, track
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 _NS_PER_MS = 1_000_000
-# A sender looks at its batches now and then.
+# A sender checks its batches periodically.
 _PASS_MS = 100.0
-_AROUND_MS = 50.0  # a timeout of a client is looked at that often at least
-_FOR_GOOD = frozenset((21, 29, 42, 87))
+_AROUND_MS = 50.0  # the coarsest period in which clients check their timeouts
+# INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_RECORD
+_NON_RETRIABLE = frozenset((21, 29, 42, 87))
 _MANY_TRIES = 10
 _STAYS_MS = 1000.0
 _LONG_ANSWER_MS = 50.0
@@ -27,7 +28,7 @@ _NOTHING = Tolerance(0, 0)
 
 
 class _Batch(NamedTuple):
-    """A batch that failed at least once, and until when anybody looked at it."""
+    """A batch whose first attempt failed, and the end of its observation."""
 
     sequence: AttemptSequence
     until_ns: int
@@ -39,7 +40,7 @@ class _Batch(NamedTuple):
 
     @property
     def last_ms(self) -> float:
-        """When it was sent for the last time, from the first."""
+        """Time from the first attempt to the last."""
         return (self.sequence.attempts[-1].at_ns - self.first_ns) / _NS_PER_MS
 
     @property
@@ -47,7 +48,7 @@ class _Batch(NamedTuple):
         return any(attempt.outcome is Outcome.SUCCEEDED for attempt in self.sequence.attempts)
 
     def was_observed_for(self, ms: float) -> bool:
-        """Whether anybody looked for so long from the first attempt on."""
+        """Return whether the observation covers this time after the first attempt."""
         return (self.until_ns - self.first_ns) / _NS_PER_MS >= ms
 
 
@@ -65,7 +66,7 @@ def _series(case: Case, batches: list[_Batch]) -> list[Series]:
 
 def _setting(case: Case, name: str) -> float:
     found = number(case.subject.settings, name)
-    assert found is not None, "the statement says that it needs it"
+    assert found is not None, "the statement requires this setting"
     return found
 
 
@@ -77,28 +78,31 @@ def _ends_in_time(case: Case) -> Verdict:
     latest_ms = max((batch.last_ms for batch in batches), default=0.0)
     details: VerdictDetails = {
         "measured": {"batches": len(seen), "last_attempt_ms": latest_ms},
-        "expected": {"batches": "1 at least", "last_attempt_ms": f"{timeout_ms:g} ms at most"},
+        "expected": {"batches": "at least 1", "last_attempt_ms": f"at most {timeout_ms:g} ms"},
         "series": _series(case, batches),
     }
     if latest_ms > timeout_ms + late_ms:
         return case.deviates(
-            f"sends a batch {latest_ms / 1e3:.1f} s after the first time, where delivery.timeout.ms is {timeout_ms:g}",
+            f"sends a batch {latest_ms:.0f} ms after its first attempt; expected at most delivery.timeout.ms "
+            f"({timeout_ms:g})",
             **details,
         )
     if not seen:
         return case.inconclusive(
-            "no batch failed for longer than delivery.timeout.ms while anybody looked", runs_needed=None, **details
+            "no batch failed and was observed for longer than delivery.timeout.ms", runs_needed=None, **details
         )
-    return case.passes(f"sends no batch later than {latest_ms / 1e3:.1f} s after the first time", **details)
+    return case.passes(
+        f"last attempt of a batch after {latest_ms:.0f} ms; delivery.timeout.ms is {timeout_ms:g}", **details
+    )
 
 
-def _mute(case: Case) -> Verdict:
+def _retries_unanswered(case: Case) -> Verdict:
     delivery_ms, request_ms = _setting(case, "delivery.timeout.ms"), _setting(case, "request.timeout.ms")
     allowed = case.tolerance(0)
     batches = [batch for batch in _batches(case) if not batch.is_delivered and _is_unanswered(batch)]
-    held_ns = _held_since_ns(batches)
+    unanswered_ns = _first_unanswered_ns(batches)
     gaps_ms = [
-        (after.at_ns - held_ns[batch.observation.repetition, before.connection]) / _NS_PER_MS
+        (after.at_ns - unanswered_ns[batch.observation.repetition, before.connection]) / _NS_PER_MS
         for batch in batches
         for before, after in pairwise(batch.sequence.attempts)
     ]
@@ -116,34 +120,39 @@ def _mute(case: Case) -> Verdict:
             "last_attempt_ms": last_ms,
         },
         "expected": {
-            "shortest_gap_ms": f"{request_ms:g} ms at least",
+            "shortest_gap_ms": f"at least {request_ms:g} ms",
             "on_the_same_connection": "0",
-            "last_attempt_ms": f"{delivery_ms:g} ms at most",
+            "last_attempt_ms": f"at most {delivery_ms:g} ms",
         },
         "series": _series(case, batches),
     }
     if not batches:
-        return case.inconclusive("no batch was left without an answer", runs_needed=1, **details)
+        return case.inconclusive("every batch received a response", runs_needed=1, **details)
     if gaps_ms and min(gaps_ms) < request_ms - _AROUND_MS - allowed.early_ms:
         return case.deviates(
-            f"sends a batch again after {min(gaps_ms):.0f} ms, where request.timeout.ms is {request_ms:g}", **details
+            f"resends an unanswered batch after {min(gaps_ms):.0f} ms; expected at least request.timeout.ms "
+            f"({request_ms:g})",
+            **details,
         )
     if same:
-        return case.deviates("sends a batch again on a connection on which it has not been answered", **details)
+        return case.deviates(f"resends {same} unanswered batches on the same connection; expected another", **details)
     if last_ms > delivery_ms + allowed.late_ms + _PASS_MS:
         return case.deviates(
-            f"sends a batch {last_ms:.0f} ms after the first time, where delivery.timeout.ms is {delivery_ms:g}",
+            f"sends a batch {last_ms:.0f} ms after its first attempt; expected at most delivery.timeout.ms "
+            f"({delivery_ms:g})",
             **details,
         )
     if not gaps_ms:
-        return case.inconclusive("no batch was sent again", runs_needed=1, **details)
+        return case.inconclusive("no batch was resent", runs_needed=1, **details)
     return case.passes(
-        f"sends it again after {min(gaps_ms):.0f} ms, and at the latest after {last_ms:.0f} ms", **details
+        f"resends unanswered batches after {min(gaps_ms):.0f} ms or more, until {last_ms:.0f} ms; "
+        f"request.timeout.ms is {request_ms:g}, delivery.timeout.ms {delivery_ms:g}",
+        **details,
     )
 
 
-def _held_since_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
-    """By run and connection, when the first request came there that was not answered: the one that times out first."""
+def _first_unanswered_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
+    """Return, by run and connection, the arrival of the first unanswered request, which times out first."""
     found: dict[tuple[int, int], int] = {}
     for batch in batches:
         for attempt in batch.sequence.attempts:
@@ -159,17 +168,17 @@ def _is_unanswered(batch: _Batch) -> bool:
     )
 
 
-def _leaves_connection(case: Case) -> Verdict:
+def _keeps_connection(case: Case) -> Verdict:
     delivery_ms, request_ms = _setting(case, "delivery.timeout.ms"), _setting(case, "request.timeout.ms")
     kept: list[float] = []
     batches: list[_Batch] = []
     unanswered = [batch for batch in _batches(case) if _is_unanswered(batch)]
-    held_ns = _held_since_ns(unanswered)
+    unanswered_ns = _first_unanswered_ns(unanswered)
     for batch in unanswered:
         last = batch.sequence.attempts[-1]
-        # Only one that was on its way when its time was over, with time left for the request.
+        # Only a batch that expired in flight, before its request timed out.
         over_ns = batch.first_ns + round(delivery_ms * _NS_PER_MS)
-        since_ns = held_ns[batch.observation.repetition, last.connection]
+        since_ns = unanswered_ns[batch.observation.repetition, last.connection]
         timed_out_ns = since_ns + round(request_ms * _NS_PER_MS)
         left_ns = _left_ns(batch)
         if last.outcome is not Outcome.ABANDONED or not last.at_ns < over_ns < timed_out_ns:
@@ -180,23 +189,28 @@ def _leaves_connection(case: Case) -> Verdict:
         kept.append((left_ns - since_ns) / _NS_PER_MS)
     details: VerdictDetails = {
         "measured": {"batches": len(kept), "connection_left_ms": min(kept, default=0.0)},
-        "expected": {"connection_left_ms": f"{request_ms:g} ms at least, after the request"},
+        "expected": {"connection_left_ms": f"at least {request_ms:g} ms after the request"},
         "series": _series(case, batches),
     }
     if not kept:
-        return case.inconclusive("no batch ran out of time while its request was on its way", runs_needed=1, **details)
+        return case.inconclusive("no batch expired while its request was in flight", runs_needed=1, **details)
     if min(kept) < request_ms - _AROUND_MS - case.tolerance(0).early_ms:
         return case.deviates(
-            f"leaves the connection {min(kept):.0f} ms after the request whose batch ran out of time, "
-            f"where request.timeout.ms is {request_ms:g}",
+            f"closes the connection {min(kept):.0f} ms after a request whose batch expired; expected at least "
+            f"request.timeout.ms ({request_ms:g})",
             **details,
         )
-    return case.passes(f"keeps the connection for {min(kept):.0f} ms after the request", **details)
+    return case.passes(
+        f"keeps the connection for {min(kept):.0f} ms after a request whose batch expired; request.timeout.ms is "
+        f"{request_ms:g}",
+        **details,
+    )
 
 
 def _left_ns(batch: _Batch) -> int | None:
-    """When the client left the connection of the last attempt. Where the broker held that, and did not see it: when the
-    client made another one.
+    """Return when the client left the connection of the last attempt.
+
+    If the broker was not reading the connection and could not see its end, this is the client's next connection.
     """
     last = batch.sequence.attempts[-1]
     if last.ended_ns is not None:
@@ -232,18 +246,18 @@ def _ignores_late_answer(case: Case) -> Verdict:
             )
     details: VerdictDetails = {
         "measured": {"late_answers": late, "sent_again": again, "connections_closed": closed},
-        "expected": {"late_answers": "1 at least", "sent_again": "0", "connections_closed": "0"},
+        "expected": {"late_answers": "at least 1", "sent_again": "0", "connections_closed": "0"},
     }
     if not late:
-        return case.inconclusive("no answer came after delivery.timeout.ms", runs_needed=1, **details)
+        return case.inconclusive("no response was sent after delivery.timeout.ms", runs_needed=1, **details)
     if again or closed:
-        what = "sends a batch again" if again else "closes the connection"
-        return case.deviates(f"{what} after an answer that came too late", **details)
-    return case.passes(f"takes {late} answers that came too late without a word", **details)
+        what = f"resends {again} batches" if again else f"closes {closed} connections"
+        return case.deviates(f"{what} after a response that came later than delivery.timeout.ms", **details)
+    return case.passes(f"ignores {late} responses that came later than delivery.timeout.ms", **details)
 
 
 def _late_answer(sequence: AttemptSequence, delivery_ms: float) -> Attempt | None:
-    """The attempt that succeeded when the time of its batch was over."""
+    """Return the attempt that succeeded after its batch had expired."""
     over_ns = sequence.attempts[0].at_ns + delivery_ms * _NS_PER_MS
     for attempt in sequence.attempts:
         if attempt.outcome is Outcome.SUCCEEDED:
@@ -253,7 +267,7 @@ def _late_answer(sequence: AttemptSequence, delivery_ms: float) -> Attempt | Non
 
 def _one_in_flight(case: Case) -> Verdict:
     if _setting(case, "max.in.flight.requests.per.connection") != 1:
-        return case.not_observable("max.in.flight.requests.per.connection is not 1 here")
+        return case.not_observable("max.in.flight.requests.per.connection is not 1 in this run")
     slow, overlapping = 0, 0
     for observation in case.observations:
         by_connection: dict[int, list[Request]] = {}
@@ -268,19 +282,23 @@ def _one_in_flight(case: Case) -> Verdict:
                 overlapping += after.received_ns < before.written_ns
     details: VerdictDetails = {
         "measured": {"slow_answers": slow, "sent_meanwhile": overlapping},
-        "expected": {"slow_answers": "1 at least", "sent_meanwhile": "0"},
+        "expected": {"slow_answers": "at least 1", "sent_meanwhile": "0"},
     }
     if overlapping:
-        return case.deviates(f"sends {overlapping} requests before the one before is answered", **details)
+        return case.deviates(
+            f"sends {overlapping} requests before the previous response; "
+            "expected 0 with max.in.flight.requests.per.connection=1",
+            **details,
+        )
     if not slow:
-        return case.inconclusive("no request came after one whose answer took long", runs_needed=1, **details)
-    return case.passes(f"waits for {slow} answers that took long", **details)
+        return case.inconclusive("no request followed one with a slow response", runs_needed=1, **details)
+    return case.passes(f"waits for {slow} slow responses before the next request", **details)
 
 
-def _refuses_configuration(case: Case) -> Verdict:
+def _rejects_configuration(case: Case) -> Verdict:
     delivery_ms, request_ms = _setting(case, "delivery.timeout.ms"), _setting(case, "request.timeout.ms")
     if delivery_ms >= _setting(case, "linger.ms") + request_ms:
-        return case.not_observable("delivery.timeout.ms is not below linger.ms + request.timeout.ms here")
+        return case.not_observable("delivery.timeout.ms is not below linger.ms + request.timeout.ms in this run")
     connected = sum(isinstance(event, ConnectionOpened) for each in case.observations for event in each.events)
     refused = sum(callback.event == "rejected" for each in case.observations for callback in each.callbacks)
     details: VerdictDetails = {
@@ -288,17 +306,19 @@ def _refuses_configuration(case: Case) -> Verdict:
         "expected": {"connections": "0"},
     }
     if connected:
-        what = "refuses the configuration, but connects before" if refused else "takes the configuration, and connects"
+        what = (
+            "rejects the configuration only after connecting" if refused else "accepts the configuration, and connects"
+        )
         return case.deviates(what, **details)
     if not refused:
-        return case.inconclusive("it does not connect, but nobody says why", runs_needed=None, **details)
-    return case.passes("refuses the configuration, and connects to nobody", **details)
+        return case.inconclusive("did not connect, but its driver reported no rejection", runs_needed=None, **details)
+    return case.passes("rejects the configuration without connecting", **details)
 
 
 def _counts_retries(case: Case) -> Verdict:
     retries, delivery_ms = _setting(case, "retries"), _setting(case, "delivery.timeout.ms")
     batches = [batch for batch in _batches(case) if not batch.is_delivered]
-    # Nothing came for a time in which the longest wait would have been over.
+    # A batch counts as given up after twice the longest backoff without an attempt.
     rest_ms = 2 * (number(case.subject.settings, "retry.backoff.max.ms") or _LONGEST_WAIT_MS)
     tries = [
         len(batch.sequence.attempts)
@@ -312,15 +332,19 @@ def _counts_retries(case: Case) -> Verdict:
     }
     longest = max((len(batch.sequence.attempts) for batch in batches), default=0)
     if longest > retries + 1:
-        return case.deviates(f"sends a batch {longest} times, where retries is {retries:g}", **details)
+        return case.deviates(
+            f"sends a batch {longest} times; expected at most {retries + 1:g} (retries + 1)", **details
+        )
     if not tries:
-        return case.inconclusive("no batch failed for good", runs_needed=1, **details)
+        return case.inconclusive("no batch failed until its retries were exhausted", runs_needed=1, **details)
     if min(tries) < retries + 1:
-        return case.deviates(f"sends a batch {min(tries)} times only, where retries is {retries:g}", **details)
-    return case.passes(f"sends a batch {longest} times", **details)
+        return case.deviates(
+            f"sends a batch only {min(tries)} times; expected {retries + 1:g} (retries + 1)", **details
+        )
+    return case.passes(f"sends a batch {longest} times; retries is {retries:g}", **details)
 
 
-def _goes_on(case: Case) -> Verdict:
+def _retries_until_timeout(case: Case) -> Verdict:
     delivery_ms = _setting(case, "delivery.timeout.ms")
     longest_wait_ms = number(case.subject.settings, "retry.backoff.max.ms") or _LONGEST_WAIT_MS
     late_ms = 1.2 * longest_wait_ms + case.tolerance(longest_wait_ms).late_ms + _PASS_MS
@@ -336,43 +360,47 @@ def _goes_on(case: Case) -> Verdict:
     }
     if early:
         return case.deviates(
-            f"gives up a batch after {_gave_up_ms(early[0]) / 1e3:.1f} s, where delivery.timeout.ms is {delivery_ms:g}",
+            f"gives up a batch after {_gave_up_ms(early[0]):.0f} ms; expected delivery.timeout.ms ({delivery_ms:g})",
             **details,
         )
     if not to_the_end and tried < _MANY_TRIES:
-        return case.inconclusive(f"no batch failed more than {tried} times", runs_needed=1, **details)
-    return case.passes(f"sends a batch {tried} times", **details)
+        return case.inconclusive(
+            f"no batch failed more than {tried} times; expected {_MANY_TRIES}", runs_needed=1, **details
+        )
+    return case.passes(f"sends a failing batch {tried} times; delivery.timeout.ms is {delivery_ms:g}", **details)
 
 
 def _gave_up_ms(batch: _Batch) -> float:
-    """When its last attempt ended, from the first one on."""
+    """Return the time from the first attempt to the end of the last."""
     last = batch.sequence.attempts[-1]
     return ((last.at_ns if last.ended_ns is None else last.ended_ns) - batch.first_ns) / _NS_PER_MS
 
 
-def _fails_for_good(case: Case) -> Verdict:
-    batches = [batch for batch in _batches(case) if _FOR_GOOD.intersection(batch.sequence.attempts[0].error_codes)]
+def _does_not_retry(case: Case) -> Verdict:
+    batches = [batch for batch in _batches(case) if _NON_RETRIABLE.intersection(batch.sequence.attempts[0].error_codes)]
     again = [batch for batch in batches if len(batch.sequence.attempts) > 1]
     details: VerdictDetails = {
         "measured": {"batches": len(batches), "sent_again": len(again)},
-        "expected": {"batches": "1 at least", "sent_again": "0"},
+        "expected": {"batches": "at least 1", "sent_again": "0"},
         "series": _series(case, again or batches),
     }
     if not batches:
-        return case.inconclusive("no batch failed for good", runs_needed=1, **details)
+        return case.inconclusive("no batch failed with a non-retriable error", runs_needed=1, **details)
     if again:
-        return case.deviates(f"sends {len(again)} of {len(batches)} batches again that failed for good", **details)
-    return case.passes(f"sends none of {len(batches)} batches again that failed for good", **details)
+        return case.deviates(
+            f"resends {len(again)} of {len(batches)} batches after a non-retriable error; expected 0", **details
+        )
+    return case.passes(f"resends none of {len(batches)} batches after a non-retriable error", **details)
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {
     "KIP-91/1": _ends_in_time,
-    "KIP-91/4": _mute,
-    "KIP-91/5": _leaves_connection,
+    "KIP-91/4": _retries_unanswered,
+    "KIP-91/5": _keeps_connection,
     "KIP-91/6": _ignores_late_answer,
     "KIP-91/7": _one_in_flight,
-    "KIP-91/9": _refuses_configuration,
+    "KIP-91/9": _rejects_configuration,
     "KIP-91/12": _counts_retries,
-    "KIP-91/14": _goes_on,
-    "KIP-91/15": _fails_for_good,
+    "KIP-91/14": _retries_until_timeout,
+    "KIP-91/15": _does_not_retry,
 }

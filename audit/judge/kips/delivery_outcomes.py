@@ -1,4 +1,4 @@
-"""What KIP-91 says of what an application is told: when a record has failed, in which order, and which arrive."""
+"""KIP-91's statements about the outcomes that an application receives: when a record fails, and in which order."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,29 +10,29 @@ from sluice.audit.judge.observer.throttles import throttled_spans
 from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, observed_until_ns, records
 
 _NS_PER_MS = 1_000_000
-# From the end of a batch to the application being told: a pass of the sender, and a process that tells its driver.
-_TOLD_MS = 250.0
+# From the end of a batch to its report: one iteration of the sender, and the driver's output.
+_REPORTED_MS = 250.0
 _MANY = 2
-# What a client has not sent when it is closed fails then, whatever its time.
+# Closing a client fails its unsent records at any age.
 _CLOSING_NS = 1000 * _NS_PER_MS
 
 
 def _delivery_ms(case: Case) -> float:
     found = number(case.subject.settings, "delivery.timeout.ms")
-    assert found is not None, "the statement says that it needs it"
+    assert found is not None, "the statement requires this setting"
     return found
 
 
-def _not_told(case: Case) -> Verdict:
-    return case.not_observable("what an application is told can only be told by a driver, and this client has none")
+def _without_driver(case: Case) -> Verdict:
+    return case.not_observable("only a driver reports the outcomes of records, and this client has none")
 
 
 def _ends_in_time(case: Case) -> Verdict:
     if not has_records(case.observations):
-        return _not_told(case)
+        return _without_driver(case)
     timeout_ms = _delivery_ms(case)
     linger_ms = number(case.subject.settings, "linger.ms") or 0.0
-    low, high = timeout_ms - linger_ms - _TOLD_MS, timeout_ms + _TOLD_MS + case.lag_ms
+    low, high = timeout_ms - linger_ms - _REPORTED_MS, timeout_ms + _REPORTED_MS + case.lag_ms
     failed = [
         each
         for run in case.observations
@@ -53,31 +53,36 @@ def _ends_in_time(case: Case) -> Verdict:
             "latest_ms": took_ms[-1] if took_ms else 0.0,
         },
         "expected": {
-            "failed": "1 at least",
+            "failed": "at least 1",
             "never_ended": "0",
             "soonest_ms": f"{timeout_ms:g} ms",
             "latest_ms": f"{timeout_ms:g} ms",
         },
     }
     if never:
-        return case.deviates(f"never tells what became of {never} records", **details)
+        return case.deviates(f"reports no outcome for {never} records within {high:.0f} ms", **details)
     if not failed:
         return case.inconclusive("no record failed", runs_needed=1, **details)
     if took_ms[-1] > high:
         return case.deviates(
-            f"fails a record after {took_ms[-1] / 1e3:.1f} s, where delivery.timeout.ms is {timeout_ms:g}", **details
+            f"fails a record after {took_ms[-1]:.0f} ms; expected at most delivery.timeout.ms ({timeout_ms:g})",
+            **details,
         )
     if took_ms[0] < low:
         return case.deviates(
-            f"fails a record already after {took_ms[0]:.0f} ms, where delivery.timeout.ms is {timeout_ms:g}",
+            f"fails a record after only {took_ms[0]:.0f} ms; expected delivery.timeout.ms ({timeout_ms:g})",
             **details,
         )
-    return case.passes(f"fails {len(failed)} records after {took_ms[0]:.0f} to {took_ms[-1]:.0f} ms", **details)
+    return case.passes(
+        f"fails {len(failed)} records after {took_ms[0]:.0f} to {took_ms[-1]:.0f} ms; delivery.timeout.ms is "
+        f"{timeout_ms:g}",
+        **details,
+    )
 
 
 def _in_order(case: Case) -> Verdict:
     if not has_records(case.observations):
-        return _not_told(case)
+        return _without_driver(case)
     failed, swapped = 0, 0
     for run in case.observations:
         by_partition: dict[int, list[Record]] = {}
@@ -86,25 +91,25 @@ def _in_order(case: Case) -> Verdict:
                 by_partition.setdefault(each.partition, []).append(each)
         for of_partition in by_partition.values():
             failed += len(of_partition)
-            # Within a millisecond they are of one pass, in which a queued batch may come before one on its way.
+            # Failures within one millisecond belong to one sender iteration, which may fail queued batches first.
             swapped += sum(
                 before.ended_ns > after.ended_ns + _NS_PER_MS
                 for before, after in pairwise(sorted(of_partition, key=lambda each: each.number))
             )
     details: VerdictDetails = {
         "measured": {"failed": failed, "swapped": swapped},
-        "expected": {"failed": "2 at least", "swapped": "0"},
+        "expected": {"failed": "at least 2", "swapped": "0"},
     }
     if swapped:
-        return case.deviates(f"fails {swapped} records before one that was sent earlier", **details)
+        return case.deviates(f"fails {swapped} of {failed} records before an earlier one; expected 0", **details)
     if failed < 2:
-        return case.inconclusive("fewer than two records failed", runs_needed=1, **details)
-    return case.passes(f"fails {failed} records in the order in which they were sent", **details)
+        return case.inconclusive(f"{failed} records failed; expected at least 2", runs_needed=1, **details)
+    return case.passes(f"fails {failed} records in the order of sending", **details)
 
 
 def _keeps_through_outage(case: Case) -> Verdict:
     if not has_records(case.observations):
-        return _not_told(case)
+        return _without_driver(case)
     timeout_ms, request_ms = _delivery_ms(case), number(case.subject.settings, "request.timeout.ms") or 0.0
     waited, delivered, failed = 0, 0, 0
     for run in case.observations:
@@ -112,64 +117,78 @@ def _keeps_through_outage(case: Case) -> Verdict:
             continue
         for each in records(run.callbacks):
             waits_ms = (run.fault_until_ns - each.sent_ns) / _NS_PER_MS
-            # Sent so long before the outage ended that a request would have timed out, and its time not yet over then.
-            if each.sent_ns < run.fault_from_ns or not request_ms < waits_ms < timeout_ms - _TOLD_MS:
+            # Only records that wait longer than a request may, and do not expire before the outage ends.
+            if each.sent_ns < run.fault_from_ns or not request_ms < waits_ms < timeout_ms - _REPORTED_MS:
                 continue
             waited += 1
             delivered += each.end == DELIVERED
-            failed += each.end == FAILED and each.took_ms < timeout_ms - _TOLD_MS
+            failed += each.end == FAILED and each.took_ms < timeout_ms - _REPORTED_MS
     details: VerdictDetails = {
         "measured": {"records": waited, "delivered": delivered, "failed_early": failed},
-        "expected": {"records": "1 at least", "failed_early": "0"},
+        "expected": {"records": "at least 1", "failed_early": "0"},
     }
     if failed:
-        return case.deviates(f"fails {failed} of {waited} records before delivery.timeout.ms is over", **details)
+        return case.deviates(
+            f"fails {failed} of {waited} records earlier than delivery.timeout.ms ({timeout_ms:g}); expected 0",
+            **details,
+        )
     if not delivered:
         return case.inconclusive(
-            "no record waited longer than request.timeout.ms for the end of the outage", runs_needed=1, **details
+            f"no record waited longer than request.timeout.ms ({request_ms:g}) for the end of the outage",
+            runs_needed=1,
+            **details,
         )
-    return case.passes(f"delivers {delivered} records that waited longer than request.timeout.ms", **details)
+    return case.passes(
+        f"delivers {delivered} records that waited longer than request.timeout.ms ({request_ms:g})", **details
+    )
 
 
-def _time_runs_throttled(case: Case) -> Verdict:
+def _expires_while_throttled(case: Case) -> Verdict:
     if not has_records(case.observations):
-        return _not_told(case)
+        return _without_driver(case)
     timeout_ms = _delivery_ms(case)
     overdue, failed, delivered, throttles = 0, 0, 0, 0
     for run in case.observations:
         spans = [
-            (span.told_ns, span.told_ns + span.throttle_time_ms * _NS_PER_MS)
+            (span.sent_ns, span.sent_ns + span.throttle_time_ms * _NS_PER_MS)
             for span in throttled_spans(run.events)
             if span.throttle_time_ms >= timeout_ms
         ]
         throttles += len(spans)
         for each in records(run.callbacks):
-            over_ns = each.sent_ns + round((timeout_ms + _TOLD_MS) * _NS_PER_MS)
-            if not any(told_ns < each.sent_ns and over_ns < end_ns for told_ns, end_ns in spans):
+            over_ns = each.sent_ns + round((timeout_ms + _REPORTED_MS) * _NS_PER_MS)
+            if not any(begin_ns < each.sent_ns and over_ns < end_ns for begin_ns, end_ns in spans):
                 continue
             overdue += 1
             failed += each.end == FAILED
             delivered += each.end == DELIVERED and each.ended_ns > over_ns
     details: VerdictDetails = {
         "measured": {"records": overdue, "failed": failed, "delivered_late": delivered},
-        "expected": {"records": "1 at least", "delivered_late": "0"},
+        "expected": {"records": "at least 1", "delivered_late": "0"},
     }
     if delivered:
-        return case.deviates(f"delivers {delivered} of {overdue} records after delivery.timeout.ms was over", **details)
+        return case.deviates(
+            f"delivers {delivered} of {overdue} records later than delivery.timeout.ms ({timeout_ms:g}); expected 0",
+            **details,
+        )
     if throttles >= _MANY and not failed:
         return case.not_observable(
-            f"in none of {throttles} throttles does a record wait so long: it is sent meanwhile, or elsewhere"
+            f"no record waits through any of {throttles} throttles: it is sent meanwhile, or to another broker"
         )
     if not failed:
         return case.inconclusive(
-            "no record waited for a throttle that is longer than delivery.timeout.ms", runs_needed=1, **details
+            f"no record waited for a throttle longer than delivery.timeout.ms ({timeout_ms:g})",
+            runs_needed=1,
+            **details,
         )
-    return case.passes(f"fails {failed} records whose time ran out during a throttle", **details)
+    return case.passes(
+        f"fails {failed} records that expired during a throttle; delivery.timeout.ms is {timeout_ms:g}", **details
+    )
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {
     "KIP-91/2": _ends_in_time,
     "KIP-91/8": _in_order,
     "KIP-91/13": _keeps_through_outage,
-    "KIP-91/16": _time_runs_throttled,
+    "KIP-91/16": _expires_while_throttled,
 }

@@ -1,8 +1,8 @@
-"""Heartbeats that failed are tried again, and some clients give that up soon: the next one comes when it would have
-come anyway, each `heartbeat.interval.ms`, and is no try of the one that failed.
+"""Separation of heartbeat retries from regular heartbeats.
 
-Which of the two a heartbeat is nobody says. One that comes when a regular one is due, and not when a retry is, is taken
-for a regular one.
+After a failed heartbeat, some clients do not retry but send the next one after `heartbeat.interval.ms`.
+The protocol does not distinguish them. A heartbeat that arrives when a regular one is due, and not when a retry is due,
+counts as regular.
 """
 
 from math import inf
@@ -13,14 +13,14 @@ from sluice.audit.judge.model.attempts import AttemptSequence
 from sluice.audit.judge.waits import ended_ns
 
 _NS_PER_MS = 1_000_000
-# Of the interval.
+# Share of the interval.
 _ON_TIME = 0.1
 
 
 def without_regular(
     sequence: AttemptSequence, backoff: Backoff, interval_ms: float, late_ms: float
 ) -> list[AttemptSequence]:
-    """The attempts apart before each regular one."""
+    """Split the attempts before each regular heartbeat."""
     begins: list[int] = []
     first, failures = sequence.attempts[0], 0
     for number, attempt in enumerate(sequence.attempts[1:], 1):
@@ -36,5 +36,5 @@ def without_regular(
 
 
 def _off_time(since_ms: float, interval_ms: float) -> float:
-    """How far from when the next regular one was due, as a share of the interval."""
+    """Return the distance from the due time of the next regular heartbeat, as a share of the interval."""
     return abs(since_ms - interval_ms) / interval_ms if interval_ms else inf

@@ -1,7 +1,7 @@
-"""KIP-13 and KIP-219: a client that is told a throttle time sends nothing on that connection until it is over.
+"""KIP-13 and KIP-219: a client sends nothing on a connection until the throttle time of a response has passed.
 
-Only versions count whose clients wait by themselves (Api.client_throttles), and requests that were on their
-way are none that came too early.
+Only versions count in which the client enforces the throttle (Api.client_throttles). Requests already in flight are not
+early.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from sluice.audit.judge.case import Case, VerdictDetails
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.throttles import ThrottledSpan, throttled_spans
 
-# Clocks on both sides are cut to milliseconds.
+# Both clocks are truncated to milliseconds.
 _EARLY_MS = 2.0
 _SLACK_MS = 10.0
 _SURELY = 2
@@ -20,36 +20,39 @@ _LEAST = 2
 
 def _obeys(case: Case) -> Verdict:
     shortest_ms = min((span.throttle_time_ms for span in _spans(case)), default=0)
-    prompt = case.prompt(shortest_ms / 2)
-    if isinstance(prompt, Verdict):
-        return prompt
-    spans = _spans(prompt)
+    kept = case.without_lagging_runs(shortest_ms / 2)
+    if isinstance(kept, Verdict):
+        return kept
+    spans = _spans(kept)
     ignored = [span for span in spans if span.early_ms]
     followed = [span for span in spans if span.early_ms or span.next_ms is not None]
     early = sum(len(span.early_ms) for span in spans)
     details: VerdictDetails = {
         "measured": {"throttles": len(spans), "followed": len(followed), "ignored": len(ignored), "early": early},
-        "expected": {"throttles": f"{_LEAST} at least", "ignored": "0", "early": "0"},
+        "expected": {"throttles": f"at least {_LEAST}", "ignored": "0", "early": "0"},
     }
     if early >= _SURELY:
         first = ignored[0]
-        return prompt.deviates(
-            f"sends {early} requests too early: one {first.early_ms[0]:.0f} ms after {first.api} told it to wait "
-            f"{first.throttle_time_ms} ms",
+        return kept.deviates(
+            f"sends {early} requests during a throttle, such as one {first.early_ms[0]:.0f} ms after a {first.api} "
+            f"response with throttle_time_ms={first.throttle_time_ms}",
             **details,
         )
     if not spans:
-        return prompt.inconclusive(
-            "no answer told a throttle time in a version whose clients wait by themselves", runs_needed=1, **details
+        return kept.inconclusive(
+            "no response had a throttle_time_ms in a version whose clients enforce it", runs_needed=1, **details
         )
     if early or len(followed) < _LEAST:
-        return prompt.inconclusive(
-            f"{len(followed)} throttles were followed by a request, which are too few",
-            runs_needed=prompt.runs,
+        return kept.inconclusive(
+            f"{len(followed)} throttles were followed by a request, {early} requests were early; expected at least "
+            f"{_LEAST} throttles and no early request",
+            runs_needed=kept.runs,
             **details,
         )
     late_ms = median(span.next_ms - span.throttle_time_ms for span in followed if span.next_ms is not None)
-    return prompt.passes(f"waits through {len(followed)} throttles, and {late_ms:.0f} ms more", **details)
+    return kept.passes(
+        f"waits through {len(followed)} throttles; the next request follows {late_ms:.0f} ms later (median)", **details
+    )
 
 
 def _spans(case: Case) -> list[ThrottledSpan]:

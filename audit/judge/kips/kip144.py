@@ -1,11 +1,10 @@
-"""KIP-144: waits before connections.
+"""KIP-144: the backoff before reconnects.
 
-What fails differs by the path (accepted and closed, never answered, dropped after ApiVersions), and clients take each
-in their own way: a verdict is about the path of its probe, and says which that is. What is refused is seen by nobody
-but the client.
+Clients handle failed connections differently, depending on how they fail (accepted and closed, never answered, dropped
+after ApiVersions). A verdict applies to the failure of its probe and names it. Only the client sees refused
+connections.
 
-Kafka caps after the jitter since 3.7; before, and by the KIP's own text, waits reach 1.2 times the maximum. Both are
-taken as right.
+Since 3.7, Kafka caps after adding jitter. Before, and in the KIP's text, waits reach 1.2 times the maximum. Both pass.
 """
 
 from collections.abc import Callable
@@ -26,9 +25,9 @@ from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track
 
 _JITTER_WAITS = 12
-# Kinds of connections that a client keeps apart: to a bootstrap address and a broker, and to a coordinator.
+# The connections that a client keeps separately: to a bootstrap address, to a broker, and to a coordinator.
 _KINDS_OF_CONNECTIONS = {Role.PRODUCER: 2, Role.CONSUMER: 3, Role.ADMIN: 2}
-# Waits that have grown are so much longer than the first.
+# The factor from which waits count as grown.
 _GROWS = 1.5
 _LATER, _LEAST_LATER = 2, 2
 _FAILS_LONG = 3
@@ -36,10 +35,10 @@ _FAILS_LONG = 3
 
 def _growth(case: Case) -> Verdict:
     if case.probe == "reconnect-refused":
-        return case.not_observable("a connection that is refused is seen by nobody but the client")
+        return case.not_observable("only the client sees a refused connection")
 
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        # What is above the maximum is for KIP-144/2 to judge.
+        # Only KIP-144/2 judges waits above the maximum.
         above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
 
@@ -58,25 +57,32 @@ def _no_reset_by_accepting(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         evidence = case.evidence(tracks, backoff, case.tolerance(backoff.base_ms))
         if backoff.is_constant:
-            return case.inconclusive("it is configured to wait the same each time", runs_needed=None, **evidence)
-        # What comes after a connection that worked is another wait: some clients have none there.
+            return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
+        # The wait after a successful connection is a separate case: some clients have none.
         since = 1 if backoff.steps_to_cap > 1 else 0
         first = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == since]
         later = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures >= since + _LATER]
         if not first or len(later) < _LEAST_LATER:
-            return case.inconclusive(f"there were not {since + 3} failures in a row", runs_needed=1, **evidence)
+            return case.inconclusive(f"fewer than {since + 3} failures in a row", runs_needed=1, **evidence)
         details: VerdictDetails = {
             **evidence,
             "measured": {"early_wait_ms": median(first), "later_wait_ms": median(later)},
             "expected": {
-                "later_wait_ms": f"{_GROWS:g} times the early one at least, or "
+                "later_wait_ms": f"at least {_GROWS:g} times the early one, or "
                 f"{backoff.value_ms(since + _LATER) / 2:g} ms"
             },
         }
-        # Where backoff is not reset by a success either, they may have grown before.
+        # If even a successful connection does not reset the backoff, the early waits may have grown before.
         if median(later) >= min(_GROWS * median(first), backoff.value_ms(since + _LATER) / 2):
-            return case.passes("waits grow although connections are accepted", **details)
-        return case.deviates("waits do not grow where connections are accepted and then closed", **details)
+            return case.passes(
+                f"waits grow from {median(first):.0f} to {median(later):.0f} ms although connections are accepted",
+                **details,
+            )
+        return case.deviates(
+            f"waits do not grow while connections are accepted and closed: {median(first):.0f} ms early, "
+            f"{median(later):.0f} ms later",
+            **details,
+        )
 
     return _judge(case, judge_tracks)
 
@@ -95,7 +101,7 @@ def _by_host(case: Case) -> Verdict:
         others = [track for track in _after_success(tracks) if track.sequence.attempts[0].broker not in failing]
         if not failing or not others:
             return case.inconclusive(
-                "one broker has to fail several times, and another to lose a connection meanwhile", runs_needed=1
+                "requires one broker that fails several times while another loses a connection", runs_needed=1
             )
         return judge_first(case, others, backoff)
 
@@ -104,16 +110,16 @@ def _by_host(case: Case) -> Verdict:
 
 def _constant_where_set_alone(case: Case) -> Verdict:
     if "reconnect.backoff.ms" in case.subject.lacks:
-        return case.not_observable("it has no reconnect.backoff.ms")
+        return case.not_observable("the client has no reconnect.backoff.ms")
     if "reconnect.backoff.max.ms" in case.subject.settings:
-        return case.not_observable("reconnect.backoff.max.ms is set here as well")
+        return case.not_observable("reconnect.backoff.max.ms is also set in this run")
     return _judge(case, _constant)
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
     backoff = reconnect_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms <= backoff.max_ms:
-        return case.not_observable("reconnect.backoff.ms is not above its maximum here")
+        return case.not_observable("reconnect.backoff.ms is not above reconnect.backoff.max.ms in this run")
     return _judge(case, _constant)
 
 
@@ -134,19 +140,21 @@ def _one_at_a_time(case: Case) -> Verdict:
     allowed = _KINDS_OF_CONNECTIONS[case.subject.role]
     details: VerdictDetails = {
         "measured": {"connections_being_made": most},
-        "expected": {"connections_being_made": f"{allowed} at most, one of each kind"},
+        "expected": {"connections_being_made": f"at most {allowed}, one of each kind"},
     }
     if most == 0:
-        return case.inconclusive("it did not connect", runs_needed=1, **details)
+        return case.inconclusive("the client did not connect", runs_needed=1, **details)
     if most > allowed:
-        return case.deviates(f"{most} connections to one broker are being made at once", **details)
-    return case.passes(f"{most} connections to a broker are being made at once, at most", **details)
+        return case.deviates(
+            f"sets up {most} connections to one broker at the same time; expected at most {allowed}", **details
+        )
+    return case.passes(f"sets up at most {most} connections to one broker at the same time", **details)
 
 
 def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
-    """Judges waits before connections by the backoff that is configured."""
+    """Judge the waits before connections by the configured backoff."""
     backoff = reconnect_backoff(case.subject.settings)
-    assert backoff is not None, "the statement says that it needs it"
+    assert backoff is not None, "the statement requires these settings"
     strategy = "metadata.recovery.strategy"
     if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
         return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks)
@@ -156,7 +164,7 @@ def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
 
 
 def _after_success(tracks: list[Track]) -> list[Track]:
-    """The waits after connections that worked were lost, alone."""
+    """Return only the waits after the loss of a successful connection."""
     found: list[Track] = []
     for track in tracks:
         attempts = track.sequence.attempts

@@ -1,8 +1,8 @@
-"""KIP-580: waits before retries, of batches, metadata, coordinator lookups, heartbeats, commits, admin calls.
+"""KIP-580: the backoff before retries of batches, metadata, coordinator lookups, heartbeats, commits and admin calls.
 
-Producer and metadata draw their jitter anew whenever they look, so that single waits lie anywhere in the band, mostly
-in its upper half. What Kafka left static (joins, offsets, producer ids) the KIP leaves static only for joins: of
-offsets and producer ids both are taken as right.
+Producer and metadata redraw their jitter on every poll, so waits are anywhere in the band but mostly in its upper half.
+Kafka kept joins, offset lookups and producer ids at a static backoff; the KIP keeps only joins. For offset lookups and
+producer ids both pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from .heartbeats import without_regular
 _JITTER_WAITS = 8
 _FIRST_SECOND_MS = 1000.0
 _HEARTBEAT_LATE_MS, _DISCONNECT_LATE_MS = 100.0, 50.0
-_AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # of the base
+_AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # shares of the base
 _WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
 
 
@@ -37,14 +37,14 @@ def _cap(case: Case) -> Verdict:
 def _constant_above_maximum(case: Case) -> Verdict:
     backoff = retry_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms <= backoff.max_ms:
-        return case.not_observable("retry.backoff.ms is not above its maximum here")
+        return case.not_observable("retry.backoff.ms is not above retry.backoff.max.ms in this run")
     return _grows(case, Kind.PRODUCE)
 
 
 def _constant_at_maximum(case: Case) -> Verdict:
     backoff = retry_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms != backoff.max_ms:
-        return case.not_observable("retry.backoff.ms does not equal its maximum here")
+        return case.not_observable("retry.backoff.ms is not equal to retry.backoff.max.ms in this run")
     return _grows(case, Kind.PRODUCE)
 
 
@@ -54,8 +54,8 @@ def _by_batch(case: Case) -> Verdict:
         for track in tracks:
             partitions.setdefault(partition_of(track.sequence), []).append(track)
         if len(partitions) < 2:
-            return case.inconclusive("batches of two partitions have to fail", runs_needed=1)
-        # Each for itself: the one that failed first has waits that are right, as many as the other has wrong ones.
+            return case.inconclusive("requires failed batches of two partitions", runs_needed=1)
+        # Judged separately: together, the correct waits of one partition would outweigh the wrong ones of the other.
         allowed = case.tolerance(backoff.base_ms)
         verdicts = [judge_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
         return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))
@@ -74,7 +74,7 @@ def _reset_by_success(case: Case) -> Verdict:
 
 
 def _comes_after_success(case: Case, track: Track) -> bool:
-    """Whether another batch failed and then was delivered before this one was sent."""
+    """Return whether another batch was delivered on a retry before this one was sent."""
     first_ns = track.sequence.attempts[0].at_ns
     return any(
         other.kind is Kind.PRODUCE
@@ -95,7 +95,7 @@ def _no_wait_for_new_leader(case: Case) -> Verdict:
         ]
         evidence = case.evidence(tracks, None, allowed)
         if not moved:
-            return case.inconclusive("no batch was sent again to another broker after its first failure", runs_needed=1)
+            return case.inconclusive("no batch was resent to another broker after its first failure", runs_needed=1)
         details: VerdictDetails = {
             **evidence,
             "measured": {"waits": len(moved), "shortest_ms": min(moved), "longest_ms": max(moved)},
@@ -103,11 +103,17 @@ def _no_wait_for_new_leader(case: Case) -> Verdict:
         }
         at_once = sum(waited_ms <= _AT_ONCE * backoff.base_ms for waited_ms in moved)
         if at_once == len(moved):
-            return case.passes(f"sends it to the new leader after {max(moved):.0f} ms at most", **details)
+            return case.passes(f"resends to the new leader within {max(moved):.0f} ms", **details)
         if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
-            return case.deviates(f"waits {min(moved):.0f} ms or more, although there is a new leader", **details)
+            return case.deviates(
+                f"waits at least {min(moved):.0f} ms although there is a new leader; expected below "
+                f"{_AT_ONCE * backoff.base_ms:g} ms",
+                **details,
+            )
         return case.inconclusive(
-            f"sends {at_once} of {len(moved)} batches to the new leader at once", runs_needed=case.runs, **details
+            f"resends {at_once} of {len(moved)} batches to the new leader without a wait",
+            runs_needed=case.runs,
+            **details,
         )
 
     return _judge(case, (Kind.PRODUCE,), judge_tracks)
@@ -120,7 +126,7 @@ def _metadata_growth(case: Case) -> Verdict:
 def _metadata_disconnect(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         reconnect = reconnect_backoff(case.subject.settings)
-        assert reconnect is not None, "the statement says that it needs it"
+        assert reconnect is not None, "the statement requires these settings"
         late_ms = (1 + JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
 
@@ -131,15 +137,15 @@ def _coordinator_growth(case: Case) -> Verdict:
     if case.probe == "commit-error":
         return _grows(case, Kind.OFFSET_COMMIT)
     backoff = retry_backoff(case.subject.settings)
-    assert backoff is not None, "the statement says that it needs it"
-    # Between two lookups metadata are asked for anew, which has a backoff of its own.
-    held_up = backoff._replace(held_up_ms=(1 + JITTER) * backoff.max_ms)
-    return _grows(case, Kind.FIND_COORDINATOR, backoff=held_up)
+    assert backoff is not None, "the statement requires these settings"
+    # Between two lookups the client may refresh metadata, which has a separate backoff.
+    delayed = backoff._replace(other_delay_ms=(1 + JITTER) * backoff.max_ms)
+    return _grows(case, Kind.FIND_COORDINATOR, backoff=delayed)
 
 
 def _heartbeat_growth(case: Case) -> Verdict:
     backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
-    assert backoff is not None, "the statement says that it needs it"
+    assert backoff is not None, "the statement requires these settings"
 
     def regroup(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         late_ms = case.tolerance(backoff.base_ms).late_ms
@@ -181,19 +187,19 @@ def _first_second(case: Case) -> Verdict:
         details: VerdictDetails = {
             **case.evidence(tracks, backoff, allowed),
             "measured": {"batches_that_failed_for_a_second": for_long, "sends": sends},
-            "expected": {"batches_that_failed_for_a_second": "1 at least", "sends": f"{most} at most"},
+            "expected": {"batches_that_failed_for_a_second": "at least 1", "sends": f"at most {most}"},
         }
         if sends > most:
-            return case.deviates(f"sends a batch {sends} times in a second, where {most} are the most", **details)
+            return case.deviates(f"sends a batch {sends} times in its first second; expected at most {most}", **details)
         if not for_long:
             return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
-        return case.passes(f"sends a batch {sends} times in its first second at most", **details)
+        return case.passes(f"sends a batch at most {sends} times in its first second; {most} are allowed", **details)
 
     return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
 def _most_sends(backoff: Backoff, early_ms: float) -> int:
-    """How often the shortest waits let a batch be sent in a second."""
+    """Return how many sends per second the shortest allowed waits permit."""
     at_ms, sends = 0.0, 0
     while at_ms <= _FIRST_SECOND_MS and sends < _FIRST_SECOND_MS:
         low, _ = backoff.band_ms(sends)
@@ -213,11 +219,11 @@ def _failed_for_a_second(sequence: AttemptSequence) -> bool:
 
 def _older_clients(case: Case) -> Verdict:
     if "KIP-580" not in case.subject.before:
-        return case.not_observable("it is about clients that are older than KIP-580")
+        return case.not_observable("applies only to clients older than KIP-580")
     return _static(case, Kind.PRODUCE)
 
 
-# -- the ways to judge -------------------------------------------------------------------------------------------------
+# -- how waits are judged ----------------------------------------------------------------------------------------------
 
 
 def _grows(
@@ -228,7 +234,7 @@ def _grows(
     regroup: Regroup | None = None,
 ) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        # A consumer with nothing on its way looks again every retry.backoff.ms.
+        # An idle consumer polls its timers every retry.backoff.ms.
         polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
 
@@ -237,7 +243,7 @@ def _grows(
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
     backoff = static_backoff(case.subject.settings)
-    assert backoff is not None, "the statement says that it needs it"
+    assert backoff is not None, "the statement requires these settings"
     return _judge(
         case,
         kinds,
@@ -261,9 +267,9 @@ def _judge(
     backoff: Backoff | None = None,
     regroup: Regroup | None = None,
 ) -> Verdict:
-    """Judges waits before retries by a backoff, the one that is configured if no other is given."""
+    """Judge the waits before retries by `backoff`, or by the configured one."""
     backoff = backoff or retry_backoff(case.subject.settings)
-    assert backoff is not None, "the statement says that it needs it"
+    assert backoff is not None, "the statement requires these settings"
     return judge_waits(case, kinds, backoff, judge_tracks, regroup)
 
 

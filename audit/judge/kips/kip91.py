@@ -1,8 +1,8 @@
-"""KIP-91: how long a producer goes on with a batch.
+"""KIP-91: how long a producer retries a batch.
 
-On the wire there is only the last attempt: a client may have failed a record while its request is still on its way. So
-what is about attempts is judged by them (delivery_attempts.py), and what an application is told by what a driver told
-(delivery_outcomes.py); of a client that is only watched that is not observable.
+The wire shows attempts only: a client may fail a record while its request is still in flight. Statements about attempts
+are judged by requests (delivery_attempts.py); statements about outcomes by the driver's events (delivery_outcomes.py),
+and are not observable for a client without a driver.
 """
 
 from collections.abc import Callable

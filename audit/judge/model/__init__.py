@@ -1,1 +1,1 @@
-"""What the judge works on: attempts, observations, statements and verdicts, as data."""
+"""The data of the judge: attempts, observations, statements and verdicts."""

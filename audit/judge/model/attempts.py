@@ -1,6 +1,6 @@
-"""An attempt is one try of a client to get something done, and a sequence is all tries of the same thing, in order.
+"""Attempts and sequences of attempts. An attempt is one try of an operation; a sequence is all its tries in order.
 
-What a client waited is the time from the end of one attempt, as the broker saw it, to the beginning of the next.
+A client's wait is the time from the end of one attempt, as seen by the broker, to the arrival of the next.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Kind(StrEnum):
-    """What is tried: a connection, or one kind of call; each is retried by rules of its own."""
+    """The attempted operation: a connection, or a kind of request with a separate backoff."""
 
     CONNECT = "connect"
     PRODUCE = "produce"
@@ -27,16 +27,16 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What came of an attempt."""
+    """The outcome of an attempt."""
 
-    SUCCEEDED = "succeeded"  # of a connection: ApiVersions, or the first request, was answered without an error
-    ERROR = "error"  # an answer with an error code
-    DISCONNECTED = "disconnected"  # the broker closed it, or never answered and closed
-    ABANDONED = "abandoned"  # the client closed the connection before it was answered
-    UNANSWERED = "unanswered"  # neither, as long as anybody looked
+    SUCCEEDED = "succeeded"  # of a connection: its first request (usually ApiVersions) was answered without an error
+    ERROR = "error"  # a response with an error code
+    DISCONNECTED = "disconnected"  # the broker closed the connection without a response
+    ABANDONED = "abandoned"  # the client closed the connection before the response
+    UNANSWERED = "unanswered"  # none of these until the observation ended
 
 
-# How a connection that was accepted can fail. What is refused before is seen by nobody but the client.
+# How an accepted connection can fail. Only the client sees refused connections.
 CLOSED, SILENT, AFTER_VERSIONS, LOST = PATHS = (
     "accepted, then closed",
     "accepted, never answered",
@@ -46,15 +46,15 @@ CLOSED, SILENT, AFTER_VERSIONS, LOST = PATHS = (
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try.
+    """One attempt.
 
-    at_ns: when it came: the connection was accepted, the request's last byte read
-    ended_ns: when the client could know what came of it: the answer written, the connection closed; null: never
-    outcome: what came of it
-    error_codes: those in the answer
+    at_ns: when the connection was accepted, or the request's last byte read
+    ended_ns: when the client could know the outcome: the response was written, or the connection closed; null: never
+    outcome: its outcome
+    error_codes: error codes in the response
     connection: number of its connection
-    broker: node id of the broker that it came to
-    throttle_time_ms: as the answer told
+    broker: node id of the broker that received it
+    throttle_time_ms: throttle time in the response
     """
 
     at_ns: int
@@ -67,12 +67,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
-    """All tries of the same thing.
+    """All attempts of one operation.
 
-    kind: of what
-    key: of which, such as orders-0@4000.0.17 of a batch, or the instance, broker and role of a connection
-    attempts: at least one, by at_ns
-    path: of connections: how most of those ended that failed, one of PATHS; "" where none did
+    kind: kind of operation
+    key: its identity, such as orders-0@4000.0.17 for a batch, or client, broker and role for a connection
+    attempts: at least one, ordered by at_ns
+    path: for connections, how most of the failed ones ended, one of PATHS; "" if none failed
     """
 
     kind: Kind
@@ -81,7 +81,7 @@ class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
 
     def gaps_ms(self) -> list[float]:
-        """What was waited before each attempt but the first; negative where it came before the last one ended."""
+        """Return the waits before each attempt but the first; negative if it came before the last one ended."""
         return [
             (after.at_ns - (before.at_ns if before.ended_ns is None else before.ended_ns)) / 1e6
             for before, after in zip(self.attempts, self.attempts[1:], strict=False)

@@ -1,4 +1,4 @@
-"""What was seen of one client in one run of a probe: all that a judge may look at."""
+"""The observation of one client in one run of a probe: the only input of the judge."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from sluice.journal_events import AnyEvent
 
 
 class Role(StrEnum):
-    """What a client is used as."""
+    """The use of a client in a run."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -16,17 +16,17 @@ class Role(StrEnum):
 
 
 class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that is looked at.
+    """A client under audit.
 
-    name: as it is called in reports, such as aiokafka
-    version: of the library; "" where nobody can tell
-    role: what it is used as in this run
-    settings: its intended configuration by Kafka's names, all that a judge goes by, such as retry.backoff.ms; a name
-        that is missing is not known, and what depends on it is not judged
-    kips: those that the subject's own documentation says it implements in this version, such as KIP-580
-    before: KIPs that are younger than this version of it, or that it says it does not implement
-    otherwise: statements, such as KIP-144/9, in whose place its documentation says in so many words what else it does
-    lacks: settings that it does not have, by Kafka's names; what is about setting them cannot be seen of it
+    name: its name in reports, such as aiokafka
+    version: library version; "" if not known
+    role: how this run uses the client
+    settings: intended configuration by Kafka's names, such as retry.backoff.ms; a missing setting is not known, and
+        statements that depend on it are not judged
+    kips: KIPs that the documentation of this version claims to implement, such as KIP-580
+    before: KIPs newer than this version, or not implemented according to its documentation
+    otherwise: statements, such as KIP-144/9, for which its documentation explicitly describes a different behaviour
+    lacks: settings that the client does not have, by Kafka's names; statements about them are not observable
     """
 
     name: str
@@ -40,15 +40,15 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Callback(msgspec.Struct, frozen=True, kw_only=True):
-    """What a driver tells of its client while it happens.
+    """An event that a driver reports about its client.
 
     at_ns: nanoseconds since the epoch
-    event: what happened
-    record: number of the record that it is about, from 0 on in the order of sending; -1: none
-    partition: of the record; -1: not known
-    offset: where the record was written or read; -1: not known
-    error: as the client names it; "" where there is none
-    text: the client's own words
+    event: type of the event
+    record: number of the record, from 0 in the order of sending; -1: none
+    partition: partition of the record; -1: not known
+    offset: offset at which the record was written or read; -1: not known
+    error: the client's name for the error; "" if none
+    text: the client's message
     """
 
     at_ns: int
@@ -60,9 +60,9 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-# started: the client is made. ready: it works. sent: a record was handed to it. delivered, failed: what came of that.
-# received: a record was read. call-failed: a call other than sending raised. warning: a line of the client's log.
-# closed: it is closed. rejected: its configuration was refused before anything was connected.
+# started: the client was created. ready: it can be used. sent: a record was passed to it. delivered, failed: outcome of
+# the record. received: a record was read. call-failed: a call other than send raised. warning: a line of the client's
+# log. closed: the client was closed. rejected: its configuration was rejected before it connected.
 EVENTS = (
     "started",
     "ready",
@@ -80,19 +80,19 @@ EVENTS = (
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one probe with one subject.
 
-    probe: its name
-    subject: who was looked at
-    repetition: number of the run, from 0 on
-    seed: of broker and faults
-    events: the journal from before the subject began until after it ended, ordered by seq
-    callbacks: what its driver told, ordered by time; none of a subject that is only watched
-    fault_from_ns: when the fault came into force; null: there was none
-    fault_until_ns: when it ended; null: it was in force to the end
-    began_ns: when the run began
-    ended_ns: when looking ended
-    lag_ms: how late the broker's own timers were at worst (p99); a verdict that needs less is refused
-    virtual: whether it was in virtual time, in which nothing is late
-    problem: why the run is none, such as that the subject did not start; "" where it is one
+    probe: name of the probe
+    subject: the client
+    repetition: number of the run, from 0
+    seed: seed of broker and faults
+    events: the journal from before the start of the subject until after its end, ordered by seq
+    callbacks: events of its driver, ordered by time; empty for a subject without a driver
+    fault_from_ns: when the fault began; null: no fault
+    fault_until_ns: when it ended; null: it lasted to the end
+    began_ns: start of the run
+    ended_ns: end of the observation
+    lag_ms: lag of the broker's timers (p99); verdicts that need a smaller lag are inconclusive
+    virtual: whether the run used virtual time, which has no lag
+    problem: why the run is unusable, such as that the subject did not start; "" if it is usable
     """
 
     probe: str

@@ -1,4 +1,4 @@
-"""What the judge says, with the numbers behind it: the types of report.json."""
+"""Verdicts, findings and their numbers: the types of report.json."""
 
 from enum import StrEnum
 
@@ -9,16 +9,16 @@ from .observation import SubjectInfo
 
 
 class State(StrEnum):
-    """How a client stands to a statement."""
+    """The result of comparing a client with a statement."""
 
-    PASS = "pass"  # noqa: S105  (no password)
+    PASS = "pass"  # noqa: S105  (not a password)
     DEVIATES = "deviates"
     NOT_OBSERVABLE = "not-observable"
     INCONCLUSIVE = "inconclusive"
 
 
 class Sort(StrEnum):
-    """What kind of departure it is: whose words the client goes against."""
+    """The kind of a deviation: which documentation the client contradicts."""
 
     VIOLATES_ITS_DOCUMENTATION = "violates its own documentation"
     DIFFERS_FROM_KIP = "differs from the KIP"
@@ -29,12 +29,12 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """The backoff that explains the waits best.
 
     model: constant, linear or exponential
-    base_ms: the first wait
-    multiplier: from wait to wait, of an exponential one; the step in ms, of a linear one; else 1
-    cap_ms: the longest wait; null: none was reached
-    jitter: half the spread around the rule's value, as a share of it: 0.2 of Kafka's
-    confidence: share of resampled waits that are explained best by the same model, 0 to 1
-    waits: how many were looked at
+    base_ms: first wait
+    multiplier: factor between waits if exponential; step in ms if linear; else 1
+    cap_ms: longest wait; null: no cap was reached
+    jitter: half the spread around the model's value, relative to it; Kafka's is 0.2
+    confidence: share of resamples that the same model explains best, 0 to 1
+    waits: number of waits
     """
 
     model: str
@@ -47,16 +47,16 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """One sequence of attempts for a plot, and what was allowed.
+    """One sequence of attempts for a plot, with the allowed waits.
 
-    kind: of what
-    key: of which
-    repetition: of which run
-    at_ms: when each attempt came, from the first one
-    waited_ms: before each attempt but the first
-    low_ms: the least that each of these waits may be; empty where there is no rule
-    high_ms: the most
-    outcomes: of each attempt
+    kind: kind of operation
+    key: identity of the operation
+    repetition: number of the run
+    at_ms: time of each attempt since the first
+    waited_ms: wait before each attempt but the first
+    low_ms: shortest allowed wait before each attempt but the first; empty without a rule
+    high_ms: longest allowed wait
+    outcomes: outcome of each attempt
     """
 
     kind: Kind
@@ -70,19 +70,19 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One statement, one client.
+    """The verdict on one statement for one client.
 
     statement: such as KIP-580/1
-    state: how the client stands to it
-    sort: of a deviation, what kind
-    why: one line: how and by how much it deviates, why it cannot be seen, or what is missing
-    path: which failure it was seen under, such as "accepted, then closed"
-    measured: the numbers that decide, by name
-    expected: what they should be, by the same names, in words such as "80 to 120 ms"
-    fit: of the waits, where there is one
-    series: what was looked at
-    runs: how many runs were looked at
-    runs_needed: how many more would decide, of an inconclusive one; null: no number would
+    state: the result
+    sort: kind of a deviation
+    why: one line: the size of a deviation, why the statement is not observable, or the missing evidence
+    path: the kind of failure, such as "accepted, then closed"
+    measured: measured numbers by name
+    expected: expected values by the same names, as text such as "80 to 120 ms"
+    fit: fit of the waits, if any
+    series: evaluated sequences
+    runs: number of evaluated runs
+    runs_needed: further runs that would decide an inconclusive verdict; null: none would
     """
 
     statement: str
@@ -99,23 +99,23 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingKind(StrEnum):
-    """What is told of a client apart from the statements."""
+    """A finding besides the statements."""
 
     STORM = "storm"  # hundreds of connections or requests in seconds
     STALL = "stall"  # nothing was sent after the fault ended
     DUPLICATE = "duplicate"  # an acknowledged batch was sent again
     LOST = "lost"  # an acknowledged record is not in the log
-    WRAPPED = "wrapped"  # waits fell back after many attempts: a counter overflowed
+    WRAPPED = "wrapped"  # waits fell back after many attempts, as when a counter overflows
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something else that the operator of such a client wants to know.
+    """Another result that matters to operators of the client.
 
-    kind: what
-    probe: in which it was seen
+    kind: type of finding
+    probe: probe in which it was found
     why: one line
-    measured: the numbers behind it
-    series: what was looked at
+    measured: numbers behind it
+    series: evaluated sequences
     """
 
     kind: FindingKind
@@ -126,16 +126,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All about one client.
+    """All results for one client.
 
-    subject: who; its role and settings are those of the first probe
-    verdicts: one for each statement that any probe is about
-    findings: what else was seen
-    recovery_ms: by probe, from the end of the fault to the next success, median of the runs
-    probes: by probe, how many runs there were
-    problems: runs that were none, and why
-    seconds: how long it took
-    virtual: whether it was in virtual time
+    subject: the client; role and settings are those of the first probe
+    verdicts: one per statement that any probe covers
+    findings: results besides the statements
+    recovery_ms: by probe, median time from the end of the fault to the next success
+    probes: number of runs by probe
+    problems: unusable runs, with the reason
+    seconds: duration of the audit
+    virtual: whether it used virtual time
     """
 
     subject: SubjectInfo
@@ -149,12 +149,12 @@ class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What `sluice audit run` found: the content of report.json.
+    """The result of `sluice audit run`: the content of report.json.
 
-    sluice: version that measured
-    began: when, as ISO 8601 in UTC
-    machine: processors, Python and system, as far as they matter for times
-    subjects: one for each client
+    sluice: version of sluice
+    began: start time, ISO 8601 in UTC
+    machine: processors, Python and system, because they affect times
+    subjects: one per client
     """
 
     sluice: str

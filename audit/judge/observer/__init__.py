@@ -1,7 +1,7 @@
-"""The observer: what the journal tells, as sequences of attempts. Pure functions of events.
+"""The observer: derives sequences of attempts from journal events. Pure functions.
 
-Which requests are tries of the same thing differs by what is tried: connections.py, batches.py, calls.py. What a client
-was told to wait is in throttles.py, who it is in identity.py.
+Each kind of operation has its own rule for which requests belong together: connections.py, batches.py, calls.py.
+throttles.py finds throttle times, identity.py identifies clients.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,6 @@ __all__ = ["sequences"]
 
 
 def sequences(events: Sequence[AnyEvent]) -> list[AttemptSequence]:
-    """All tries of all clients, by when the first one came."""
+    """Return the sequences of attempts of all clients, ordered by first attempt."""
     found = [*connect_sequences(events), *produce_sequences(events), *call_sequences(events)]
     return sorted(found, key=lambda sequence: sequence.attempts[0].at_ns)

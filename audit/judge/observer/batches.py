@@ -1,12 +1,12 @@
-"""Batches that producers send, by their Produce requests: an attempt is a batch in a request (KIP-580, KIP-91).
+"""Batches in Produce requests: an attempt is one batch in one request (KIP-580, KIP-91).
 
-An idempotent producer numbers its batches: producer id, epoch and base sequence stay the same when one is sent again.
-Others do not, and the journal keeps no content; so a batch of theirs is taken for one that failed before if it comes to
-the same partition from the same client in a request of the same size, or, among other batches, in the order in which
-they failed. Their keys end in `~` and a number.
+An idempotent producer identifies its batches: a retry has the same producer id, epoch and base sequence. Other batches
+have no identity, and the journal keeps no content. Such a batch counts as a retry of a failed one if the same client
+sends it to the same partition in a request of the same size or, if the request has several batches, in the order in
+which they failed. The keys of these end in `~` and a number.
 
-An answer tells its error codes each once, for all partitions. Of a request for several, a batch is taken to have failed
-if it came again.
+The journal lists the distinct error codes of a response, without partitions. A batch of a request for several
+partitions counts as failed if it is sent again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from .outcomes import Outcomes
 
 
 class Sent(NamedTuple):
-    """A batch in a request."""
+    """One batch in one request."""
 
     request: Request
     partition: TopicPartition
@@ -29,7 +29,7 @@ class Sent(NamedTuple):
 
 
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Each batch with all tries to send it, by the first of them."""
+    """Return each batch with all its attempts, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     made: dict[str, list[Sent]] = {}
@@ -55,7 +55,7 @@ def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
 
 
 def _key(sent: Sent) -> str:
-    """Of a batch with a number."""
+    """Return the key of a batch of an idempotent producer, else ""."""
     one = sent.partition
     if one.producer_id == NOBODY:
         return ""
@@ -63,7 +63,7 @@ def _key(sent: Sent) -> str:
 
 
 class _Unnumbered:
-    """Tells batches without numbers apart."""
+    """Assigns keys to batches of producers that are not idempotent."""
 
     def __init__(self) -> None:
         self._failed: dict[tuple[str, str], list[tuple[str, Sent]]] = {}  # by client and partition
@@ -94,7 +94,7 @@ def _is_again(before: Sent, now: Sent) -> bool:
 
 
 def _ended_ns(request: Request) -> int:
-    """When the client could know what came of it: without an answer, when its connection ended."""
+    """Return when the client could know the outcome: at the response, or at the end of the connection."""
     return request.at_ns if request.written_ns is None else request.written_ns
 
 

@@ -1,18 +1,16 @@
-"""Calls other than Produce: an attempt is a request, and a sequence is one that failed with all that came of it.
+"""Requests other than Produce: an attempt is a request, and a sequence is a failed request with its retries.
 
-What is asked again and again without having failed is no retry: heartbeats, long polls, metadata by age, lookups now
-and then. So a sequence begins with a request that failed, and ends with the first of the same kind that did not; one
-that was right at once is a sequence of its own, of one attempt, and is left out.
+Repeated requests are not retries unless one failed: heartbeats, long polls, metadata refreshes. So a sequence begins
+with a failed request and ends with the first request of the same kind that succeeds. Requests that succeed at once are
+left out.
 
-The same kind: of one client, an API, and what it is about: a group, a transactional id, or topics. Two are taken
-together:
+Requests are of the same kind if client, API and subject (group, transactional id or topics) are the same. Two pairs of
+APIs count as one operation:
 
-- a join is JoinGroup and, where that succeeded, the SyncGroup that follows; who is told there that it failed may do
-  either again;
-- groups are described by ConsumerGroupDescribe (KIP-848), and those that are none of that kind by DescribeGroups. What
-  failed with the first is so tried again with the second: Kafka's client waits before that, and counts it, also where
-  it does not send the first since the broker does not know it (AdminApiDriver: RequestState counts what is handed out).
-  Others send the second at once: both are then one try.
+- JoinGroup and the SyncGroup that follows its success; after a failed SyncGroup the client may retry with either.
+- ConsumerGroupDescribe (KIP-848), and DescribeGroups for classic groups. Kafka's client retries with the second after a
+  backoff and counts the attempt, also if it skips the first because the broker does not support it (AdminApiDriver).
+  Other clients send the second at once: both are then one attempt.
 """
 
 from collections.abc import Iterable
@@ -61,14 +59,14 @@ KINDS = {
         Kind.ADMIN,
     ),
 }
-# What is tried again by another API.
+# APIs whose retry may use another API.
 _SAME = {"SyncGroup": "JoinGroup", "ConsumerGroupDescribe": "DescribeGroups"}
-_AT_ONCE_NS = 40_000_000  # less than anybody waits who does
+_AT_ONCE_NS = 40_000_000  # shorter than any client's backoff
 _MOST_TOPICS_IN_KEY = 3
 
 
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Calls that failed, with the calls that came of it, by the first one."""
+    """Return failed requests with their retries, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)
@@ -77,7 +75,7 @@ def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     incidents: dict[str, int] = {}
     made: list[AttemptSequence] = []
     for request, attempt in calls:
-        what = _what(request)
+        what = _operation(request)
         found = open_ones.get(what)
         if found is None:
             if attempt.outcome is Outcome.SUCCEEDED:
@@ -93,8 +91,8 @@ def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     return made
 
 
-def _what(request: Request) -> str:
-    """The client, the API, and what it asks about."""
+def _operation(request: Request) -> str:
+    """Return client, API and subject of a request."""
     client = request.client_id or request.software_name or request.peer.rpartition(":")[0]
     about = request.group_id or request.transactional_id
     if not about:
@@ -108,12 +106,12 @@ def _kind(request: Request) -> Kind:
 
 
 def _calls(requests: Iterable[Request], outcomes: Outcomes) -> list[tuple[Request, Attempt]]:
-    """Requests as tries, joins as one, in the order in which they began."""
+    """Return requests as attempts in the order of their start, with the two requests of a pair merged."""
     calls: list[tuple[Request, Attempt]] = []
-    begun: dict[str, int] = {}  # by client and group: which of these is the first half of a try
+    begun: dict[str, int] = {}  # by operation: index of the attempt whose second request may follow
     for request in requests:
         attempt = outcomes.attempt(request)
-        what = _what(request)
+        what = _operation(request)
         number = begun.pop(what, None)
         if number is not None and _is_second_half(calls[number], request):
             first, began = calls[number]

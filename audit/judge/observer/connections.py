@@ -48,20 +48,20 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# How far from due a sequence is that has not waited since it worked, as a factor; farther where such a wait would be
-# shorter or longer than first waits are.
+# The distance from being due of a sequence that has not waited since its last success, as a factor; larger if the wait
+# would be outside the usual range of first waits.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1
-# Ports that are further apart say nothing.
+# Larger port distances are not evidence.
 _NEAR_PORTS = 64
 
 
 class Connection(msgspec.Struct, kw_only=True):
-    """One connection, from beginning to end.
+    """One connection.
 
-    closed_ns: null: it was open as long as anybody looked
-    requests: in the order in which they were answered
+    closed_ns: null if it was open until the observation ended
+    requests: ordered by response
     """
 
     number: int
@@ -76,13 +76,13 @@ class Connection(msgspec.Struct, kw_only=True):
     requests: list[Request] = []
 
     @property
-    def has_said(self) -> bool:
-        """Whether it is known who it is."""
+    def is_identified(self) -> bool:
+        """Whether client id, software or purpose is known."""
         return bool(self.client_id or self.software != ("", "")) or bool(self.requests)
 
     @property
     def roles(self) -> frozenset[str]:
-        """What it was used for, as far as its requests tell."""
+        """The purposes that its requests show."""
         apis = {request.api for request in self.requests}
         return frozenset(
             role for role, own in (("coordinator", _COORDINATOR), ("broker", _BROKER)) if not apis.isdisjoint(own)
@@ -90,7 +90,7 @@ class Connection(msgspec.Struct, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """What came of it as a try to connect."""
+        """Its outcome as an attempt to connect."""
         first = self.requests[0] if self.requests else None
         if first is not None and first.answered_ns is not None and not first.error_codes:
             return Outcome.SUCCEEDED
@@ -102,7 +102,7 @@ class Connection(msgspec.Struct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """How it failed; "" where the client ended it after it had worked, or nobody has."""
+        """How it failed; "" if it is open, or the client closed it after use."""
         if self.closed_ns is None:
             return ""
         if self.outcome is not Outcome.SUCCEEDED:
@@ -114,9 +114,7 @@ class Connection(msgspec.Struct, kw_only=True):
 
 
 def connections(events: Iterable[AnyEvent]) -> list[Connection]:
-    """All of them, in the order in which they came. One whose beginning is not among the events begins with the first
-    thing that is told of it.
-    """
+    """Return all connections, ordered by their start; without an open event, the first event counts as the start."""
     found: dict[int, Connection] = {}
     for event in events:
         if not isinstance(event, ClientEvent) or event.connection < 0:
@@ -150,32 +148,32 @@ def _begun(event: ClientEvent) -> Connection:
 
 
 class ConnectionSequence:
-    """Connections that are attempts at the same thing."""
+    """Connections that are attempts at the same operation."""
 
     def __init__(self, first: Connection) -> None:
         self.connections = [first]
         self.client_id, self.software = first.client_id, first.software
-        self.has_said, self.roles = first.has_said, first.roles
+        self.is_identified, self.roles = first.is_identified, first.roles
         self._last_wait_ms: float | None = None
 
     @property
     def broker(self) -> int:
         return self.connections[0].broker
 
-    def may_have(self, one: Connection) -> bool:
-        """Whether a connection may be the next one."""
+    def can_continue_with(self, one: Connection) -> bool:
+        """Return whether a connection may be the next attempt of this sequence."""
         last = self.connections[-1]
         if last.host != one.host or last.broker != one.broker:
             return False
         if last.closed_ns is None or last.closed_ns > one.opened_ns:
             return False
-        if self.has_said and one.has_said and not self._is_same_client(one):
+        if self.is_identified and one.is_identified and not self._is_same_client(one):
             return False
         return not (self.roles and one.roles and self.roles.isdisjoint(one.roles))
 
     @property
-    def is_at_its_end(self) -> bool:
-        """Whether the client ended the last one itself after it had worked, so that nothing has to be tried again."""
+    def is_complete(self) -> bool:
+        """Whether the client closed the last connection after use, so that nothing has to be retried."""
         last = self.connections[-1]
         return last.by_client and last.outcome is Outcome.SUCCEEDED
 
@@ -186,9 +184,9 @@ class ConnectionSequence:
         return same_id and same_software
 
     def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
-        """How little a connection was due, which of two equals is further by its port, and which ended earlier."""
+        """Return how far a connection is from being due, then the port distance, then which sequence ended earlier."""
         last = self.connections[-1]
-        assert last.closed_ns is not None, "it may not have this one"
+        assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = (one.opened_ns - last.closed_ns) / 1e6
         ports = min(abs(one.port - last.port), _NEAR_PORTS)
         return round(self._surprise(max(waited_ms, _SHORTEST_MS)), 1), ports, -last.closed_ns
@@ -200,28 +198,28 @@ class ConnectionSequence:
 
     def append(self, one: Connection) -> None:
         last = self.connections[-1]
-        assert last.closed_ns is not None, "it may not have this one"
+        assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = max((one.opened_ns - last.closed_ns) / 1e6, _SHORTEST_MS)
         self._last_wait_ms = None if one.outcome is Outcome.SUCCEEDED else waited_ms
         self.connections.append(one)
         self.client_id = self.client_id or one.client_id
         self.software = one.software if self.software == ("", "") else self.software
-        self.has_said = self.has_said or one.has_said
+        self.is_identified = self.is_identified or one.is_identified
         self.roles |= one.roles
 
 
 def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
-    """By which factor, as a logarithm, a wait is not between these."""
+    """Return the distance of a wait from the range, as the logarithm of a factor."""
     return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
 
 
 def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
-    """Group connections by what they are attempts at."""
+    """Group connections by the operation that they attempt."""
     made: list[ConnectionSequence] = []
     for one in found:
-        able = [sequence for sequence in made if sequence.may_have(one)]
+        able = [sequence for sequence in made if sequence.can_continue_with(one)]
         if able:
-            lost = [sequence for sequence in able if not sequence.is_at_its_end]
+            lost = [sequence for sequence in able if not sequence.is_complete]
             able = lost or able
             min(able, key=lambda sequence: sequence.unlikelihood(one)).append(one)
         else:
@@ -230,10 +228,9 @@ def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
 
 
 def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Tries to connect: those of an instance, to a broker, for one thing.
+    """Return the attempts to connect, by client, broker and purpose.
 
-    A connection that the client ended itself after it had worked has not failed: what comes after it is another
-    sequence.
+    A connection that the client closed after use has not failed: a new sequence begins after it.
     """
     used: dict[str, count[int]] = {}
     return [
@@ -256,8 +253,8 @@ def _sequence(
     sequence: ConnectionSequence, part: Sequence[Connection], used: dict[str, "count[int]"]
 ) -> AttemptSequence:
     role = " and ".join(sorted(sequence.roles)) or "bootstrap"
-    who = sequence.client_id or sequence.software[0] or part[0].host
-    name = f"{who} to broker {sequence.broker} as {role}"
+    client = sequence.client_id or sequence.software[0] or part[0].host
+    name = f"{client} to broker {sequence.broker} as {role}"
     number = next(used.setdefault(name, count(1)))
     paths = [one.path for one in part if one.path]
     return AttemptSequence(
@@ -281,7 +278,7 @@ def _attempt(one: Connection) -> Attempt:
 
 
 def most_half_open(found: Sequence[Connection]) -> int:
-    """How many connections to one broker were being made at once: accepted, and nothing on them answered yet."""
+    """Return the largest number of connections to one broker that were accepted but had no response yet."""
     most = 0
     for one in found:
         others = [

@@ -1,7 +1,6 @@
-"""Who a client is, as far as a broker can tell: by what it says (client id, KIP-511), or by what it asks for.
+"""The identity of a client as seen by a broker: its client id, its software (KIP-511), and its fingerprint.
 
-Not every client names its software. Which APIs it asks for at first, in which versions and in which order, tells one
-library from another all the same: its fingerprint.
+Not every client sends its software name. The order and versions of its first requests also distinguish libraries.
 """
 
 from collections.abc import Iterable
@@ -14,12 +13,12 @@ _LENGTH = 12
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """A client, as a broker knows it.
+    """A client as seen by a broker.
 
-    client_id: as it says; "" where it says none
-    software: name and version by KIP-511, such as apache-kafka-java 4.0.0; "" where it says none
-    host: where it came from
-    fingerprint: the first APIs that it asked for and their versions, in that order, such as ApiVersions.3 Metadata.12
+    client_id: "" if it sends none
+    software: name and version by KIP-511, such as apache-kafka-java 4.0.0; "" if it sends none
+    host: its address
+    fingerprint: the first APIs that it used with their versions, in order, such as ApiVersions.3 Metadata.12
     """
 
     client_id: str
@@ -29,14 +28,14 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identities(events: Iterable[AnyEvent]) -> list[Identity]:
-    """Each client once, in the order in which they came."""
-    asked: dict[tuple[str, str, str], dict[str, None]] = {}
+    """Return each client once, ordered by first request."""
+    used: dict[tuple[str, str, str], dict[str, None]] = {}
     for event in events:
         if isinstance(event, Request):
             software = f"{event.software_name} {event.software_version}".strip()
-            apis = asked.setdefault((event.client_id, software, event.peer.rpartition(":")[0]), {})
+            apis = used.setdefault((event.client_id, software, event.peer.rpartition(":")[0]), {})
             apis.setdefault(f"{event.api}.{event.version}")
     return [
         Identity(client_id=client_id, software=software, host=host, fingerprint=" ".join(list(apis)[:_LENGTH]))
-        for (client_id, software, host), apis in asked.items()
+        for (client_id, software, host), apis in used.items()
     ]

@@ -1,8 +1,8 @@
-"""What came of requests, as attempts.
+"""The outcomes of requests as attempts.
 
-A broker that holds a request does not read its connection meanwhile, so that it notices only afterwards that the client
-has gone: it answers, and finds the connection closed. Such a request was given up, at a time that nobody has seen. What
-tells of it is what came meanwhile: another connection of the same host to the same broker.
+While a broker delays a response it does not read the connection, so it notices only after writing the response that the
+client has left. Such a request was abandoned at an unknown time. The evidence is another connection of the same host to
+the same broker in the meantime.
 """
 
 from collections.abc import Iterable
@@ -11,32 +11,32 @@ from sluice.audit.judge.model.attempts import Attempt, Outcome
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request
 
 _NS_PER_MS = 1_000_000
-# Answers that take longer may have been held.
+# Slower responses may have been delayed by the broker.
 _HELD_NS = 50 * _NS_PER_MS
 _AT_ONCE_NS = 20 * _NS_PER_MS
 
 
 class Outcomes:
-    """How the requests among some events ended."""
+    """The outcomes of the requests among some events."""
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:
-        self._closed_ns: dict[int, int] = {}  # by connection, of those that the client ended
+        self._closed_ns: dict[int, int] = {}  # by connection; only those closed by the client
         self._opened_ns: dict[tuple[str, int], list[int]] = {}  # by host and broker
-        self._gone_ns: dict[int, int] = {}  # by connection: when the first answer came that nobody waited for
-        held: list[Request] = []
+        self._gone_ns: dict[int, int] = {}  # by connection: the first response after the client had left
+        delayed: list[Request] = []
         for event in events:
             if isinstance(event, ConnectionOpened):
                 self._opened_ns.setdefault(_where(event), []).append(event.at_ns)
             elif isinstance(event, ConnectionClosed) and event.by_client:
                 self._closed_ns[event.connection] = event.at_ns
             elif isinstance(event, Request) and event.answered_ns and event.at_ns - event.received_ns > _HELD_NS:
-                held.append(event)
-        for request in held:
+                delayed.append(event)
+        for request in delayed:
             if self._was_left(request):
                 self._gone_ns.setdefault(request.connection, request.at_ns)
 
     def attempt(self, request: Request) -> Attempt:
-        """A request as a try."""
+        """Return a request as an attempt."""
         outcome, ended_ns = self._end(request)
         return Attempt(
             at_ns=request.received_ns,

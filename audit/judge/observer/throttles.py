@@ -1,10 +1,11 @@
-"""Throttle times that clients were told, and what they did on those connections until they were over (KIP-219).
+"""Throttle times in responses, and what clients did on those connections until they had passed (KIP-219).
 
-Only versions count whose clients wait by themselves; others may send at once, and are not read.
+Only versions count in which the client enforces the throttle. In earlier ones clients may send at once, because the
+broker delays the response or mutes the connection.
 
-Requests that were on their way when the answer left are none that came too early. A broker sees them come before the
-answer was written, or as soon as it reads again, which is when it was; so does one that the client sends before it has
-read the answer. All that come within `slack_ms` of the answer are taken to be such.
+Requests in flight when the response was written are not early. The broker receives them before the response is written,
+or, after muting, as soon as it reads again; a client may also send one before it has read the response. All requests
+within `slack_ms` after the response count as in flight.
 """
 
 from collections.abc import Iterable
@@ -18,19 +19,19 @@ _SLACK_MS = 10.0
 
 
 class ThrottledSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer that told a throttle time.
+    """One response with a throttle time.
 
-    api: of the request
-    connection: on which it came
-    told_ns: when the answer left
-    throttle_time_ms: as it told
-    early_ms: when requests came on that connection before it was over, from `told_ns`
-    next_ms: when the first came that did not come too early and was not on its way; null: none did
+    api: API of the request
+    connection: its connection
+    sent_ns: when the response was written
+    throttle_time_ms: its throttle time
+    early_ms: arrivals of requests on that connection during the throttle, since `sent_ns`
+    next_ms: arrival of the first request after the throttle; null: none
     """
 
     api: str
     connection: int
-    told_ns: int
+    sent_ns: int
     throttle_time_ms: int
     early_ms: list[float]
     next_ms: float | None
@@ -39,7 +40,7 @@ class ThrottledSpan(msgspec.Struct, frozen=True, kw_only=True):
 def throttled_spans(
     events: Iterable[AnyEvent], *, slack_ms: float = _SLACK_MS, early_ms: float = 1.0
 ) -> list[ThrottledSpan]:
-    """All of them, by when they were told. What comes `early_ms` before the end, or less, does not come too early."""
+    """Return all throttle spans by time. Requests in the last `early_ms` of a throttle do not count as early."""
     by_connection: dict[int, list[Request]] = {}
     for event in events:
         if isinstance(event, Request):
@@ -50,26 +51,26 @@ def throttled_spans(
         for request in requests
         if (span := _span(request, requests, slack_ms, early_ms)) is not None
     ]
-    return sorted(spans, key=lambda span: span.told_ns)
+    return sorted(spans, key=lambda span: span.sent_ns)
 
 
 def must_wait(request: Request) -> bool:
-    """Return whether a client waits out the throttle time of this version's response itself."""
+    """Return whether the client has to enforce the throttle time of this version's response."""
     api = API_KEYS.get(request.api_key)
     return api is not None and api.client_throttles(request.version)
 
 
 def _span(request: Request, requests: list[Request], slack_ms: float, early_ms: float) -> ThrottledSpan | None:
-    told_ns = request.written_ns
-    if not request.throttle_time_ms or told_ns is None or not must_wait(request):
+    sent_ns = request.written_ns
+    if not request.throttle_time_ms or sent_ns is None or not must_wait(request):
         return None
-    came_ms = sorted((each.received_ns - told_ns) / 1e6 for each in requests if each is not request)
+    came_ms = sorted((each.received_ns - sent_ns) / 1e6 for each in requests if each is not request)
     after_ms = [at_ms for at_ms in came_ms if at_ms > slack_ms]
     over_ms = request.throttle_time_ms - early_ms
     return ThrottledSpan(
         api=request.api,
         connection=request.connection,
-        told_ns=told_ns,
+        sent_ns=sent_ns,
         throttle_time_ms=request.throttle_time_ms,
         early_ms=[at_ms for at_ms in after_ms if at_ms < over_ms],
         next_ms=next((at_ms for at_ms in after_ms if at_ms >= over_ms), None),

@@ -1,6 +1,7 @@
 """kafka-python: https://kafka-python.readthedocs.io/, of which the docstrings of 3.0 are the source.
 
-Its changelog names KIP-144 (1.3.4), KIP-219 (2.1.0), KIP-91 (2.2.0) and KIP-601 (3.0.0): https://github.com/dpkp/kafka-python/releases
+Its changelog names KIP-144 (1.3.4), KIP-219 (2.1.0), KIP-91 (2.2.0) and KIP-601 (3.0.0):
+https://github.com/dpkp/kafka-python/releases
 """
 
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known

@@ -45,7 +45,7 @@ def test_the_waits_of_an_application_are_not_its_clients() -> None:
     run = observed("admin-error", failing("DescribeGroups", *at_ms).events, role=Role.ADMIN, callbacks=told)
     verdict = judge("KIP-580/15", [run])
     assert verdict.state is State.NOT_OBSERVABLE
-    assert verdict.why == "it does not try again: 12 of 12 were given up when they had failed"
+    assert verdict.why == "it does not retry: 12 of 12 failed operations were given up"
 
 
 def test_who_gives_up_after_two_retries_passes_with_these() -> None:

@@ -60,7 +60,10 @@ def test_only_versions_since_kip_219_have_to_wait(api: str, version: int, state:
     assert judged([100, 100], api=api, version=version).state is state
 
 
-def test_the_numbers_are_told() -> None:
+def test_the_verdict_reports_the_numbers() -> None:
     verdict = judged([100, 400, 150])
     assert verdict.measured == {"throttles": 3, "followed": 3, "ignored": 2, "early": 2}
-    assert verdict.why == "sends 2 requests too early: one 100 ms after Produce told it to wait 400 ms"
+    assert (
+        verdict.why
+        == "sends 2 requests during a throttle, such as one 100 ms after a Produce response with throttle_time_ms=400"
+    )
