@@ -1,7 +1,7 @@
-"""What the coordinators use of the broker that they run on. Imported by type checkers only."""
+"""The interfaces between the coordinators and their broker. Only type checkers import this module."""
 
 from collections.abc import Callable, Mapping
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only a type)
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
@@ -21,14 +21,14 @@ from sluice.purgatory.timer import Timer
 
 
 class TransactionalOffsets(Protocol):
-    """The group coordinator, as the transaction coordinator uses it."""
+    """The group coordinator, for the transaction coordinator."""
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """Commit or drop the pending offsets of a producer, whose marker was written to a partition."""
+        """Commit or drop the pending offsets of a producer after its marker was written to a partition."""
 
 
 class TransactionPartitions(Protocol):
-    """The transaction coordinator, as a broker that a producer writes to uses it (KIP-890)."""
+    """The transaction coordinator, for brokers that producers write to (KIP-890)."""
 
     def add_partitions(
         self,
@@ -44,11 +44,11 @@ class TransactionPartitions(Protocol):
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return the error for each partition, NONE if the producer may write to it."""
+        """Return the error for each partition; NONE if the producer may write to it."""
 
 
 class CoordinatorHost(Peer, Node, Protocol):
-    """The broker that a coordinator runs on, and the other brokers that it reaches from there."""
+    """The broker that a coordinator runs on, with access to the other brokers."""
 
     @property
     def config(self) -> Config: ...

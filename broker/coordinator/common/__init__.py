@@ -1,1 +1,1 @@
-"""What both coordinators share: the log they write to, the partitions they own, and loading."""
+"""Code of both coordinators: their log, their shards, and loading."""

@@ -1,8 +1,8 @@
 """The log of a coordinator: one of Kafka's internal topics, which loader.py reads back.
 
-A key (a group id or a transactional id) belongs to one partition, by Java's hash of it, so that all brokers agree on it
+A key (a group id or a transactional id) maps to one partition by its Java hash, so that all brokers agree
 (Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A coordinator writes each change
-before it makes it.
+before applying it.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from sluice.protocol.records.record import Record
 if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
 
-KeyValue = tuple[bytes, bytes | None]  # of one record; without a value it is a tombstone
+KeyValue = tuple[bytes, bytes | None]  # without a value, a tombstone
 _SIGN = 2**31
 # Error of the append -> error for the client (CoordinatorOperationExceptionHelper,
 # TransactionStateManager.appendTransactionToLog).
@@ -36,12 +36,12 @@ _CLIENT_ERRORS = {
 
 
 def partition_for(topic: Topic, key: str) -> Partition:
-    """Return the partition of an internal topic that keeps the records of a group or a transactional id."""
+    """Return the partition of an internal topic that stores the records of a key."""
     return topic.partitions[java_hash(key) % len(topic.partitions)]
 
 
 class CoordinatorLog:
-    """One internal topic, created when it is first needed."""
+    """One internal topic, created on first use."""
 
     __slots__ = ("_host", "name")
 
@@ -50,7 +50,7 @@ class CoordinatorLog:
         self.name = name
 
     def partition_of(self, key: str) -> Partition:
-        """Return the partition that keeps the records of a group or a transactional id."""
+        """Return the partition that stores the records of a key."""
         return partition_for(self._host.internal_topic(self.name), key)
 
     def append(
@@ -61,9 +61,10 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Append records about `key` as one batch; with a producer id, as a part of that producer's transaction.
+        """Append records about `key` as one batch; with a producer id, as a part of its transaction.
 
-        Return the error for the client: a transactional batch fails if the partition has a later epoch of the producer.
+        Returns:
+            The error for the client. A transactional batch fails if the partition has a later epoch of the producer.
         """
         partition = self.partition_of(key)
         error = self._precondition_error(partition)
@@ -85,7 +86,7 @@ class CoordinatorLog:
         return error
 
     def _precondition_error(self, partition: Partition) -> ErrorCode:
-        """Return why a partition cannot be appended to; only transactions require min.insync.replicas."""
+        """Return why the partition rejects appends; only the transaction log requires min.insync.replicas."""
         if not self._host.replicas.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
@@ -94,12 +95,12 @@ class CoordinatorLog:
 
 
 def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":
-    """Return the broker that coordinates a key, as this broker knows it, or None without a live one."""
+    """Return the live broker that coordinates a key, as far as this broker has learned, or None."""
     return host.leader_of(CoordinatorLog(host, topic).partition_of(key))
 
 
 def encode_record(number: int, message: Message, version: int) -> bytes:
-    """Encode a key or a value: its type or version in two bytes, then the message in `version`."""
+    """Encode a key or a value: two bytes of type or version, then the message in `version`."""
     parts: list[bytes | memoryview] = [number.to_bytes(2)]
     encoder(type(message), version)(message, parts)
     return b"".join(parts)
@@ -107,7 +108,7 @@ def encode_record(number: int, message: Message, version: int) -> bytes:
 
 @lru_cache(4096)
 def java_hash(text: str) -> int:
-    """`String.hashCode()` of Java, without its sign; 0 for the one number that has no positive (Kafka's Utils.abs)."""
+    """Return Java's `String.hashCode()` without its sign; the minimum becomes 0 (Kafka's Utils.abs)."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):

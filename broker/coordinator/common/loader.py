@@ -1,12 +1,9 @@
-"""The state in a partition of an internal topic: the last value of each key. Follows Kafka's CoordinatorLoader.
+"""The state stored in a partition of an internal topic. Follows Kafka's CoordinatorLoader.
 
-State that is written as keys and values, with tombstones for deleted keys, is read back without replaying its history:
-the last value of each key is the state, which is exactly what compaction keeps. So a compacted log and a complete one
-give the same state, and superseded values are never decoded.
+The state is the last value of each key, which is also what compaction keeps. Superseded values are never decoded.
 
-Records of a transaction count once its commit marker is read, as if they had been written at their own offsets: a value
-with a higher offset is not replaced. The records of an open transaction are *pending*. A tombstone also deletes the
-pending values of its key.
+Records of a transaction count once its commit marker is read, at their own offsets: they do not replace a value with a
+higher offset. Records of an open transaction are *pending*. A tombstone also deletes the pending values of its key.
 """
 
 import logging
@@ -39,7 +36,7 @@ _NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 class StoredRecord(NamedTuple):
-    """The value of a key, and the offset of its record."""
+    """A value and the offset of its record."""
 
     offset: int
     value: bytes
@@ -47,11 +44,11 @@ class StoredRecord(NamedTuple):
 
 Values = dict[bytes, StoredRecord]  # by key
 _Read = Callable[[memoryview, int, int], tuple[Message, int]]
-_Readers = tuple[_Read, _Read]  # of a key, of a value
+_Readers = tuple[_Read, _Read]  # key, value
 
 
 class CompactedState:
-    """The values in a partition's log, up to its end."""
+    """The values in a partition's log up to its end."""
 
     __slots__ = ("_name", "pending", "values")
 
@@ -74,13 +71,10 @@ class CompactedState:
                     self._add_plain(data, start + HEADER_BYTES, base_offset, count)
             except (InvalidRecords, IndexError, VarintError) as error:
                 where = {"partition": self._name, "offset": base_offset, "reason": repr(error)}
-                _logger.error("coordinator records cannot be read and are left out", extra=where)
+                _logger.error("skipping coordinator records that cannot be decoded", extra=where)
 
     def _add_plain(self, data: bytes, at: int, base_offset: int, count: int) -> None:
-        """Add the records of a batch that is neither transactional nor compressed, as most are.
-
-        They are parsed in place: a log may have 100,000 records, and a client is waiting.
-        """
+        """Add an uncompressed batch outside a transaction, parsed in place: a log may have 100,000 records."""
         values, delete = self.values, self._delete
         for _ in range(count):
             size, at = read_varint(data, at)
@@ -128,7 +122,7 @@ class CompactedState:
 
 
 class RecordType(NamedTuple):
-    """The messages of the keys and values of one record type."""
+    """The message classes of one record type."""
 
     key: type[Message]
     value: type[Message]
@@ -136,8 +130,10 @@ class RecordType(NamedTuple):
 
 
 class RecordReader:
-    """The decoder of keys and values. A key is prefixed by the record's type and a value by its version, each in two
-    bytes. Types and versions that only a newer broker knows are skipped, as in Kafka, and counted.
+    """The decoder of keys and values.
+
+    A key starts with two bytes of record type, a value with two bytes of version. Types and versions of newer brokers
+    are skipped, as in Kafka, and counted.
     """
 
     __slots__ = ("_partition", "_readers", "_record_types", "_skipped")
@@ -145,11 +141,11 @@ class RecordReader:
     def __init__(self, partition: str, record_types: Mapping[int, RecordType]) -> None:
         self._partition = partition
         self._record_types = record_types
-        self._readers: dict[bytes, _Readers | None] = {}  # by the two bytes of the type and the two of the version
+        self._readers: dict[bytes, _Readers | None] = {}  # by type and version bytes
         self._skipped: Counter[bytes] = Counter()
 
     def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:
-        """Return the key and value of a record, or None if they cannot be decoded."""
+        """Decode the key and value of a record; return None if that fails."""
         value = stored.value
         prefixes = key[:2] + value[:2]
         if prefixes not in self._readers:
@@ -163,7 +159,7 @@ class RecordReader:
             return read_key(memoryview(key), 2, len(key))[0], read_value(memoryview(value), 2, len(value))[0]
         except RemoteProtocolError as error:
             where = {"partition": self._partition, "offset": stored.offset, "reason": str(error)}
-            _logger.error("coordinator record cannot be read and is left out", extra=where)
+            _logger.error("skipping a coordinator record that cannot be decoded", extra=where)
             return None
 
     def _readers_of(self, prefixes: bytes) -> _Readers | None:
@@ -174,11 +170,11 @@ class RecordReader:
         return decode_prefix(record_type.key, 0), decode_prefix(record_type.value, version)
 
     def log_skipped(self) -> None:
-        """Log what was skipped, one line for each type and version."""
+        """Log the number of skipped records of each type and version."""
         for prefixes, count in self._skipped.items():
             number, version = _type_and_version(prefixes)
             extra = {"partition": self._partition, "type": number, "version": version, "records": count}
-            _logger.warning("coordinator records of an unknown type or version are left out", extra=extra)
+            _logger.warning("skipped coordinator records of an unknown type or version", extra=extra)
 
 
 def _type_and_version(prefixes: bytes) -> tuple[int, int]:
@@ -186,7 +182,7 @@ def _type_and_version(prefixes: bytes) -> tuple[int, int]:
 
 
 def _read_batches(log: PartitionLog) -> Iterator[bytes]:
-    """Read the log, some whole batches at a time."""
+    """Read the log, a few whole batches at a time."""
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         found = log.read(offset, _READ_BYTES, end, min_one_batch=True)
@@ -197,6 +193,6 @@ def _read_batches(log: PartitionLog) -> Iterator[bytes]:
 
 
 def _commits(batch: bytes) -> bool:
-    """Return whether a marker is a commit marker; its record's key is a version and a type."""
+    """Return whether a marker is a commit marker: its key is a version and a type."""
     marker = next(iter_records(batch))
     return marker.key is not None and int.from_bytes(marker.key[2:4]) == COMMIT

@@ -1,9 +1,9 @@
 """The shards of a coordinator: the partitions of its topic that the broker leads.
 
-Follows Kafka's CoordinatorRuntime and the loading partitions of its TransactionStateManager. A coordinator serves the
-keys of the partitions that its broker leads. When the broker becomes the leader of one, the records in it are loaded;
-until that is done, requests fail with COORDINATOR_LOAD_IN_PROGRESS. When the broker stops leading it, the loaded state
-is dropped, and requests fail with NOT_COORDINATOR.
+Follows Kafka's CoordinatorRuntime and the loading partitions of its TransactionStateManager. When the broker becomes
+the leader of a partition, the coordinator loads the records in it; until then, requests about its keys fail with
+COORDINATOR_LOAD_IN_PROGRESS. When the broker stops leading it, the coordinator drops the state, and requests fail with
+NOT_COORDINATOR.
 
     no shard  --load-->  Loading  --loaded-->  Active
         ^                   |                    |
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class ShardState(Enum):
-    """The state of a shard."""
+    """Whether a shard is loading or loaded."""
 
     LOADING = auto()
     ACTIVE = auto()
 
 
-# The error for requests about a key, by the state of its shard.
+# The error for requests, by the state of the shard.
 _ERRORS = {
     None: ErrorCode.NOT_COORDINATOR,
     ShardState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -40,7 +40,7 @@ _ERRORS = {
 
 
 class Shard:
-    """One partition, from its load to its unload."""
+    """One partition from load to unload."""
 
     __slots__ = ("state",)
 
@@ -51,7 +51,7 @@ class Shard:
 class CoordinatorShards:
     """The shards of one coordinator.
 
-    `recover(partition)` loads the state in a partition, `resign(partition)` drops it.
+    `recover(partition)` loads the state of a partition, `resign(partition)` drops it.
     """
 
     __slots__ = ("_delay_ms", "_host", "_log", "_recover", "_resign", "_shards")
@@ -74,14 +74,14 @@ class CoordinatorShards:
         """Return NONE if this coordinator is active for the key, else the error for the client."""
         partition = self._log.partition_of(key)
         shard = self._shards.get(partition.index)
-        if shard is None and self._host.replicas.leads(partition):  # the topic has just been created
+        if shard is None and self._host.replicas.leads(partition):  # the topic was created by `partition_of`
             self.load(partition)
             shard = self._shards[partition.index]
         return _ERRORS[None if shard is None else shard.state]
 
     @property
     def is_loading(self) -> bool:
-        """Whether any shard is loading."""
+        """True while any shard is loading."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def load_led(self) -> None:
@@ -92,10 +92,7 @@ class CoordinatorShards:
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:
-        """Load a partition that the broker leads from now on, unless it is loaded already.
-
-        `sluice.coordinator.load.delay.ms` delays this, to show what clients do meanwhile.
-        """
+        """Load a partition that the broker leads now, after `sluice.coordinator.load.delay.ms`, unless it is loaded."""
         if partition.index in self._shards:
             return
         shard = self._shards[partition.index] = Shard()
@@ -106,12 +103,12 @@ class CoordinatorShards:
             finish()
 
     def _finish_loading(self, partition: Partition, shard: Shard) -> None:
-        if self._shards.get(partition.index) is shard:  # else it was unloaded meanwhile
+        if self._shards.get(partition.index) is shard:  # not unloaded in the meantime
             shard.state = ShardState.ACTIVE
             self._recover(partition)
 
     def unload(self, partition: Partition) -> None:
-        """Drop the state of a partition that the broker no longer leads, if it was loaded."""
+        """Drop the state of a partition that the broker no longer leads."""
         shard = self._shards.pop(partition.index, None)
         if shard is not None and shard.state is ShardState.ACTIVE:
             self._resign(partition)

@@ -1,5 +1,6 @@
-"""What consumers tell each other through a classic group, in the bytes of which their subscriptions and assignments
-are: read and written by the coordinator, where a group has members of both protocols (Kafka's ConsumerProtocol).
+"""Subscriptions and assignments of classic consumers (Kafka's ConsumerProtocol).
+
+To brokers these bytes are opaque, except in groups with members of both protocols.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class TopicPartition(Message):
 
 
 class Subscription(Message):
-    """What a member wants and has."""
+    """The subscription of a member, with its owned partitions."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
@@ -38,7 +39,7 @@ class Subscription(Message):
 
 
 class MemberAssignment(Message):
-    """What a member shall have."""
+    """The assignment of a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
@@ -47,7 +48,7 @@ class MemberAssignment(Message):
 
 
 def read_subscription(data: bytes) -> Subscription | None:
-    """A member's metadata; None where it cannot be read."""
+    """Decode a member's metadata; return None if it is malformed."""
     try:
         return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
@@ -55,9 +56,9 @@ def read_subscription(data: bytes) -> Subscription | None:
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:
-    """The topics in a member's metadata; None where it cannot be read."""
+    """Return the topics in a member's metadata, or None if it is malformed."""
     try:
-        # Two bytes of version come first; every version begins as version 0 does.
+        # After two bytes of version, every version starts with the fields of version 0.
         subscription, _ = decode_prefix(Subscription, 0)(memoryview(metadata), 2, len(metadata))
     except RemoteProtocolError:
         return None
@@ -65,7 +66,7 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
 
 
 def read_assignment(data: bytes) -> MemberAssignment | None:
-    """A member's assignment; None where it cannot be read."""
+    """Decode a member's assignment; return None if it is malformed."""
     try:
         return decode_prefix(MemberAssignment, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
@@ -73,7 +74,7 @@ def read_assignment(data: bytes) -> MemberAssignment | None:
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:
-    """An assignment in the version of the member's metadata, without topics that are no more."""
+    """Encode an assignment in the version of the member's metadata, without deleted topics."""
     version = _version(metadata)
     topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
     assignment = MemberAssignment(
@@ -85,13 +86,13 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
 
 
 def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:
-    """Partitions by the ids of their topics, without topics that are not there."""
+    """Return partitions by topic id, without unknown topics."""
     known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
     return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
 
 
 def _version(data: bytes) -> int:
-    """Versions to come begin as the newest known one does."""
+    """Return the version to decode; newer versions start with the fields of the newest known one."""
     version = int.from_bytes(data[:2], signed=True)
     if len(data) < 2 or version < 0:
         raise RemoteProtocolError("no version of the consumer protocol")

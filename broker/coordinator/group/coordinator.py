@@ -1,9 +1,9 @@
-"""The group coordinator: requests of members, committed offsets, and the deletion of groups and offsets.
+"""The group coordinator: requests of members, commits, and the deletion of groups and offsets.
 
-Follows Kafka's GroupCoordinatorService and OffsetMetadataManager; groups are loaded and written in runtime.py.
+Follows Kafka's GroupCoordinatorService and OffsetMetadataManager; runtime.py loads and writes groups.
 
-Offsets belong to a group's id and stay when the group changes its type. A *simple* group, which has no members, is
-created by the first offset that is committed for it. An empty group is deleted with its last offset, when that expires.
+Offsets belong to a group id and survive a change of the group's type. A *simple* group has no members; the first commit
+creates it. An empty group is deleted when its last offset expires.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol
     from sluice.broker.coordinator.services import CoordinatorHost
 
-_NO_RETENTION_TIME = -1  # in OffsetCommit: as the broker is configured
+_NO_RETENTION_TIME = -1  # in OffsetCommit: use the broker's retention
 _NO_TIMESTAMP = -1
 _MINUTE_MS = 60_000
-# A client learns only from these versions on that a group is not there; before, that its generation is wrong.
-_GROUP_ID_NOT_FOUND_SINCE = 9  # of OffsetCommit
-_TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # of TxnOffsetCommit, which says from there on that an epoch is stale, too (KIP-1319)
+# First versions with GROUP_ID_NOT_FOUND; before, the error for a missing group is ILLEGAL_GENERATION.
+_GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
+_TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # TxnOffsetCommit; also the first version with STALE_MEMBER_EPOCH (KIP-1319)
 
 
 class Producer(NamedTuple):
-    """The producer in whose transaction offsets are committed."""
+    """The producer of a transactional commit."""
 
     producer_id: int
     producer_epoch: int
 
 
 class GroupCoordinator(GroupRuntime):
-    """The coordinator of the groups whose partitions of __consumer_offsets the broker leads."""
+    """The groups whose partitions of __consumer_offsets the broker leads."""
 
     def __init__(self, host: "CoordinatorHost") -> None:
         super().__init__(host)
@@ -61,13 +61,13 @@ class GroupCoordinator(GroupRuntime):
 
     @cached_property
     def consumer(self) -> "ConsumerProtocol":
-        """The consumer protocol; imported with the first heartbeat of a consumer group."""
-        from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol  # classic groups need not wait
+        """The consumer protocol, created on first use."""
+        from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol  # deferred for start-up time
 
         return ConsumerProtocol(self, self.classic)
 
     def read(self, log: PartitionLog) -> Recovered:
-        from .replay import recover  # a fresh broker has nothing to load
+        from .replay import recover  # deferred: a new broker has nothing to load
 
         return recover(log, self.now_ms())
 
@@ -81,7 +81,7 @@ class GroupCoordinator(GroupRuntime):
         if isinstance(group, ClassicGroup):
             self.classic.stop(group, ErrorCode.NOT_COORDINATOR)
 
-    # -- requests of members that speak the classic protocol -----------------------------------------------------------
+    # -- requests of classic members -----------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
         """Add a member to a group, or return the error."""
@@ -92,15 +92,15 @@ class GroupCoordinator(GroupRuntime):
         return self._classic_members(request.group_id).sync(ctx, request)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again."""
+        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
         return self._classic_members(request.group_id).heartbeat(request)
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members: one response for each, or one error for all."""
+        """Remove members; return one response for each, or one error for all."""
         return self._classic_members(group_id).leave(group_id, leaving)
 
     def _classic_members(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
-        """Return the protocol of a group: in a consumer group with members, theirs."""
+        """Return the implementation of the classic protocol for the type of this group."""
         group = self.groups.get(group_id)
         is_consumer_group = group is not None and group.type == CONSUMER and not group.is_empty
         return self.consumer.classic_members if is_consumer_group else self.classic
@@ -108,7 +108,7 @@ class GroupCoordinator(GroupRuntime):
     # -- committing ----------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
-        """Commit offsets; return one error for each. The session of a classic member restarts."""
+        """Commit offsets and restart a classic member's session; return one error for each offset."""
         error = self.error(commit.group_id) or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
@@ -145,27 +145,27 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """Commit or drop the pending offsets of a producer, whose marker was written to a partition."""
+        """Commit or drop the pending offsets of a producer after its marker was written to a partition."""
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
     def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
         group = self.groups.get(commit.group_id)
         if group is None:
             if commit.generation_id >= 0:
-                knows_not_found = commit.version >= group_id_not_found_since
-                return ErrorCode.GROUP_ID_NOT_FOUND if knows_not_found else ErrorCode.ILLEGAL_GENERATION
-            return ErrorCode.NONE  # a simple group begins
+                has_not_found = commit.version >= group_id_not_found_since
+                return ErrorCode.GROUP_ID_NOT_FOUND if has_not_found else ErrorCode.ILLEGAL_GENERATION
+            return ErrorCode.NONE  # creates a simple group
         return group.commit_error(commit)
 
     def create_classic(self, group_id: str) -> ClassicGroup:
-        """Create an empty classic group, of which no record is written."""
+        """Create an empty classic group without writing a record."""
         group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
         return group
 
     def _check_offsets(
         self, commit: Commit, now_ms: int, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
-        """Return an error for each offset, and those that can be committed."""
+        """Return an error for each offset, and the valid ones."""
         codes: list[ErrorCode] = []
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
@@ -206,7 +206,7 @@ class GroupCoordinator(GroupRuntime):
         return self._delete(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
-        """Delete offsets of topics without subscribers in the group: one error for each, or one for all."""
+        """Delete offsets of topics without subscribers; return one error for each, or one for all."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
@@ -253,7 +253,6 @@ class GroupCoordinator(GroupRuntime):
         return now_ms - since_ms >= self._retention_ms
 
     def _delete(self, group: Group, partitions: Iterable[TopicPartition], *, with_group: bool = False) -> ErrorCode:
-        """Delete offsets of a group, or the whole group."""
         deleted = list(partitions)
         records = offset_tombstones(group.group_id, deleted)
         if with_group:

@@ -1,4 +1,4 @@
-"""What the coordinator asks of a group, of whichever protocol its members speak (Kafka's interface Group)."""
+"""The interface of a group, of either rebalance protocol (Kafka's interface Group)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -9,79 +9,79 @@ from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset
 
-CONSUMER = "consumer"  # the type of groups of the new protocol (KIP-848)
-UNKNOWN_MEMBER_ID = ""  # a member that has no id yet
+CONSUMER = "consumer"  # the group type of KIP-848
+UNKNOWN_MEMBER_ID = ""  # of a member without an id
 
 
 class NewOffset(NamedTuple):
-    """An offset that a client wants to commit, for a partition that is there."""
+    """An offset to commit for an existing partition."""
 
     topic: Topic
     partition: int
     offset: int
     leader_epoch: int
     metadata: str
-    commit_timestamp_ms: int = -1  # OffsetCommit v1 may say; -1: now
+    commit_timestamp_ms: int = -1  # from OffsetCommit v1; -1: now
 
 
 class Commit(NamedTuple):
-    """A client's wish to commit offsets: who asks, with which API version, and what."""
+    """A request to commit offsets."""
 
     group_id: str
     member_id: str
     group_instance_id: str | None
-    generation_id: int  # or the member's epoch; negative: of no generation
+    generation_id: int  # or the member epoch; negative: none
     version: int
     offsets: Sequence[NewOffset]
     transactional: bool = False
 
 
 class Group(Protocol):
-    """A group of one kind. Errors are values: NONE where nothing is wrong."""
+    """A group. Errors are returned as values."""
 
     group_id: str
-    type: str  # as ListGroups shows it: "classic", "consumer"
+    type: str  # in ListGroups: "classic", "consumer"
 
     @property
     def state_name(self) -> str:
-        """As ListGroups shows it: "Stable"."""
+        """The state in ListGroups, such as "Stable"."""
 
     @property
     def members(self) -> Mapping[str, object]:
-        """By member id."""
+        """The members by member id."""
 
     @property
     def generation(self) -> int:
-        """Of a classic group; the epoch of a consumer group."""
+        """The generation id, or the epoch of a consumer group."""
 
     @property
     def listed_protocol_type(self) -> str:
-        """As ListGroups shows it: "consumer", or empty where none is known."""
+        """The protocol type in ListGroups, or an empty string."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, so that it may be deleted or replaced by one of another kind."""
+        """True without members; the group may then be deleted or change its type."""
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Whether this may be committed now."""
+        """Return the error for a commit."""
 
     def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Whether this member, or for None and -1 anyone, may see the group's offsets."""
+        """Return the error for fetching offsets as this member, or anonymously with None and -1."""
 
     def offset_delete_error(self) -> ErrorCode:
-        """Whether offsets may be deleted, of topics without subscribers."""
+        """Return the error for deleting offsets of topics without subscribers."""
 
     def delete_error(self) -> ErrorCode:
-        """Whether the group may be deleted."""
+        """Return the error for deleting the group."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members consume this topic, or may, so that its offsets stay."""
+        """Return whether members consume, or may consume, this topic; if so, its offsets do not expire."""
 
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """Since when (wall ms) an offset is kept for retention's sake only; None: it is in use."""
+        """Return when (wall ms) the retention of an offset starts; None while it is in use."""
 
     def tombstones(self) -> list[KeyValue]:
-        """The records that say it is no more, those about its offsets not included."""
+        """Return the tombstones of the group, without those of its offsets."""
 
     def cancel_timers(self) -> None:
-        """It is no more: nothing of it happens later."""
+        """Cancel the timers of the group and its members."""

@@ -1,8 +1,7 @@
-"""The offsets that groups committed, and those whose transaction is still open. Follows the state of Kafka's
-OffsetMetadataManager; what may be committed, and what is written down about it, is the coordinator's.
+"""The committed and pending offsets of groups. Follows the state of Kafka's OffsetMetadataManager.
 
-An offset that is part of a transaction is *pending*: fetched offsets do not show it. When the transaction commits, it
-replaces what is committed, unless something was committed later; when it aborts, it vanishes.
+An offset that is part of an open transaction is *pending*: OffsetFetch does not return it. On commit it replaces the
+committed offset, unless that is newer; on abort it is dropped.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,19 +10,19 @@ from typing import NamedTuple
 from sluice.protocol.types import ZERO_UUID
 
 TopicPartition = tuple[str, int]
-Producer = tuple[int, int]  # the partition of __consumer_offsets that it writes to, producer id
+Producer = tuple[int, int]  # partition of __consumer_offsets, producer id
 
 
 class CommittedOffset(NamedTuple):
-    """One committed offset."""
+    """A committed offset."""
 
     offset: int
-    leader_epoch: int  # of the last record consumed; -1: not known
+    leader_epoch: int  # of the last consumed record; -1: unknown
     metadata: str
     commit_timestamp_ms: int
-    expire_timestamp_ms: int | None  # OffsetCommit v2-4 may say; else retention says
-    topic_id: bytes  # of the topic that had the name when it was committed; ZERO_UUID: a broker before 4.1 wrote it
-    order: int  # the offset of its record: greater than that of whatever the group committed before it
+    expire_timestamp_ms: int | None  # from OffsetCommit v2-4; None: the broker's retention applies
+    topic_id: bytes  # at the time of the commit; ZERO_UUID from brokers before 4.1
+    order: int  # the offset of its record, which orders the group's commits
 
 
 class OffsetStore:
@@ -32,32 +31,32 @@ class OffsetStore:
     __slots__ = ("_committed", "_open", "_pending")
 
     def __init__(self) -> None:
-        # None of these holds an empty mapping or set.
+        # Empty mappings and sets are removed from all three.
         self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}  # by group id
         self._pending: dict[Producer, dict[tuple[str, TopicPartition], CommittedOffset]] = {}
-        self._open: dict[str, dict[TopicPartition, set[Producer]]] = {}  # whose transactions have one pending
+        self._open: dict[str, dict[TopicPartition, set[Producer]]] = {}  # producers with a pending offset
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        """What the group committed."""
+        """Return the committed offsets of a group."""
         return self._committed.get(group_id, {})
 
     def unstable(self, group_id: str) -> Collection[TopicPartition]:
-        """The partitions for which the group has pending offsets."""
+        """Return the partitions with pending offsets of a group."""
         return self._open.get(group_id, {}).keys()
 
     def put(self, group_id: str, partition: TopicPartition, committed: CommittedOffset) -> None:
-        """Commits an offset."""
+        """Store a committed offset."""
         self._committed.setdefault(group_id, {})[partition] = committed
 
     def put_pending(
         self, producer: Producer, group_id: str, partition: TopicPartition, committed: CommittedOffset
     ) -> None:
-        """Keeps an offset until its producer's transaction ends."""
+        """Store an offset until its producer's transaction ends."""
         self._pending.setdefault(producer, {})[group_id, partition] = committed
         self._open.setdefault(group_id, {}).setdefault(partition, set()).add(producer)
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Forgets an offset, pending ones too."""
+        """Remove a committed offset and the pending ones of its partition."""
         committed = self._committed.get(group_id)
         if committed is not None:
             committed.pop(partition, None)
@@ -67,7 +66,7 @@ class OffsetStore:
             self._pop_pending(producer, group_id, partition)
 
     def end_transaction(self, producer: Producer, committed: bool) -> None:
-        """The producer's pending offsets become committed, or vanish."""
+        """Commit or drop a producer's pending offsets."""
         for group_id, partition in list(self._pending.get(producer, ())):
             pending = self._pop_pending(producer, group_id, partition)
             present = self.of_group(group_id).get(partition)
@@ -75,7 +74,7 @@ class OffsetStore:
                 self.put(group_id, partition, pending)
 
     def drop(self, group_ids: Collection[str], shard: int) -> None:
-        """Lets go of all that is of these groups, which are those of one partition of __consumer_offsets."""
+        """Drop all offsets of these groups, which are those of one partition of __consumer_offsets."""
         for group_id in group_ids:
             self._committed.pop(group_id, None)
             self._open.pop(group_id, None)
@@ -83,7 +82,7 @@ class OffsetStore:
             del self._pending[producer]
 
     def of_topic(self, topic: str, topic_id: bytes) -> Iterator[tuple[str, list[TopicPartition]]]:
-        """Group ids, and the partitions of a topic for which they have offsets, pending ones too."""
+        """Yield group ids with the partitions of a topic for which they have offsets, including pending ones."""
         found: dict[str, dict[TopicPartition, None]] = {}
         for group_id, offsets in self._committed.items():
             for partition, committed in offsets.items():

@@ -14,8 +14,8 @@ from .runtime import GroupRuntime
 class ParkedResponses:
     """Responses that are sent at the end of the event-loop iteration.
 
-    After a response its connection continues with the next request at once. Responding in the middle of a change would
-    let that request see, and change, a half-changed group.
+    A response lets its connection continue with the next request at once. Sent in the middle of a change, that request
+    would find a half-changed group.
     """
 
     __slots__ = ("_actions", "_ready", "_runtime")
@@ -26,12 +26,12 @@ class ParkedResponses:
         self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
 
     def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
-        """Respond to a parked request; a response is dropped if its client has disconnected."""
+        """Respond to a parked request, unless its client has disconnected."""
         self._ready.append((ctx, response))
         self._actions.defer(self, self)
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
-        """Respond once all replicas have the group's records: an assignment must not be lost."""
+        """Respond once the group's records are replicated, since an assignment must not be lost."""
         log = self._runtime.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)
@@ -42,18 +42,18 @@ class ParkedResponses:
         self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
     ) -> None:
         self.add(ctx, SyncGroupResponse(error_code=self._runtime.lost_error(group_id)) if lost else response)
-        self._actions.complete()  # no read ends here that would send it
+        self._actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Send the responses, as a purgatory completes its operations; return their number."""
+        """Send the responses, through the interface of a purgatory; return their number."""
         ready, self._ready = self._ready, []
         for ctx, response in ready:
             self._send(ctx, response)
         return len(ready)
 
     def _send(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
-        def answer() -> JoinGroupResponse | SyncGroupResponse:
+        def finish() -> JoinGroupResponse | SyncGroupResponse:
             ctx.error_code = response.error_code
             return response
 
-        ctx.responder.complete(ctx, answer)
+        ctx.responder.complete(ctx, finish)

@@ -1,4 +1,4 @@
-"""The keys of classic groups in __consumer_offsets, and their tombstones; the values are in classic/records.py."""
+"""The keys of classic groups in __consumer_offsets. classic/records.py has the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP_METADATA = 2  # the record type
 
 
 class GroupMetadataKey(Message):
-    """A classic group."""
+    """The key of a classic group."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -25,5 +25,5 @@ def group_tombstone(group_id: str) -> KeyValue:
 
 
 def group_metadata_key(group_id: str) -> bytes:
-    """Encode the key of a classic group's record."""
+    """Return the key of a classic group's record."""
     return encode_record(GROUP_METADATA, GroupMetadataKey(group=group_id), 0)

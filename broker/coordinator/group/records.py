@@ -1,4 +1,4 @@
-"""The records of committed offsets in __consumer_offsets, in the versions that Kafka 4.4 writes.
+"""The records of committed offsets in __consumer_offsets, as Kafka 4.4 writes them.
 
 Follows Kafka's GroupCoordinatorRecordHelpers and the message definitions of its group-coordinator module.
 """
@@ -21,7 +21,7 @@ _EXPIRING_OFFSET_COMMIT_VERSION = 1  # the only version with an expiry timestamp
 
 
 class OffsetCommitKey(Message):
-    """A group and a partition."""
+    """The key of a committed offset."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -59,7 +59,7 @@ def offset_commit(group_id: str, topic: str, partition: int, committed: Committe
 
 
 def offset_tombstones(group_id: str, partitions: Iterable[tuple[str, int]]) -> list[KeyValue]:
-    """Return the records that delete the committed offsets of these partitions."""
+    """Return the tombstones of committed offsets."""
     return [(_offset_key(group_id, topic, partition), None) for topic, partition in partitions]
 
 

@@ -1,10 +1,9 @@
-"""From the records in a partition of __consumer_offsets back to groups and their offsets. Follows the `replay` methods
-of Kafka's GroupMetadataManager and OffsetMetadataManager.
+"""The groups and offsets stored in a partition of __consumer_offsets.
 
-A classic group comes back Stable in its generation, or Empty: what went on in a round is not written down, and of what
-its members can do there is only the protocol that was chosen. A group of which there are offsets and nothing else is a
-simple one. Different on purpose: records of a type that Kafka knows and sluice does not (share groups, streams groups)
-are left out as those of a newer Kafka are.
+Follows the `replay` methods of Kafka's GroupMetadataManager and OffsetMetadataManager. A classic group is restored as
+Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group that has only
+offsets is restored as a simple group. Different on purpose: records of types that Kafka knows and sluice does not
+(share groups, streams groups) are skipped like those of a newer Kafka.
 """
 
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
@@ -20,7 +19,7 @@ from .record_keys import GROUP_METADATA, GroupMetadataKey
 from .records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, OffsetCommitKey, OffsetCommitValue
 from .runtime import Offset, Recovered
 
-_NO_TIME = -1  # of a commit that does not expire by itself; of a group in a version before 2
+_NO_TIME = -1  # a commit with the default retention; a group record before version 2
 _NO_REBALANCE_TIMEOUT = -1  # in version 0
 
 _RECORD_TYPES = {
@@ -32,7 +31,7 @@ _RECORD_TYPES = {
 
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:
-    """Reads a partition of __consumer_offsets. `now_ms`: since when a simple group is there (wall clock)."""
+    """Return the groups and offsets in a partition's log. `now_ms` (wall clock): the start of simple groups."""
     state = CompactedState(log)
     reader = RecordReader(log.name, _RECORD_TYPES)
     recovered = Recovered({}, [], [])
@@ -40,15 +39,15 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
     for key, stored in state.values.items():
         record = reader.read(key, stored)
         if record is not None:
-            of, value = record
-            if isinstance(of, OffsetCommitKey):
+            record_key, value = record
+            if isinstance(record_key, OffsetCommitKey):
                 assert isinstance(value, OffsetCommitValue)
-                recovered.offsets.append(_offset(of, value, stored))
-            elif isinstance(of, GroupMetadataKey):
+                recovered.offsets.append(_offset(record_key, value, stored))
+            elif isinstance(record_key, GroupMetadataKey):
                 assert isinstance(value, GroupMetadataValue)
-                recovered.groups[of.group] = _classic_group(of.group, value)
+                recovered.groups[record_key.group] = _classic_group(record_key.group, value)
             else:
-                consumers.add(of, value)
+                consumers.add(record_key, value)
     recovered.groups.update(consumers.groups())
     for producer_id, values in state.pending.items():
         for key, stored in values.items():

@@ -1,8 +1,8 @@
-"""The runtime of the group coordinator: its groups and offsets, the log they are written to, and timers.
+"""The runtime of the group coordinator: groups, offsets, their log, and timers.
 
-Follows Kafka's CoordinatorRuntime. Every change is written to __consumer_offsets first. Groups belong to the partition
-that their ids are hashed to: they are read back when the broker becomes its leader, and dropped when it stops leading.
-Different on purpose: there is one coordinator for all partitions that the broker leads, not one for each.
+Follows Kafka's CoordinatorRuntime. Every change is written to __consumer_offsets first. A group id hashes to a
+partition: its leader loads the group, and drops it when it stops leading. Different on purpose: one coordinator serves
+all partitions that the broker leads.
 """
 
 from abc import ABC, abstractmethod
@@ -41,11 +41,11 @@ class Recovered(NamedTuple):
 
     groups: dict[str, Group]
     offsets: list[Offset]
-    pending: list[tuple[int, Offset]]  # with the id of the producer whose transaction is open
+    pending: list[tuple[int, Offset]]  # with the producer id of the open transaction
 
 
 class GroupRuntime(ABC):
-    """The groups whose partitions of __consumer_offsets the broker leads, as both rebalance protocols use them."""
+    """The groups whose partitions of __consumer_offsets the broker leads, for both rebalance protocols."""
 
     def __init__(self, host: "CoordinatorHost") -> None:
         self.host = host
@@ -63,7 +63,6 @@ class GroupRuntime(ABC):
         return self.host.clock.wall_ms()
 
     def group_configs(self, group_id: str) -> Values:
-        """Return the configs of a group."""
         return self.host.cluster.group_configs.in_force(group_id)
 
     # -- loading and unloading -----------------------------------------------------------------------------------------
@@ -78,7 +77,7 @@ class GroupRuntime(ABC):
 
     @abstractmethod
     def group_unloaded(self, group: Group) -> None:
-        """Respond to the parked requests of a group that another broker coordinates now."""
+        """Fail the parked requests of a group that another broker coordinates now."""
 
     def error(self, group_id: str) -> ErrorCode:
         """Return NONE if this coordinator is active for the group, else the error for the client."""
@@ -119,13 +118,11 @@ class GroupRuntime(ABC):
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Write the records of a change to a group; an error is one for the client."""
+        """Write the records of a change; return the error for the client."""
         return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
 
     def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
-        """Write the records of a change already made to a group. If that fails, restore the group from the log; the
-        sessions of its members restart.
-        """
+        """Write the records of a change already made; if that fails, restore the group and restart its sessions."""
         error = self.write(group_id, records) if records else ErrorCode.NONE
         if error:
             self._restore(group_id)
@@ -142,9 +139,7 @@ class GroupRuntime(ABC):
             self._add_loaded(written)
 
     def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
-        """Call `done` when all replicas have the group's records: with nothing, or with its partition if they may be
-        lost.
-        """
+        """Call `done` when the group's records are replicated; with their partition, if they may be lost."""
         partition = self.log.partition_of(group_id)
         await_replication(self.host.replicas, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
 
@@ -161,7 +156,7 @@ class GroupRuntime(ABC):
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
-        """Run `action`, which ends a round of a rebalance, after `delay_ms`."""
+        """Run `action`, which ends a rebalance round, after `delay_ms`."""
         return GroupTimer(self.rebalances, self.host.actions, delay_ms, action)
 
     def await_heartbeat(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:

@@ -1,7 +1,6 @@
-"""The last known state of each group, so that the journal records every change once.
+"""The last state of each group, so that the journal records each change once.
 
-A classic group's state is changed in few places. That of a consumer group (KIP-848) follows from its members and epochs
-and is compared whenever records of the group were written.
+The state of a consumer group (KIP-848) follows from its members and epochs, so it is compared after each write.
 """
 
 from sluice.broker.journal.journal import Journal
@@ -12,7 +11,7 @@ _NEW, _DELETED = "Empty", "Dead"
 
 
 class GroupStateJournal:
-    """The state changes of one coordinator's groups. Without a journal nothing is recorded."""
+    """The state changes of one coordinator's groups. Without a journal, nothing is recorded."""
 
     __slots__ = ("_journal", "_node_id", "_states")
 
@@ -22,11 +21,11 @@ class GroupStateJournal:
         self._states: dict[str, str] = {}
 
     def loaded(self, group: Group) -> None:
-        """Start from the state that a group has when it is loaded: moving to this broker is no change."""
+        """Set the state of a loaded group; a move to this broker is not a change."""
         self._states[group.group_id] = group.state_name
 
     def unloaded(self, group: Group) -> None:
-        """Drop the state of a group that another broker coordinates now."""
+        """Drop the state of a group that moved to another broker."""
         self._states.pop(group.group_id, None)
 
     def record_change(self, group: Group) -> None:
@@ -34,7 +33,7 @@ class GroupStateJournal:
         self._record(group, group.state_name)
 
     def deleted(self, group: Group) -> None:
-        """Record that a group was deleted."""
+        """Record the deletion of a group."""
         self._record(group, _DELETED)
         del self._states[group.group_id]
 

@@ -8,7 +8,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 
 class GroupTimer(DelayedOperation):
-    """Runs an action once after a delay, unless it is cancelled."""
+    """An action that runs once after a delay, unless it is cancelled."""
 
     __slots__ = ("_action", "_actions")
 
@@ -25,12 +25,12 @@ class GroupTimer(DelayedOperation):
         purgatory.delay(self)
 
     def cancel(self) -> None:
-        """Do not run the action, if it has not run yet."""
+        """Cancel the action if it has not run yet."""
         self.force_complete()
 
     def on_complete(self) -> None:
-        pass  # cancelled, or about to act
+        pass  # cancelled, or on_expiration follows
 
     def on_expiration(self) -> None:
         self._action()
-        self._actions.complete()  # no read ends here that would send the answers and wake readers of the log
+        self._actions.complete()  # outside a request, nothing else runs the deferred completions

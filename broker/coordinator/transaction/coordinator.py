@@ -1,23 +1,19 @@
-"""The transaction coordinator: the current producer of each transactional id, and the course of its transactions.
+"""The transaction coordinator: the current producer and the transaction of each transactional id.
 
-Theory of operation. Every request about a transactional id is checked against its current metadata. Then the step is
-written to `__transaction_state`. When that is replicated, the new metadata is current and the response is sent. So a
-method may finish later: it takes `done` and calls it once. While a step is pending, other requests fail with
-CONCURRENT_TRANSACTIONS and are retried. From the decision to commit or abort until all markers are written, the last
-step, to Complete*, is pending.
+Theory of operation. A request is checked against the metadata of its transactional id. The next step is written to
+`__transaction_state`. When its record is replicated, the step takes effect and the response is sent; so methods have a
+callback `done`, called once, possibly later. While a step is pending, other requests fail with the retriable
+CONCURRENT_TRANSACTIONS. From the decision to commit or abort until all markers are written, the step to Complete* is
+pending; the response to EndTxn does not wait for that.
 
-EndTxn is answered when the decision is written, before the markers are.
+An abort after a timeout, or for a new producer of the same id, also fences the producer.
 
-A transaction that is aborted by a timeout, or by a new producer of the same id, also loses its epoch: its producer is
-fenced.
-
-The broker has the ids in the partitions of `__transaction_state` that it leads. When it becomes the leader of one, it
-loads the ids and completes what was decided: in a Prepare* state the markers are written, possibly for a second time,
-which changes nothing. When it stops leading the partition, it drops its ids. Their pending steps are never made, and
-the requests that wait for one fail with NOT_COORDINATOR.
+When the broker becomes the leader of a partition of `__transaction_state`, it loads the transactional ids in it. For
+ids in Prepare*, it writes the markers, possibly a second time, which changes nothing. When it stops leading the
+partition, it drops the ids: pending steps are abandoned, and requests waiting for them fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
-purpose: markers are written at once, in this process, and only wait to be replicated.
+purpose: markers are written at once, in this process; only their replication takes time.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -59,16 +55,16 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
 
 _LAST_USABLE_EPOCH = 2**15 - 2
-_RETRY_MS = 100  # until the last record of a transaction is tried again
-# EndTxn, by state and what is asked for (true: commit). None: the transaction ends; NONE: it has ended so already; what
-# is not there is INVALID_TXN_STATE. In the Prepare* states a step is always pending, and nothing else is looked at.
+_RETRY_MS = 100  # before the Complete* record is written again
+# EndTxn by state and request (True: commit). None: end the transaction; NONE: it has ended that way; missing:
+# INVALID_TXN_STATE. Prepare* is missing because a step is always pending in it.
 _END_OF_LEGACY_CLIENT: dict[tuple[TransactionState, bool], ErrorCode | None] = {
     (ONGOING, True): None,
     (ONGOING, False): None,
     (COMPLETE_COMMIT, True): ErrorCode.NONE,
     (COMPLETE_ABORT, False): ErrorCode.NONE,
 }
-# The same for a client whose epoch is raised by it. Third: whether it has the epoch from before, and so asks again.
+# The same for a client whose epoch EndTxn raises. Third: whether the request has the epoch before that, as a retry has.
 _END_OF_EPOCH_RAISING_CLIENT: dict[tuple[TransactionState, bool, bool], ErrorCode | None] = {
     (ONGOING, True, False): None,
     (ONGOING, False, False): None,
@@ -89,7 +85,7 @@ class ProducerResult(NamedTuple):
 
 
 class _Entry:
-    """A transactional id: its metadata, the state of its pending step, if any, and what that step waits for."""
+    """A transactional id: its metadata, the target state of a pending step, and the operations of that step."""
 
     __slots__ = ("append", "current", "markers", "pending")
 
@@ -125,7 +121,7 @@ class TransactionCoordinator:
         return (entry.current for entry in self._entries.values())
 
     def get(self, transactional_id: str) -> TransactionMetadata | None:
-        """Return the metadata of a transactional id, if it has any."""
+        """Return the metadata of a transactional id, or None."""
         entry = self._entries.get(transactional_id)
         return None if entry is None else entry.current
 
@@ -135,7 +131,7 @@ class TransactionCoordinator:
         log = partition.log
         if log.log_start_offset == log.log_end_offset:
             return
-        from .replay import recover  # not before: a fresh broker has nothing to load
+        from .replay import recover  # deferred: a new broker has nothing to load
 
         loaded = [_Entry(metadata) for metadata in recover(log)]
         self._entries.update((entry.current.transactional_id, entry) for entry in loaded)
@@ -157,7 +153,7 @@ class TransactionCoordinator:
     # -- requests of producers -----------------------------------------------------------------------------------------
 
     def _find(self, transactional_id: str) -> _Entry | ErrorCode:
-        """Return a transactional id, or the error for its producer."""
+        """Return the entry of a transactional id, or the error for its producer."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         entry = self._entries.get(transactional_id)
@@ -184,9 +180,9 @@ class TransactionCoordinator:
         expected: tuple[int, int] | None,
         done: Callable[[ProducerResult], None],
     ) -> None:
-        """Give a producer a new epoch. The producer that had the id before is fenced and its transaction aborted.
+        """Raise the epoch of a producer; fence the previous producer of the id and abort its transaction.
 
-        `expected`: the producer id and epoch that the producer has already (KIP-360).
+        `expected`: the producer id and epoch that the producer already has (KIP-360).
         """
         entry = self._find_or_create(transactional_id, timeout_ms)
         if isinstance(entry, ErrorCode):
@@ -198,7 +194,7 @@ class TransactionCoordinator:
         elif expected is not None and not _is_current_producer(current, *expected):
             done(ProducerResult(ErrorCode.PRODUCER_FENCED))
         elif current.state == ONGOING:
-            # The producer gets its epoch when it retries.
+            # The producer gets its epoch on a retry.
             self._fence(entry, lambda code: done(ProducerResult(code or ErrorCode.CONCURRENT_TRANSACTIONS)))
         else:
             target = self._with_new_epoch(current, timeout_ms, None if expected is None else expected[1])
@@ -225,12 +221,12 @@ class TransactionCoordinator:
         client_version: int,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        """Add partitions to a transaction, which the first ones begin: all, or none."""
+        """Add all partitions to a transaction, or none; the first ones start it."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             done(entry)
         elif entry.pending is not None:
-            # Checked before the producer, which may have got its new id with the response to EndTxn already.
+            # Checked before the producer id, which may be the new one from the response to EndTxn.
             done(ErrorCode.CONCURRENT_TRANSACTIONS)
         elif code := _producer_error(entry.current, producer_id, producer_epoch):
             done(code)
@@ -242,7 +238,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return the error for each partition, NONE if the producer may write to it now (KIP-890)."""
+        """Return the error for each partition; NONE if the producer may write to it now (KIP-890)."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             return dict.fromkeys(partitions, entry)
@@ -263,7 +259,7 @@ class TransactionCoordinator:
         client_version: int,
         done: Callable[[ProducerResult], None],
     ) -> None:
-        """Commit or abort. A client of transaction version 2 gets the epoch of its next transaction."""
+        """Commit or abort; a client of transaction version 2 gets the epoch of its next transaction."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             done(ProducerResult(entry))
@@ -275,7 +271,7 @@ class TransactionCoordinator:
             self._prepare(entry, entry.current, committed, client_version, done)
         elif code or not raises_epoch:
             done(ProducerResult(code))
-        else:  # the same response again
+        else:  # a retry: repeat the response
             done(ProducerResult(code, entry.current.producer_id, entry.current.producer_epoch))
 
     # -- ends of transactions ------------------------------------------------------------------------------------------
@@ -315,7 +311,7 @@ class TransactionCoordinator:
         self._write_step(entry, target, decided)
 
     def _complete(self, entry: _Entry, complete: TransactionMetadata) -> None:
-        """Write the markers of a transaction; it is complete when they are replicated."""
+        """Write the markers of a transaction and, once they are replicated, the Complete* step."""
         current = entry.current
         entry.pending = complete.state
         marker = Marker(
@@ -334,7 +330,7 @@ class TransactionCoordinator:
         entry.markers.write(current.partitions)
 
     def _completed(self, entry: _Entry, complete: TransactionMetadata, code: ErrorCode) -> None:
-        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # its markers are written, so retry
+        if code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the markers are written, so retry
             entry.pending = complete.state
             self._host.scheduler.schedule_once(_RETRY_MS, lambda: self._complete_again(entry, complete))
 
@@ -345,16 +341,16 @@ class TransactionCoordinator:
     # -- timeouts ------------------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """Abort transactions that have been open for longer than their timeout; fence their producers."""
+        """Abort transactions open for longer than their timeout and fence their producers."""
         now_ms = self._now_ms()
         for entry in list(self._entries.values()):
             current = entry.current
             if entry.pending is None and current.state == ONGOING and current.start_ms + current.timeout_ms < now_ms:
                 self._fence(entry, _ignore)
-        self._host.actions.complete()  # no read ends here that would wake who may read on
+        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def remove_expired(self) -> None:
-        """Remove transactional ids that were not used for transactional.id.expiration.ms."""
+        """Remove transactional ids unused for transactional.id.expiration.ms."""
         oldest_ms = self._now_ms() - self._expiration_ms
         for entry in list(self._entries.values()):
             current = entry.current
@@ -376,7 +372,7 @@ class TransactionCoordinator:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def _write_step(self, entry: _Entry, target: TransactionMetadata, done: Callable[[ErrorCode], None]) -> None:
-        """Write a step; when that is replicated or has failed, no step is pending and `done` is called."""
+        """Write a step; call `done` when it is replicated or has failed."""
 
         def written(code: ErrorCode) -> None:
             entry.pending = None
@@ -428,9 +424,9 @@ class TransactionCoordinator:
 
 
 def _is_current_producer(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:
-    """Return whether a producer with this id is not fenced; its epoch is checked when it is raised."""
+    """Return whether a producer with this id is not fenced; the epoch is checked when it is raised."""
     return (
-        current.producer_epoch == NO_PRODUCER_EPOCH  # no producer is initialized: the id had expired
+        current.producer_epoch == NO_PRODUCER_EPOCH  # no producer is initialized: the id expired
         or producer_id == current.producer_id
         or (producer_id == current.previous_producer_id and is_exhausted(epoch))  # the response was lost
     )
@@ -472,4 +468,4 @@ def _epoch_raising_end_error(entry: _Entry, producer_id: int, producer_epoch: in
 
 
 def _ignore(code: ErrorCode) -> None:
-    """Ignore an error: the transaction is checked again after the next interval."""
+    """Ignore an error: the next check aborts the transaction again."""

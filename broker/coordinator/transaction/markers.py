@@ -1,7 +1,7 @@
-"""The markers that end transactions in the logs of partitions: what Kafka's coordinator does by WriteTxnMarkers, in one
-process.
+"""Transaction markers: the control records that end a transaction in each of its partitions.
 
-Follows TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler, without their network.
+Follows TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler, but calls the leaders in this
+process instead of sending WriteTxnMarkers.
 """
 
 import logging
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("sluice.broker")
 
-# Kafka's request.timeout.ms: how long markers wait for their replicas.
+# The timeout of the replication of markers, as Kafka's request.timeout.ms.
 MARKER_TIMEOUT_MS = 30_000
-# How soon the marker of a partition is written again after a retriable error: the poll interval of Kafka's sender.
+# The delay before a marker is written again after a retriable error: the poll interval of Kafka's sender.
 _RETRY_MS = 100
 _RETRIABLE = frozenset(
     {
@@ -36,7 +36,7 @@ _RETRIABLE = frozenset(
 
 
 class Marker(NamedTuple):
-    """The marker that is written to each partition of a transaction."""
+    """The marker for all partitions of a transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -46,7 +46,7 @@ class Marker(NamedTuple):
 
 
 def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
-    """End the transaction in one partition of this broker. Offsets that are committed with it become the group's."""
+    """End the transaction in a partition of this broker; in __consumer_offsets, also commit or drop its offsets."""
     if not host.replicas.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if len(partition.isr) < partition.min_isr:
@@ -71,10 +71,10 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 
 
 class MarkerWriter:
-    """Writes the markers of one transaction to all its partitions, on whichever brokers lead them.
+    """The write of one transaction's markers to all its partitions, on the brokers that lead them.
 
-    `done()` is called when the markers are written and replicated. It is not called if a partition rejects its marker,
-    since the transaction was ended there otherwise: then it hangs, as in Kafka.
+    `done()` is called when the markers are replicated; never, if a partition rejects its marker permanently: then the
+    transaction hangs, as in Kafka.
     """
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")
@@ -90,57 +90,57 @@ class MarkerWriter:
         self._waiting: DelayedOperation | None = None
 
     def cancel(self) -> None:
-        """Stop: another broker is the coordinator now and writes the markers itself."""
+        """Stop: another broker is the coordinator now and writes the markers."""
         self._cancelled = True
         if self._waiting is not None:
             self._waiting.force_complete()
 
     def write(self, names: Collection[TopicPartition]) -> None:
-        """Write the markers to these partitions, except for deleted ones."""
+        """Write the markers to these partitions, except deleted ones."""
         if self._cancelled:
             return
         written: dict[Partition, int] = {}
-        left: list[TopicPartition] = []
+        remaining: list[TopicPartition] = []
         for name in sorted(names):
             partition = self._host.metadata.partition(*name)
             if partition is None:
                 continue
             leader = self._host.leader_of(partition)
             if leader is None or not reaches(self._host, leader):
-                left.append(name)
+                remaining.append(name)
                 continue
             code = write_marker(leader, partition, self._marker, self._host.clock.wall_ms())
             if code in _RETRIABLE:
-                left.append(name)
+                remaining.append(name)
             elif code:
                 extra = {"transactional_id": self._transactional_id, "partition": str(partition), "error": code.name}
-                _logger.warning("transaction marker refused", extra=extra)
+                _logger.warning("transaction marker rejected", extra=extra)
                 return
             else:
                 written[partition] = partition.log.log_end_offset
-        self._await(written, left)
+        self._await(written, remaining)
 
-    def _await(self, written: Mapping[Partition, int], left: Sequence[TopicPartition]) -> None:
-        """Await the replication of the written markers, then write those that are left or may be lost."""
+    def _await(self, written: Mapping[Partition, int], remaining: Sequence[TopicPartition]) -> None:
+        """Await the replication of the written markers, then write the remaining and the possibly lost ones."""
         epochs = {partition: partition.leader_epoch for partition in written}
 
-        def waited(missing: Collection[Partition]) -> None:
+        def finish_wait(missing: Collection[Partition]) -> None:
             if self._cancelled:
                 return
-            # After a timeout Kafka sends markers again; while the leader is the same they cannot be lost.
+            # After a timeout Kafka sends them again. With an unchanged leader they are not lost: only wait again.
             slow = {one: written[one] for one in missing if one.leader_epoch == epochs[one]}
             lost = [TopicPartition(one.topic.name, one.index) for one in missing if one not in slow]
             if slow:
-                self._await(slow, [*left, *lost])
-            elif left or lost:
-                self._host.scheduler.schedule_once(_RETRY_MS, partial(self._write_again, [*left, *lost]))
+                self._await(slow, [*remaining, *lost])
+            elif remaining or lost:
+                self._host.scheduler.schedule_once(_RETRY_MS, partial(self._write_again, [*remaining, *lost]))
             else:
                 self._done()
 
-        waiting = await_replication(self._host.replicas, written, MARKER_TIMEOUT_MS, waited)
+        waiting = await_replication(self._host.replicas, written, MARKER_TIMEOUT_MS, finish_wait)
         if waiting is not None:
             self._waiting = waiting
 
     def _write_again(self, names: Collection[TopicPartition]) -> None:
         self.write(names)
-        self._host.actions.complete()  # no read ends here that would wake who may read on
+        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions

@@ -1,23 +1,23 @@
-"""What is known of one transactional id, and the steps by which it changes.
+"""The metadata of one transactional id, and the steps that change it.
 
-Theory of operation. A transactional id has one producer id and its epoch; of all producers that call themselves by the
-id, only the one with that epoch is heard, the others are fenced. The state says how far its transaction is:
+Theory of operation. A transactional id has one producer id and epoch. Of all producers configured with the id, only the
+one with the current epoch may write; the others are fenced. The state of its transaction:
 
-    Empty, Complete*  --a partition is added-->  Ongoing  --EndTxn-->  Prepare*  --markers are written-->  Complete*
+    Empty, Complete*  --partition added-->  Ongoing  --EndTxn-->  Prepare*  --markers written-->  Complete*
 
-Prepare* is the decision: once its record is in `__transaction_state`, the transaction is committed or aborted, whatever
-happens, and only markers are missing. InitProducerId leads from Empty and Complete* back to Empty with a higher epoch;
-an Ongoing transaction it aborts first.
+Prepare* is the decision: once its record is in `__transaction_state`, the outcome is final and only markers are
+missing. InitProducerId leads from Empty and Complete* to Empty with a higher epoch; an Ongoing transaction is aborted
+first.
 
-Metadata is a value. A step is a function from one value to the next; the coordinator writes the new one down and takes
-it for current when that is replicated. Until then the transition is pending and no other may begin.
+Metadata is immutable. A step is a function from one value to the next, which becomes current when it is written and
+replicated. Until then the step is pending and no other can start.
 
-Two kinds of client. With transaction version 2 (KIP-890: EndTxn from version 5 on) ending a transaction raises the
-epoch, so that no transaction shares its epoch with another one; without, only InitProducerId does. An epoch that cannot
-be raised any more is exhausted: then the id gets a new producer id, and the epoch begins again with 0.
+With clients of transaction version 2 (KIP-890: EndTxn v5 and later), ending a transaction raises the epoch, so that no
+two transactions share one; with older clients, only InitProducerId does. After the last usable epoch the id gets a new
+producer id with epoch 0.
 
 Follows Kafka 4.4's TransactionState, TransactionMetadata and TxnTransitMetadata. Different on purpose: fencing a
-producer and aborting its transaction is one step, so nothing is ever found in PrepareEpochFence.
+producer and aborting its transaction is one step, so no transaction is ever in PrepareEpochFence.
 """
 
 from enum import IntEnum
@@ -31,11 +31,11 @@ from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _MAX_EPOCH = 2**15 - 1
 NO_START = -1
-LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions of clients, as a request's version tells them
+LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions of clients, derived from request versions
 
 
 class TransactionState(IntEnum):
-    """How far a transaction is. The numbers are those of the records in `__transaction_state`."""
+    """The state of a transaction. The numbers are those in `__transaction_state`."""
 
     EMPTY = 0
     ONGOING = 1
@@ -48,7 +48,7 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """As clients are told: "PrepareCommit"."""
+        """The name in responses, such as "PrepareCommit"."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
@@ -57,13 +57,13 @@ PREPARE_COMMIT, PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionStat
 COMPLETE_COMMIT, COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
 DEAD = TransactionState.DEAD
 
-# Between transactions. Only then does an id that is not used any more expire.
+# Between transactions; only in these states does an unused id expire.
 AT_REST = frozenset({EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT})
 VALID_PREVIOUS_STATES = {
     EMPTY: AT_REST,
     ONGOING: AT_REST | {ONGOING},
     PREPARE_COMMIT: frozenset({ONGOING}),
-    # At rest too: a client of transaction version 2 that does not know whether it began one aborts to be sure.
+    # Also from these: a client of version 2 that does not know whether it started a transaction aborts to be sure.
     PREPARE_ABORT: AT_REST | {ONGOING},
     COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
@@ -72,20 +72,20 @@ VALID_PREVIOUS_STATES = {
 
 
 class TransactionMetadata(msgspec.Struct, frozen=True):
-    """One transactional id between two steps. Times are wall clock ms."""
+    """A transactional id between two steps. Times are wall clock ms."""
 
     transactional_id: str
     producer_id: int
     timeout_ms: int
     last_update_ms: int
     state: TransactionState = EMPTY
-    producer_epoch: int = NO_PRODUCER_EPOCH  # that of nobody yet
-    last_producer_epoch: int = NO_PRODUCER_EPOCH  # the one before, for a client that repeats a request
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    last_producer_epoch: int = NO_PRODUCER_EPOCH  # the previous epoch, to recognize retries
     previous_producer_id: int = NO_PRODUCER_ID  # before the last step
-    next_producer_id: int = NO_PRODUCER_ID  # after the transaction that ends now, its epochs being exhausted
+    next_producer_id: int = NO_PRODUCER_ID  # after this transaction, if its epochs are exhausted
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_START
-    client_version: int = LEGACY_CLIENT  # the transaction version of the client that took the last step
+    client_version: int = LEGACY_CLIENT  # transaction version of the client that made the last step
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -93,19 +93,20 @@ class TransactionMetadata(msgspec.Struct, frozen=True):
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether no client gets a higher epoch: the highest is left for fencing the client that has this one."""
+    """Return whether no client gets a higher epoch: the highest one is reserved to fence the client with this one."""
     return epoch >= _MAX_EPOCH - 1
 
 
 def with_next_epoch(
     current: TransactionMetadata, timeout_ms: int, expected_epoch: int | None, now_ms: int
 ) -> TransactionMetadata | ErrorCode:
-    """InitProducerId: the epoch is raised. `expected_epoch` is the one that the producer believes to have (KIP-360).
+    """Raise the epoch for InitProducerId.
 
-    One that repeats its request because the answer was lost gets the same answer; with another epoch it is fenced.
+    `expected_epoch` is the epoch that the producer sent (KIP-360). A retry gets the same response again; any other
+    epoch is fenced.
     """
     if current.is_epoch_exhausted:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # it repeats a request from before the epoch was exhausted, as Kafka's
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # a retry from before the epoch was exhausted, as in Kafka
     epoch, last_epoch = current.producer_epoch + 1, NO_PRODUCER_EPOCH
     if expected_epoch is not None:
         if expected_epoch == current.producer_epoch or current.producer_epoch == NO_PRODUCER_EPOCH:
@@ -129,7 +130,7 @@ def with_next_epoch(
 def with_new_producer_id(
     current: TransactionMetadata, producer_id: int, timeout_ms: int, expected_epoch: int | None, now_ms: int
 ) -> TransactionMetadata:
-    """InitProducerId when the epochs are exhausted."""
+    """Set a new producer id for InitProducerId when the epochs are exhausted."""
     return _step(
         current,
         EMPTY,
@@ -146,7 +147,7 @@ def with_new_producer_id(
 def with_partitions(
     current: TransactionMetadata, added: frozenset[TopicPartition], client_version: int, now_ms: int
 ) -> TransactionMetadata:
-    """Partitions are added; the first ones begin the transaction."""
+    """Add partitions; the first ones start the transaction."""
     return _step(
         current,
         ONGOING,
@@ -158,14 +159,14 @@ def with_partitions(
 
 
 def fenced(current: TransactionMetadata) -> TransactionMetadata:
-    """The same with an epoch that its client does not have."""
+    """Raise the epoch so that the current producer is fenced."""
     return replace(current, producer_epoch=current.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def prepared(
     current: TransactionMetadata, state: TransactionState, client_version: int, next_producer_id: int, now_ms: int
 ) -> TransactionMetadata:
-    """The decision, PREPARE_COMMIT or PREPARE_ABORT."""
+    """Decide: `state` is PREPARE_COMMIT or PREPARE_ABORT."""
     epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
     if client_version >= EPOCH_RAISING_CLIENT:
         epoch, last_epoch = epoch + 1, epoch
@@ -176,14 +177,14 @@ def prepared(
         producer_epoch=epoch,
         last_producer_epoch=last_epoch,
         next_producer_id=next_producer_id,
-        # An abort of what never began has to have a start all the same.
+        # The abort of a transaction that never started needs a start time, too.
         start_ms=now_ms if current.state in AT_REST else current.start_ms,
         client_version=client_version,
     )
 
 
 def completed(current: TransactionMetadata, now_ms: int) -> TransactionMetadata:
-    """All markers are written."""
+    """Complete the transaction after all markers are written."""
     state = COMPLETE_COMMIT if current.state == PREPARE_COMMIT else COMPLETE_ABORT
     producer_id, epoch = current.producer_id, current.producer_epoch
     if current.next_producer_id != NO_PRODUCER_ID:

@@ -1,8 +1,7 @@
-"""The records of `__transaction_state`, in Kafka's format: one for each step of a transactional id, and a tombstone in
-the end. Follows TransactionLog, TransactionLogKey and TransactionLogValue.
+"""The records of `__transaction_state` in Kafka's format: one for each step of a transactional id, then a tombstone.
 
-Value version 1, with tagged fields, is written from transaction version 1 on; both are read. What is not written, the
-epoch before, is not known after a load.
+Follows TransactionLog, TransactionLogKey and TransactionLogValue. Value version 1, with tagged fields, is written from
+transaction version 1 on; both versions are read. The previous epoch is not stored, so it is unknown after a load.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ KEY_VERSION = 0
 
 
 class TransactionLogKey(Message):
-    """Version 0 is also what says that it is such a key."""
+    """The key of a transactional id; its version 0 doubles as the record type."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -32,11 +31,11 @@ class PartitionsSchema(Message):
     """Partitions of one topic."""
 
     topic: string = ""
-    partition_ids: list[int32] = []  # noqa: RUF012  (made anew for each message by msgspec)
+    partition_ids: list[int32] = []  # noqa: RUF012  (msgspec copies the default)
 
 
 class TransactionLogValue(Message):
-    """All that the coordinator knows of a transactional id, but for the epoch before."""
+    """The metadata of a transactional id, without its previous epoch."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
@@ -54,12 +53,12 @@ class TransactionLogValue(Message):
 
 
 def key_bytes(transactional_id: str) -> bytes:
-    """The key of all records about a transactional id."""
+    """Return the key of all records about a transactional id."""
     return encode_record(KEY_VERSION, TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 
 def value_bytes(metadata: TransactionMetadata, transaction_version: int) -> bytes:
-    """What is known, as the cluster's `transaction_version` has it written."""
+    """Encode metadata in the format of the cluster's `transaction_version`."""
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         previous_producer_id=metadata.previous_producer_id,

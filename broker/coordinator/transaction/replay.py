@@ -1,7 +1,7 @@
-"""From the records in a partition of __transaction_state back to transactional ids. Follows Kafka's TransactionLog.read
-and TransactionStateManager.loadTransactionMetadata.
+"""The transactional ids stored in a partition of __transaction_state.
 
-Different on purpose: an id in a state that nobody knows, which a newer Kafka may have, is left out.
+Follows Kafka's TransactionLog.read and TransactionStateManager.loadTransactionMetadata. Different on purpose: an id in
+an unknown state, as a newer Kafka may write, is skipped.
 """
 
 import logging
@@ -20,22 +20,22 @@ _STATES = {state.value: state for state in TransactionState}
 
 
 def recover(log: PartitionLog) -> list[TransactionMetadata]:
-    """What a partition says of its transactional ids."""
+    """Return the metadata of all transactional ids in a partition's log."""
     reader = RecordReader(log.name, _RECORD_TYPES)
     found = []
     for key, stored in CompactedState(log).values.items():
         record = reader.read(key, stored)
         if record is None:
             continue
-        of, value = record
-        assert isinstance(of, TransactionLogKey)
+        record_key, value = record
+        assert isinstance(record_key, TransactionLogKey)
         assert isinstance(value, TransactionLogValue)
         state = _STATES.get(value.transaction_status)
         if state is None:
-            where = {"transactional_id": of.transactional_id, "state": value.transaction_status}
-            _logger.warning("transactional id in an unknown state is left out", extra=where)
+            where = {"transactional_id": record_key.transactional_id, "state": value.transaction_status}
+            _logger.warning("skipping a transactional id in an unknown state", extra=where)
             continue
-        found.append(_metadata(of.transactional_id, state, value))
+        found.append(_metadata(record_key.transactional_id, state, value))
     reader.log_skipped()
     return found
 

@@ -1,9 +1,9 @@
-"""Verification that a producer may write to partitions, before the first records of its transaction are appended there
-(KIP-890). Without it, late records could open a transaction that the coordinator does not know and never ends.
+"""Verification that a producer may write to partitions before the first records of its transaction (KIP-890).
 
-The partitions of clients that add them themselves are verified; for newer clients they are added here. The coordinator
-may be another broker, which is called in this process. Follows
-ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager, without their network.
+Without it, late records could open a transaction that the coordinator does not know and never ends. Partitions of
+clients that add them with AddPartitionsToTxn are verified; for newer clients they are added here. The coordinator may
+be another broker, which is called in this process. Follows ReplicaManager.maybeSendPartitionsToTransactionCoordinator
+and AddPartitionsToTxnManager, without their network.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,10 +31,10 @@ def verify(
     add: bool,
     done: Callable[[Errors], None],
 ) -> None:
-    """Call `done` with the errors of the partitions that must not be written to: now, or when the change is replicated.
+    """Call `done` with the errors of the partitions that reject the write, possibly later.
 
-    `sequences`: the first sequence to be written to each partition, -1 for records without one. `add`: whether the
-    broker adds the partitions to the transaction for the client.
+    `sequences`: the first sequence to write to each partition, -1 for records without one. `add`: whether the broker
+    adds the partitions to the transaction for the client.
     """
     if not add and not host.config.boolean("transaction.partition.verification.enable"):
         done({})
@@ -77,5 +77,5 @@ def verify(
 
 
 def _produce_error(code: ErrorCode) -> ErrorCode:
-    # Producers know this error as the response to a write.
+    # INVALID_PRODUCER_EPOCH is the error that producers expect in a Produce response.
     return ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code

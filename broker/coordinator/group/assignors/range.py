@@ -1,9 +1,10 @@
-"""The `range` assignor: of each topic, every subscriber gets one run of partitions, the first ones one more where the
-numbers do not divide. So members of one place in the order get the same partitions of topics of one size, which joins
-need (co-partitioning). Follows Kafka's RangeAssignor.
+"""The `range` assignor. Follows Kafka's RangeAssignor.
 
-Members stand in the order of their instance ids, then, those without one, of their member ids: static members keep
-their runs. What was assigned before does not count. Nothing here depends on hashes: results are Kafka's.
+Each subscriber of a topic gets one range of consecutive partitions, the first subscribers one partition more if the
+numbers do not divide. Members at the same position get the same partitions of topics of equal size, as joins need.
+
+Members are ordered by instance id, then those without one by member id, so static members keep their ranges. Previous
+assignments have no effect. Nothing depends on hashes, so results equal Kafka's.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from .spec import Assignment, GroupSpec, MemberSpec
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """The runs of all members."""
+    """Return the assignment of each member."""
     subscribers = Counter(topic for member in group.members.values() for topic in member.subscribed)
     runs = {topic: _runs(group.partition_counts[topic], count) for topic, count in subscribers.items()}
     target: dict[str, Assignment] = {}
@@ -29,7 +30,7 @@ def _order(item: tuple[str, MemberSpec]) -> tuple[bool, str]:
 
 
 def _runs(partitions: int, members: int) -> list[range]:
-    """The runs of one topic, the first member's last."""
+    """Return the ranges of one topic in reverse order."""
     quota, extra = divmod(partitions, members)
     ends = [quota * number + min(extra, number) for number in range(members + 1)]
     return [range(start, end) for start, end in pairwise(ends)][::-1]

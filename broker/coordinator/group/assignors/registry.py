@@ -1,4 +1,4 @@
-"""The assignors that a member may ask for by name, and that `group.consumer.assignors` may list."""
+"""The server-side assignors by name, for members and for `group.consumer.assignors`."""
 
 from .range import assign as assign_range
 from .spec import Assign

@@ -1,30 +1,29 @@
-"""What a server-side assignor is given, and what it gives back (Kafka's GroupSpec and GroupAssignment): plain data.
+"""The input and output of server-side assignors (Kafka's GroupSpec and GroupAssignment).
 
-Kafka's assignors take members and topics in the order of their hashes. Ours take them in the order of the mappings here
-(members as they came, topics by name), so that results do not depend on chance; where Kafka's own order does not
-depend on hashes, neither of the two does, and the results are the same.
+Kafka's assignors iterate in hash order. Here members are in order of joining and topics in order of name, so that
+results are reproducible; where Kafka's order does not depend on hashes, the results are equal.
 """
 
 from collections.abc import Callable, Mapping, Set
 from typing import NamedTuple
 
-Assignment = Mapping[bytes, Set[int]]  # topic id -> partitions; topics without partitions are left out
+Assignment = Mapping[bytes, Set[int]]  # topic id -> partitions, without empty sets
 
 
 class MemberSpec(NamedTuple):
-    """A member as its assignor sees it."""
+    """A member, for an assignor."""
 
-    subscribed: Set[bytes]  # ids of topics, all of them in GroupSpec.partition_counts
-    assigned: Assignment  # the target that it had until now
+    subscribed: Set[bytes]  # topic ids, all of them in GroupSpec.partition_counts
+    assigned: Assignment  # the previous target
     instance_id: str | None = None  # of a static member
 
 
 class GroupSpec(NamedTuple):
-    """A group as its assignor sees it."""
+    """A group, for an assignor."""
 
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]  # by topic id
     homogeneous: bool  # whether all members subscribe to the same topics
 
 
-Assign = Callable[[GroupSpec], dict[str, Assignment]]  # members left out get nothing
+Assign = Callable[[GroupSpec], dict[str, Assignment]]  # missing members get no partitions

@@ -1,10 +1,9 @@
-"""The `uniform` assignor: every member gets as many partitions as any other, or one more, and keeps what it had where
-that allows it. Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder; where members subscribe to
-different topics, uniform_heterogeneous.py.
+"""The `uniform` assignor for equal subscriptions.
 
-By an example: A has 0 and 1, B has 2, of three partitions; C joins. Each may have one, so A gives up 1, and C gets it:
-one partition moves, none goes from A to B. Of four partitions, one member may have two, and that is A, who has them
-already: C would get the fourth.
+Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder. Numbers of partitions differ by at most one,
+and members keep their partitions where that allows. Example: of three partitions, A has 0 and 1, B has 2; C joins. Each
+may have one, so 1 moves from A to C, and B keeps 2. Of four partitions, one member may have two: A keeps 0 and 1, and C
+gets 3.
 """
 
 from collections.abc import Set
@@ -17,7 +16,7 @@ _TopicPartition = tuple[bytes, int]
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """The partitions of all members."""
+    """Return the assignment of each member."""
     if not group.members:
         return {}
     if not group.homogeneous:
@@ -42,19 +41,19 @@ def _assign(group: GroupSpec, subscribed: Set[bytes]) -> dict[str, Assignment]:
     ]
     quota, extra = divmod(sum(counts.values()), len(group.members))
     target: dict[str, dict[bytes, set[int]]] = {}
-    unfilled: dict[str, int] = {}  # who may have how many more
-    for left, (member_id, member) in zip(range(len(group.members), 0, -1), group.members.items(), strict=True):
+    unfilled: dict[str, int] = {}  # member id -> number of missing partitions
+    for remaining, (member_id, member) in zip(range(len(group.members), 0, -1), group.members.items(), strict=True):
         has_extra = extra > 0
         target[member_id], surplus = _keep(member, subscribed, quota + has_extra)
         unassigned += surplus
-        room = quota + has_extra - sum(map(len, target[member_id].values()))
-        if room and has_extra and left > extra:
-            # It has no use for the additional partition, so somebody who has one already may keep it; but the last
-            # `extra` members have to take theirs.
+        missing = quota + has_extra - sum(map(len, target[member_id].values()))
+        if missing and has_extra and remaining > extra:
+            # Leave the additional partition to a member that may already have one; but the last `extra` members must
+            # accept theirs.
             has_extra = False
-            room -= 1
-        if room:
-            unfilled[member_id] = room
+            missing -= 1
+        if missing:
+            unfilled[member_id] = missing
         extra -= has_extra
     _fill(target, unfilled, unassigned)
     return {
@@ -66,7 +65,7 @@ def _assign(group: GroupSpec, subscribed: Set[bytes]) -> dict[str, Assignment]:
 def _keep(
     member: MemberSpec, subscribed: Set[bytes], limit: int
 ) -> tuple[dict[bytes, set[int]], list[_TopicPartition]]:
-    """What a member keeps of what it had, no more than `limit` partitions, and what it has to give up beyond that."""
+    """Return up to `limit` partitions that a member keeps, and those that it must give up."""
     kept: dict[bytes, set[int]] = {}
     surplus: list[_TopicPartition] = []
     for topic, partitions in member.assigned.items():
@@ -84,7 +83,7 @@ def _fill(
     target: dict[str, dict[bytes, set[int]]], unfilled: dict[str, int], unassigned: list[_TopicPartition]
 ) -> None:
     rest = iter(unassigned)
-    for member_id, room in unfilled.items():
-        for topic, partition in islice(rest, room):
+    for member_id, missing in unfilled.items():
+        for topic, partition in islice(rest, missing):
             target[member_id].setdefault(topic, set()).add(partition)
-    assert next(rest, None) is None, "partitions were left unassigned"
+    assert next(rest, None) is None, "partitions remain unassigned"

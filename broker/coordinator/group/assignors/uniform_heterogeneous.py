@@ -1,25 +1,24 @@
-"""The `uniform` assignor where members subscribe to different topics. Follows Kafka's
-UniformHeterogeneousAssignmentBuilder.
+"""The `uniform` assignor for different subscriptions. Follows Kafka's UniformHeterogeneousAssignmentBuilder.
 
-Three steps. Members keep the partitions that they have of topics they still subscribe to. Partitions without an owner
-are assigned, topic by topic, to the subscriber with the fewest. Then partitions move, topic by topic, from the
-subscriber with the most to the one with the fewest, until no topic can be balanced further: its subscribers differ by
-at most one, or those with more have none of this topic. Balance has precedence over stickiness, but every move reduces
-a difference.
+1. Members keep the partitions of topics that they still subscribe to.
+2. Each topic's unassigned partitions go to the subscriber with the fewest partitions.
+3. Each topic's partitions move from the subscriber with the most to the one with the fewest, until no topic can be
+   balanced further: its subscribers differ by at most one, or those with more own none of this topic. So balance has
+   precedence over stickiness.
 
-Topics are taken in this order: most partitions a subscriber first, then fewest subscribers, then by id.
+Topics are ordered by partitions per subscriber (most first), number of subscribers (fewest first), and id.
 """
 
 from collections.abc import Iterable, Sequence
 
 from .spec import Assignment, GroupSpec
 
-# A topic that is balanced may be out of balance again when another one was. Kafka's limit to how often that is mended.
+# Balancing a topic may unbalance another one, so rounds repeat up to Kafka's limit.
 _MAX_ROUNDS = 16
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """Return the partitions of all members."""
+    """Return the assignment of each member."""
     builder = _AssignmentBuilder(group)
     builder.keep_assigned()
     builder.assign_unassigned()
@@ -28,7 +27,7 @@ def assign(group: GroupSpec) -> dict[str, Assignment]:
 
 
 class _AssignmentBuilder:
-    """Builds the assignment. Members are numbers, in the order they have in the group."""
+    """An assignment in progress. Members are numbered in the order of the group."""
 
     def __init__(self, group: GroupSpec) -> None:
         self._group = group
@@ -39,17 +38,17 @@ class _AssignmentBuilder:
         self._owners: dict[bytes, list[int | None]] = {
             topic: [None] * group.partition_counts[topic] for topic in self._subscribers
         }
-        self._sizes = [0] * len(group.members)  # how many partitions each member has
+        self._sizes = [0] * len(group.members)  # partitions of each member
 
     def keep_assigned(self) -> None:
-        """Keep the partitions that members have of topics they still subscribe to."""
+        """Keep the partitions of topics that members still subscribe to."""
         for number, member in enumerate(self._group.members.values()):
             for topic in member.subscribed:
                 for partition in member.assigned.get(topic, ()):
                     self._reassign(topic, partition, number)
 
     def assign_unassigned(self) -> None:
-        """Assign the partitions without an owner to the subscribers with the fewest partitions."""
+        """Assign partitions without an owner to the subscribers with the fewest partitions."""
         free = {
             topic: [partition for partition, owner in enumerate(owners) if owner is None]
             for topic, owners in self._owners.items()
@@ -84,7 +83,7 @@ class _AssignmentBuilder:
         }
 
     def _balance_topic(self, topic: bytes) -> bool:
-        """Balance the subscribers of a topic by moving its partitions; return whether any was moved."""
+        """Balance a topic's subscribers by moving its partitions; return whether any moved."""
         subscribers = _ByLoad(self._subscribers[topic], self._sizes)
         if subscribers.imbalance <= 1:
             return False
@@ -115,7 +114,7 @@ class _AssignmentBuilder:
     def _ordered(self, topics: Iterable[bytes]) -> list[bytes]:
         def order(topic: bytes) -> tuple[float, int, int, int]:
             subscribers = len(self._subscribers[topic])
-            # Ids are compared as Java compares them: two signed numbers.
+            # Ids are compared as in Java: as two signed numbers.
             high, low = int.from_bytes(topic[:8], signed=True), int.from_bytes(topic[8:], signed=True)
             return -self._group.partition_counts[topic] / subscribers, subscribers, high, low
 
@@ -123,18 +122,19 @@ class _AssignmentBuilder:
 
 
 class _ByLoad:
-    """Subscribers of a topic by how many partitions they have, and whose turn it is to take one or to give one up.
+    """The subscribers of a topic by number of partitions, to choose the next receiver and the next giver.
 
-    Those with least stand left, those with most right. Two ranges of members that are level grow towards each other:
+    Sorted from least (left) to most (right) partitions. Two ranges of members with equal numbers grow towards each
+    other:
 
                              ┌────┐
-        partitions           │ <- │      right range: each of its members gives one up, then the level falls,
-                      ┌──────┤    │      and the range takes in those who are level with it now
+        partitions           │ <- │      right range: each member gives one, then the level falls
+                      ┌──────┤    │      and the range grows by the members at that level
            ┌──────────┤      │    │
-           │ ->       │      │    │      left range: each takes one, then the level rises
+           │ ->       │      │    │      left range: each member receives one, then the level rises
            └──────────┴──────┴────┴─ members
 
-    The caller moves a partition after each turn, or, where the member has none to give, excludes it.
+    The caller then moves a partition, or excludes a giver that has none.
     """
 
     __slots__ = (
@@ -152,10 +152,10 @@ class _ByLoad:
 
     def __init__(self, members: Sequence[int], sizes: Sequence[int]) -> None:
         self._members = sorted(members, key=lambda member: (sizes[member], member))
-        self._sizes = sizes  # read as they change
+        self._sizes = sizes  # shared, changes with each move
         least, most = sizes[self._members[0]], sizes[self._members[-1]]
         self.imbalance = most - least
-        # Both ranges begin empty, one level beyond the first one they will have.
+        # Both ranges start empty, one level outside.
         self._left_end = 0
         self._left_level = least - 1
         self._next_left = 0
@@ -178,10 +178,10 @@ class _ByLoad:
         return self._members[self._next_left - 1]
 
     def next_most_loaded(self) -> int | None:
-        """Return the member that gives up the next partition, or None if there is none."""
+        """Return the member that gives the next partition, or None."""
         if self._next_right < self._right_start:
             if self._right_end <= self._right_start and self._right_start > 0:
-                # All were excluded: the range restarts with the next member, at that member's level.
+                # All were excluded: restart at the level of the next member.
                 self._right_level = self._size_at(self._right_start - 1)
             else:
                 self._right_level -= 1
@@ -194,7 +194,7 @@ class _ByLoad:
         return self._members[self._next_right + 1]
 
     def exclude_most_loaded(self) -> None:
-        """Exclude the member of the last turn, which has no partition of the topic to give up."""
+        """Exclude the last giver, which owns no partition of the topic."""
         members, position, last = self._members, self._next_right + 1, self._right_end - 1
         members[position], members[last] = members[last], members[position]
         self._right_end = last

@@ -1,33 +1,30 @@
 """A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
 
-Theory of operation. Members of a classic group agree, generation by generation, on who does what; the coordinator only
-brings them together. A generation is made in two rounds, each of which ends for all members at once:
+Theory of operation. In each generation, the members of a classic group divide partitions among themselves; the
+coordinator only passes messages. A generation starts with two rounds, each of which ends for all members at once:
 
-    join   every member sends JoinGroup with the protocols it can do. When all have, or time is over, the coordinator
-           picks the protocol that all can do and most like best, and answers everyone; the *leader*, a member, gets
-           the list of all members.
-    sync   every member sends SyncGroup; the leader's has the assignment, made by itself. When that is there, every
-           member gets its part.
+    join   Members send JoinGroup with the protocols they support. When all have joined, or on timeout, the coordinator
+           selects the protocol that all support and most prefer, and responds to all. One member, the *leader*, also
+           receives the list of members.
+    sync   Members send SyncGroup; the leader's contains the assignment. Then each member receives its part.
 
-The states say which round is on:
+The states:
 
-    Empty                no members; offsets may be there (a *simple* group has nothing else)
-    PreparingRebalance   the join round: JoinGroup requests wait
-    CompletingRebalance  the sync round: SyncGroup requests wait
-    Stable               everyone has its assignment
+    Empty                no members; offsets may exist (a *simple* group has nothing else)
+    PreparingRebalance   join round: JoinGroup requests are parked
+    CompletingRebalance  sync round: SyncGroup requests are parked
+    Stable               all members have assignments
 
     Empty -> PreparingRebalance -> CompletingRebalance -> Stable
                  |        ^  ^               |              |
                  v        |  '---------------'              |
-               Empty      '---------------------------------'   a member came, left, died or changed its mind
+               Empty      '---------------------------------'   a member joined, left, expired or changed its metadata
 
-A group whose members all went is Empty again; that, too, is a generation. Kafka's Dead is no state here: a group that
-is deleted is gone. What each request does in each state is told by the tables below; timers and parked requests are
-those of protocol.py.
+When the last member leaves, the Empty group starts another generation. Kafka's state Dead does not exist: a deleted
+group is removed. The tables below define the responses in each state; protocol.py has timers and parked requests.
 
-Static members (KIP-345) have a name of their own, the group instance id, and keep their place under a new member id
-after a restart. Ids that were given out with MEMBER_ID_REQUIRED (KIP-394) are *pending* until their owners join; a
-join round waits for them as for members.
+Static members (KIP-345) have a group instance id and keep their place under a new member id after a restart. Member ids
+from a MEMBER_ID_REQUIRED response (KIP-394) are *pending* until used in a JoinGroup; a join round waits for them, too.
 """
 
 from collections import Counter
@@ -49,7 +46,7 @@ from .member import ClassicMember
 
 
 class ClassicState(Enum):
-    """The value is what clients are shown."""
+    """A state, with its name in responses."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -61,9 +58,9 @@ EMPTY = ClassicState.EMPTY
 PREPARING_REBALANCE = ClassicState.PREPARING_REBALANCE
 COMPLETING_REBALANCE = ClassicState.COMPLETING_REBALANCE
 STABLE = ClassicState.STABLE
-DEAD_NAME = "Dead"  # how a group that does not exist is described
+DEAD_NAME = "Dead"  # the state in responses of a group that does not exist
 
-# State -> those it can follow.
+# State -> possible previous states.
 PREVIOUS_STATES = {
     EMPTY: {PREPARING_REBALANCE},
     PREPARING_REBALANCE: {EMPTY, COMPLETING_REBALANCE, STABLE},
@@ -71,50 +68,49 @@ PREVIOUS_STATES = {
     STABLE: {COMPLETING_REBALANCE},
 }
 
-# State -> what a member of the current generation reads in its heartbeat's answer. (An Empty group has no members.)
+# State -> error in Heartbeat for members of the current generation. (An Empty group has no members.)
 HEARTBEAT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     COMPLETING_REBALANCE: ErrorCode.NONE,
     STABLE: ErrorCode.NONE,
 }
 
-# State -> what a member of the current generation reads when it commits offsets outside a transaction.
+# State -> error in OffsetCommit for members of the current generation.
 COMMIT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.NONE,
     COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     STABLE: ErrorCode.NONE,
 }
 
-# (State, whether it leads): a member that joins again with unchanged metadata is told the current generation, as it may
-# not have got the answer. Everywhere else it starts a rebalance: a leader that joins again wants one, since it sees
-# more than members' metadata (a topic has more partitions).
+# (State, is leader): JoinGroup with unchanged metadata returns the current generation: a response may have been lost.
+# Otherwise JoinGroup starts a rebalance: a leader rejoins to request one, for example after new partitions.
 RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 
 class ClassicGroup(msgspec.Struct, eq=False):
-    """One classic group. It changes only its own state; ClassicProtocol sets the timers and sends the responses."""
+    """A classic group and its state changes. ClassicProtocol sets the timers and sends the responses."""
 
     group_id: str
-    state_since_ms: int | None  # wall; None: not known, since an old broker did not write it
+    state_since_ms: int | None  # wall clock; None: unknown, not written by old brokers
     state: ClassicState = EMPTY
     previous_state: ClassicState = EMPTY
     generation_id: int = 0
-    protocol_type: str | None = None  # of its members, also of those that have left; None: it never had any
+    protocol_type: str | None = None  # of current or former members; None: there were none
     protocol_name: str | None = None  # of this generation
     leader_id: str | None = None
     members: dict[str, ClassicMember] = {}  # in the order they joined
     static_members: dict[str, str] = {}  # group instance id -> member id
-    pending_members: dict[str, GroupTimer] = {}  # ids given out and not used yet, until their timers expire
-    pending_sync: set[str] = set()  # the members that have not sent SyncGroup in this generation
-    subscribed_topics: frozenset[str] | None = None  # of the members of this generation; None: not known
-    new_member_added: bool = False  # whether a member has joined since the initial rebalance began to wait
+    pending_members: dict[str, GroupTimer] = {}  # unused member ids, with their expiry
+    pending_sync: set[str] = set()  # members without a SyncGroup in this generation
+    subscribed_topics: frozenset[str] | None = None  # of this generation; None: unknown
+    new_member_added: bool = False  # since the last delay of the initial rebalance started
     join_timer: GroupTimer | None = None  # ends the join round
     sync_timer: GroupTimer | None = None  # ends the sync round
-    _supporters: Counter[str] = msgspec.field(default_factory=Counter)  # protocol name -> members that support it
+    _supporters: Counter[str] = msgspec.field(default_factory=Counter)  # members by supported protocol
 
     type = "classic"
 
-    # -- as the coordinator sees any group -----------------------------------------------------------------------------
+    # -- the interface Group -------------------------------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:
@@ -133,8 +129,10 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self.state is EMPTY
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Members of the current generation may commit; so may whoever says nothing of itself, while nobody is there,
-        or within a transaction, whose oldest versions could not say more.
+        """Accept members of the current generation.
+
+        Also accept commits without a member: to an empty group, and in transactions, since TxnOffsetCommit before v3
+        has no member fields.
         """
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -152,7 +150,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:
-        """Whether anyone uses a topic can only be told of consumers."""
+        """Reject groups of other protocol types than "consumer": their subscriptions are unknown."""
         if self.is_empty or self._is_of_consumers:
             return ErrorCode.NONE
         return ErrorCode.NON_EMPTY_GROUP
@@ -161,12 +159,14 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Consumers whose topics are not known may be subscribed to any."""
+        """Return whether the topic is consumed; true if subscriptions are unknown."""
         return self._is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """A simple group's offsets age from their commit, those of a group that is empty from when it became so, and
-        those of topics that a group of consumers no longer wants from their commit (KIP-211).
+        """Return when the retention of an offset starts (KIP-211).
+
+        For simple groups and for topics that a stable group does not consume, with the commit; for empty groups, when
+        they became empty.
         """
         if self.protocol_type is None:
             return committed.commit_timestamp_ms
@@ -189,7 +189,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
     # -- members -------------------------------------------------------------------------------------------------------
 
     def member_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Whether this is a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another has the instance id now."""
+        """Return UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id, or NONE."""
         if group_instance_id is not None:
             known_id = self.static_members.get(group_instance_id)
             if known_id is not None and known_id != member_id:
@@ -199,14 +199,14 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
-        """Whether a member with these protocols fits to the others: of their type, and all can do one of them."""
+        """Return whether a member has the group's protocol type and a protocol that all members support."""
         if self.is_empty:
             return bool(protocol_type and protocols)
         everyone = len(self.members)
         return protocol_type == self.protocol_type and any(self._supporters[one.name] == everyone for one in protocols)
 
     def add(self, member: ClassicMember) -> None:
-        """Takes a member in; the first one leads. Its id is not pending any more."""
+        """Add a member; the first one leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
@@ -224,7 +224,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """A member joins again, and may have changed."""
+        """Update a member that rejoins."""
         self._supporters.subtract(one.name for one in member.protocols)
         member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
@@ -232,7 +232,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self._supporters.update(one.name for one in member.protocols)
 
     def remove(self, member_id: str) -> None:
-        """Lets a member or a pending id go; if it led, the one that has been there longest leads now."""
+        """Remove a member or a pending id; the longest present member replaces a leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
@@ -245,13 +245,13 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.pending_sync.discard(member_id)
 
     def remove_pending(self, member_id: str) -> None:
-        """An id that was given out is used, or will not be."""
+        """Remove a pending id, which was used or has expired."""
         timer = self.pending_members.pop(member_id, None)
         if timer is not None:
             timer.cancel()
 
     def replace_static(self, old: ClassicMember, member_id: str) -> ClassicMember:
-        """Gives a static member's place to one with another id, and returns that."""
+        """Replace a static member by one with another id; return that."""
         assert old.group_instance_id is not None
         old.end_session()
         new = replace(old, member_id=member_id, awaiting_join=None, awaiting_sync=None, is_new=False)
@@ -264,14 +264,14 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as its slowest member wants."""
+        """The longest rebalance timeout of any member."""
         return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
     @property
     def awaiting_join(self) -> list[ClassicMember]:
-        """The members that joined in this round."""
+        """The members that have joined in this round."""
         return [member for member in self.members.values() if member.awaiting_join is not None]
 
     @property
@@ -280,11 +280,11 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     @property
     def is_in_initial_rebalance(self) -> bool:
-        """Whether this is the first join round after nobody was there."""
+        """Whether this is the first join round of an empty group."""
         return self.state is PREPARING_REBALANCE and self.previous_state is EMPTY
 
     def elect_joined_leader(self) -> bool:
-        """Makes someone lead who joined in this round, the leader if it did; False where nobody has."""
+        """Keep the leader if it joined in this round, else choose another one; return False if none joined."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is None:
@@ -295,12 +295,11 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return True
 
     def transition_to(self, state: ClassicState, now_ms: int) -> None:
-        """Goes on to `state`, which can follow the one it is in."""
         assert self.state in PREVIOUS_STATES[state], f"{self.group_id}: {self.state} -> {state}"
         self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
 
     def begin_generation(self, now_ms: int) -> None:
-        """Ends the join round."""
+        """End the join round."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.update_subscribed_topics()
@@ -308,13 +307,13 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.pending_sync.clear()
 
     def select_protocol(self) -> str:
-        """What all members can do, and most of them like best; the one voted for first, of several with most votes."""
+        """Return the protocol that all members support and most prefer; of several, the first voted for."""
         candidates = {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
 
     def update_subscribed_topics(self) -> None:
-        """Looks at what the members of this generation consume."""
+        """Recompute the subscribed topics from the metadata of the members."""
         self.subscribed_topics = self._compute_subscribed_topics()
 
     @property

@@ -10,7 +10,7 @@ from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
 
 class ClassicMember(msgspec.Struct, eq=False):
-    """A member: its JoinGroup, its assignment, and its parked requests."""
+    """A member of a classic group."""
 
     member_id: str
     group_instance_id: str | None  # of a static member (KIP-345), else None
@@ -19,11 +19,11 @@ class ClassicMember(msgspec.Struct, eq=False):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocol_type: str
-    protocols: list[JoinGroupRequestProtocol]  # those it supports, in its order of preference
+    protocols: list[JoinGroupRequestProtocol]  # supported, in order of preference
     assignment: bytes = b""
     awaiting_join: RequestContext | None = None  # its parked JoinGroup
     awaiting_sync: RequestContext | None = None  # its parked SyncGroup
-    is_new: bool = False  # until its first JoinGroup is answered
+    is_new: bool = False  # until the response to its first JoinGroup
     session: GroupTimer | None = None  # removes the member when it expires
 
     @property
@@ -32,22 +32,23 @@ class ClassicMember(msgspec.Struct, eq=False):
 
     @property
     def must_heartbeat(self) -> bool:
-        """Whether silence means that it is dead: it does not heartbeat while a request of it waits.
+        """Whether the member is removed when its session expires.
 
-        A new member does not know its id and could not be found again, so its first wait is bounded all the same.
+        Members with a parked request send no heartbeats. A new member must still time out: it does not know its id, so
+        a retry could not find it.
         """
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it said for this protocol, one of its own."""
+        """Return the member's metadata for one of its protocols."""
         return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate it likes best; it can do one of them."""
+        """Return the member's first protocol that is a candidate."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
     def end_session(self) -> None:
-        """Stops waiting for its heartbeats."""
+        """Cancel the session timer."""
         if self.session is not None:
             self.session.cancel()
             self.session = None

@@ -1,22 +1,18 @@
-"""What members of classic groups ask for: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and what happens when they do
-not ask in time. Follows the classic part of Kafka's GroupMetadataManager; the states and their tables are those of
-group.py, which begins with how it all works.
+"""The classic rebalance protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and their timeouts.
 
-Timers, which run unless they are cancelled:
+Follows the classic part of Kafka's GroupMetadataManager; group.py explains the states. Timers:
 
-    join     one for a join round. The first one of a group that was empty waits `group.initial.rebalance.delay.ms`, and
-             as long again while new members keep coming, up to the rebalance timeout; it is not over before, even if
-             all that are known have joined. Any other round is over when all known members have joined, or after the
-             rebalance timeout: then members that did not join are out, but for static ones.
-    sync     one for a sync round, of the rebalance timeout: members that sent no SyncGroup by then are out.
-    session  one for each member, created again by all it does. It is out when that ends, unless a request of it is
-             waiting here.
-    pending  one for each id given out by MEMBER_ID_REQUIRED, of the session timeout that came with the request.
+    join     One for each join round. The first round of an empty group lasts `group.initial.rebalance.delay.ms`, and as
+             long again while new members join, up to the rebalance timeout. Any other round ends when all known members
+             have joined, or after the rebalance timeout, which removes dynamic members that have not joined.
+    sync     One for each sync round, of the rebalance timeout; removes members that have not sent SyncGroup.
+    session  One for each member, restarted by its requests. Its expiry removes a member without a parked request.
+    pending  One for each id from MEMBER_ID_REQUIRED, of the session timeout in the request.
 
-A parked request whose client went away changes nothing, as in Kafka, which does not read from a connection whose
-request is parked and so does not notice: the member is in the group until its round and then its session are over.
+A disconnect does not remove a parked request, as in Kafka, which does not read from the connection and so does not
+notice: the member stays until its round and session end.
 
-Different on purpose: a member that is removed while its SyncGroup waits is told so, where Kafka never answers.
+Different on purpose: removing a member with a parked SyncGroup sends an error; Kafka never responds.
 """
 
 from collections.abc import Iterable
@@ -48,12 +44,12 @@ from .records import group_metadata, new_group_metadata
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 _NULL_PROTOCOL_SINCE = 7
-# How long a member's first JoinGroup may wait (Kafka's internal group.new.member.join.timeout.ms).
+# The session timeout while a first JoinGroup is parked (Kafka's internal group.new.member.join.timeout.ms).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class ClassicProtocol:
-    """The classic rebalance protocol, for all groups of one coordinator."""
+    """The classic rebalance protocol for the groups of one coordinator."""
 
     __slots__ = ("_initial_delay_ms", "_max_size", "_responses", "_runtime")
 
@@ -67,7 +63,7 @@ class ClassicProtocol:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-        """Add a member, which is answered when the join round is over, or return the error."""
+        """Add a member and park its request until the join round ends, or return an error."""
         member_id = request.member_id
         group = self._find_or_create_group(request.group_id, member_id)
         if isinstance(group, ErrorCode):
@@ -82,7 +78,7 @@ class ClassicProtocol:
         return self._rejoin(ctx, request, group)
 
     def _find_or_create_group(self, group_id: str, member_id: str) -> ClassicGroup | ErrorCode:
-        """Return the group, or a new one for a new member; it replaces an empty consumer group, whose offsets stay."""
+        """Return the group, or create it for a new member, also in place of an empty consumer group; offsets stay."""
         error = self._runtime.error(group_id)
         if error:
             return error
@@ -102,7 +98,7 @@ class ClassicProtocol:
         return group
 
     def _has_room_for(self, group: ClassicGroup, member_id: str) -> bool:
-        """In a join round only the members that have joined count, so that a lowered limit removes the late ones."""
+        """In a join round, count only joined members, so that a lowered limit removes the late ones."""
         if group.state is EMPTY:
             return True
         member = group.members.get(member_id)
@@ -133,7 +129,7 @@ class ClassicProtocol:
     ) -> JoinGroupResponse | Outcome:
         member_id = request.member_id
         if member_id in group.pending_members:
-            if request.group_instance_id is not None:  # ids of static members are never pending
+            if request.group_instance_id is not None:  # only dynamic members have pending ids
                 return join_error(ctx.version, "", ErrorCode.UNKNOWN_SERVER_ERROR)
             return self._add(ctx, request, group, member_id)
         error = group.member_error(member_id, request.group_instance_id)
@@ -176,16 +172,16 @@ class ClassicProtocol:
         old: ClassicMember,
         member_id: str,
     ) -> JoinGroupResponse | Outcome:
-        """A static member came back under a new member id: it replaces the old member, which is fenced."""
+        """Replace a static member that rejoins without a member id; fence the old one."""
         leader_before = group.leader_id
         self._end_join(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         self._end_sync(old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         member = group.replace_static(old, member_id)
-        # Of the session timeout it had until now, as in Kafka.
+        # With the old session timeout, as in Kafka.
         self.restart_session(group, member)
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         if group.state is STABLE and group.select_protocol() == group.protocol_name:
-            # Nothing changes for the other members, so the group need not rebalance.
+            # Nothing changes for the other members, so no rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
             error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
             if error:
@@ -202,7 +198,7 @@ class ClassicProtocol:
             response = _join_response(group, member, with_members=leads)
             response.skip_assignment = leads
             if not skips:
-                # A member that believes to lead would compute an assignment that is not needed.
+                # A leader would compute an assignment that is not needed.
                 response.leader = leader_before or ""
             return response
         member.awaiting_join = ctx
@@ -213,7 +209,7 @@ class ClassicProtocol:
         return ctx.wait_for_answer()
 
     def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
-        """Put the old member back: the records of its replacement could not be written."""
+        """Restore the old member after a failed write."""
         restored = group.replace_static(member, old.member_id)
         group.update(restored, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
         self.restart_session(group, restored)
@@ -221,7 +217,7 @@ class ClassicProtocol:
     # -- SyncGroup -----------------------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        """Return a member's assignment; park the request until the leader has sent it."""
+        """Return a member's assignment, or park the request until the leader sends it."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
@@ -241,7 +237,7 @@ class ClassicProtocol:
         return ctx.wait_for_answer()
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """End the sync round with the assignments of the leader."""
+        """End the sync round with the leader's assignments."""
         error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
         if error:
             self._end_sync_round(group, error)
@@ -267,11 +263,11 @@ class ClassicProtocol:
     # -- Heartbeat and LeaveGroup --------------------------------------------------------------------------------------
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again."""
+        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
-            # A member need not know that its group is still loading.
+            # As in Kafka, a heartbeat succeeds while the group is loading.
             return ErrorCode.NONE if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
         error = group.member_error(request.member_id, request.group_instance_id)
         if error:
@@ -282,7 +278,7 @@ class ClassicProtocol:
         return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members: one response for each, or one error for all. The others rebalance once."""
+        """Remove members, then rebalance once; return one response for each, or one error for all."""
         error = self._runtime.error(group_id)
         if error:
             return error
@@ -304,7 +300,7 @@ class ClassicProtocol:
 
     def _remove_leaving(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
-        if member_id == UNKNOWN_MEMBER_ID:  # an administrator removes a static member by its instance id
+        if member_id == UNKNOWN_MEMBER_ID:  # an admin client removes a static member by its instance id
             instance_id = identity.group_instance_id
             if instance_id is None or instance_id not in group.static_members:
                 return ErrorCode.UNKNOWN_MEMBER_ID
@@ -322,18 +318,18 @@ class ClassicProtocol:
     # -- groups that are loaded, unloaded or converted -----------------------------------------------------------------
 
     def loaded(self, group: ClassicGroup) -> None:
-        """Start a group that was read from the log; it rebalances if it is too large now."""
+        """Start a group read from the log; rebalance if it exceeds the maximum size."""
         self.start(group, rebalance=len(group.members) > self._max_size)
 
     def start(self, group: ClassicGroup, *, rebalance: bool) -> None:
-        """Start the sessions of a group that was loaded, or that was a consumer group."""
+        """Start the sessions of a group that was loaded or converted from a consumer group."""
         for member in group.members.values():
             self.restart_session(group, member)
         if rebalance:
             self._prepare_rebalance(group)
 
     def stop(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """End all requests and timers of a group that moves to another coordinator, or becomes a consumer group."""
+        """Fail the parked requests and cancel the timers of a group that moves or becomes a consumer group."""
         for member in group.members.values():
             self._end_join(member, error, member.member_id)
             self._end_sync(member, SyncGroupResponse(error_code=error))
@@ -342,7 +338,7 @@ class ClassicProtocol:
     # -- rounds --------------------------------------------------------------------------------------------------------
 
     def _rebalance_or_complete_join(self, group: ClassicGroup) -> None:
-        """Begins a join round; if one is on, ends it if all have joined."""
+        """Start a join round; end a current one if all have joined."""
         if group.state is PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
         else:
@@ -368,9 +364,9 @@ class ClassicProtocol:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-        """Of the initial rebalance: when `delay_ms` are over, waits again if someone came and some time remains."""
+        """Extend the initial rebalance while new members join and time remains."""
 
-        def is_over() -> None:
+        def end_delay() -> None:
             if group.new_member_added and remaining_ms:
                 group.new_member_added = False
                 again_ms = min(self._initial_delay_ms, remaining_ms)
@@ -378,20 +374,20 @@ class ClassicProtocol:
             else:
                 self._complete_join(group)
 
-        group.join_timer = self._runtime.await_rebalance(delay_ms, is_over)
+        group.join_timer = self._runtime.await_rebalance(delay_ms, end_delay)
 
     def _end_join_round_in(self, group: ClassicGroup, delay_ms: int) -> None:
         group.join_timer = self._runtime.await_rebalance(delay_ms, partial(self._complete_join, group))
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        """The join round is over: everyone who joined is told the new generation."""
+        """End the join round: respond to all joined members with the new generation."""
         if group.join_timer is not None:
             group.join_timer.cancel()
         for member in list(group.members.values()):
             if member.awaiting_join is None and not member.is_static:
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
-            # Static members alone, none of which came: they stay until their sessions end.
+            # Only static members, and none joined: they stay until their sessions expire.
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._runtime.now_ms())
@@ -400,7 +396,9 @@ class ClassicProtocol:
             self._runtime.write(group.group_id, [group_metadata(group, {})])
             return
         for member in group.members.values():
-            self._answer_join(member, _join_response(group, member, with_members=group.leader_id == member.member_id))
+            self._respond_to_join(
+                member, _join_response(group, member, with_members=group.leader_id == member.member_id)
+            )
             self.restart_session(group, member)
             member.is_new = False
             group.pending_sync.add(member.member_id)
@@ -408,7 +406,7 @@ class ClassicProtocol:
         group.sync_timer = self._runtime.await_rebalance(group.rebalance_timeout_ms, expire)
 
     def _sync_round_expired(self, group: ClassicGroup) -> None:
-        """Members that heard of the generation and did not ask for their assignment are out."""
+        """Remove the members that have not sent SyncGroup."""
         for member_id in list(group.pending_sync):
             group.remove(member_id)
         self._prepare_rebalance(group)
@@ -416,7 +414,7 @@ class ClassicProtocol:
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def restart_session(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """The member gave a sign of life."""
+        """Restart a member's session after a request."""
         self._restart_session(group, member, member.session_timeout_ms)
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int) -> None:
@@ -426,32 +424,32 @@ class ClassicProtocol:
     def _session_expired(self, group: ClassicGroup, member: ClassicMember) -> None:
         if member.must_heartbeat:
             self._remove(group, member)
-            self._member_is_gone(group)
+            self._continue_without_member(group)
 
     def _pending_member_expired(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)
         if group.state is PREPARING_REBALANCE:
-            self._member_is_gone(group)
+            self._continue_without_member(group)
 
-    def _member_is_gone(self, group: ClassicGroup) -> None:
+    def _continue_without_member(self, group: ClassicGroup) -> None:
         if group.state is not PREPARING_REBALANCE:
             self._prepare_rebalance(group)
-        elif group.has_all_joined:  # an initial rebalance ends here, too
+        elif group.has_all_joined:  # this ends an initial rebalance, too
             self._complete_join(group)
 
     def _remove(self, group: ClassicGroup, member: ClassicMember) -> None:
-        # Whoever still waits may try again, as a new member.
+        # The client may retry as a new member.
         self._end_join(member, ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
         self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
-    # -- answers to parked requests ------------------------------------------------------------------------------------
+    # -- responses to parked requests ----------------------------------------------------------------------------------
 
     def _end_join(self, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
         if member.awaiting_join is not None:
-            self._answer_join(member, join_error(member.awaiting_join.version, member_id, error))
+            self._respond_to_join(member, join_error(member.awaiting_join.version, member_id, error))
 
-    def _answer_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
+    def _respond_to_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         ctx, member.awaiting_join = member.awaiting_join, None
         if ctx is not None:
             self._responses.add(ctx, response)
@@ -463,13 +461,13 @@ class ClassicProtocol:
 
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """An answer to JoinGroup with nothing but an error."""
+    """Return a JoinGroup response with an error."""
     protocol_name = None if version >= _NULL_PROTOCOL_SINCE else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol_name)
 
 
 def _join_response(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -> JoinGroupResponse:
-    """The group's current generation, as this member is told it."""
+    """Return a JoinGroup response with the group's current generation."""
     everyone = group.members.values() if with_members else ()
     return JoinGroupResponse(
         generation_id=group.generation_id,
@@ -505,6 +503,6 @@ def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
 
 
-def _differs(said: str | None, is_: str | None) -> bool:
-    """What a request leaves out, or the group does not have, is no difference."""
-    return said is not None and is_ is not None and said != is_
+def _differs(requested: str | None, current: str | None) -> bool:
+    """Compare two values; None matches any."""
+    return requested is not None and current is not None and requested != current

@@ -1,4 +1,4 @@
-"""The values of classic groups in __consumer_offsets, in the version that Kafka 4.4 writes.
+"""The values of classic groups in __consumer_offsets, as Kafka 4.4 writes them.
 
 Follows Kafka's GroupCoordinatorRecordHelpers and the message definitions of its group-coordinator module.
 """
@@ -19,7 +19,7 @@ _NO_TIMESTAMP = -1
 
 
 class MemberMetadata(Message):
-    """One member of a generation."""
+    """A member in a generation."""
 
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
@@ -45,7 +45,7 @@ class GroupMetadataValue(Message):
 
 
 def group_metadata(group: ClassicGroup, assignments: dict[str, bytes]) -> KeyValue:
-    """Return the record of a group's current generation, with these assignments by member id."""
+    """Return the record of a group's current generation, with assignments by member id."""
     members = [
         MemberMetadata(
             member_id=member.member_id,

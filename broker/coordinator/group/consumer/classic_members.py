@@ -1,14 +1,12 @@
-"""Members of consumer groups that speak the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup in a group
-that has members of both (KIP-848). Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and its
-siblings).
+"""Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup (KIP-848).
 
-Such a member goes the same way to its target as others do, but in the words of its protocol. Its generation is its
-member epoch. JoinGroup is answered at once and takes it a step further; it leads nothing, and SyncGroup gives it what
-it has then. When there is more to do, because there is a new target, because it has to give something up or because
-what it waited for is free, its Heartbeat is answered with REBALANCE_IN_PROGRESS, and it joins again, with what it has.
+Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and similar methods). Such a member moves to its
+target like others. Its generation is its member epoch, and it is never the leader. JoinGroup responds at once and moves
+the member one step; SyncGroup returns its current assignment. When a further step is possible or it must revoke
+partitions, Heartbeat returns REBALANCE_IN_PROGRESS, and the member rejoins with its owned partitions.
 
-Besides the session's, there are two timers, each of the member's rebalance timeout: from when it was told to join again
-until it does, and from when it joined until it asks for its assignment.
+Besides the session timeout, the rebalance timeout limits the time from REBALANCE_IN_PROGRESS to JoinGroup, and from
+JoinGroup to SyncGroup.
 """
 
 from collections.abc import Iterable
@@ -40,7 +38,7 @@ _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 
 
 class ClassicMembers:
-    """The members that speak the classic protocol, of all consumer groups of one coordinator."""
+    """The classic members of all consumer groups of one coordinator."""
 
     def __init__(self, runtime: GroupRuntime, rebalance: ConsumerRebalance, migration: Migration) -> None:
         self._runtime = runtime
@@ -51,7 +49,7 @@ class ClassicMembers:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Take a member one step towards its target, or return the error."""
+        """Move a member one step towards its target, or return the error."""
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
@@ -113,7 +111,7 @@ class ClassicMembers:
     # -- SyncGroup and Heartbeat ---------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Return the partitions that a member has in its generation."""
+        """Return the current assignment of a member."""
         group = self._group(request.group_id)
         member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
@@ -134,7 +132,7 @@ class ClassicMembers:
         )
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; REBALANCE_IN_PROGRESS if it has to join again to continue."""
+        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
         group = self._group(request.group_id)
         member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
@@ -153,7 +151,7 @@ class ClassicMembers:
             self._rebalance.await_within_rebalance(TimerKind.JOIN, group, member)
 
     def start_sessions(self, group: ConsumerGroup) -> None:
-        """Start the sessions of the members of a group that was a classic one."""
+        """Start the sessions of members of a converted classic group."""
         for member in group.classic_members:
             self._restart_session(group, member)
 
@@ -164,19 +162,19 @@ class ClassicMembers:
     # -- LeaveGroup ----------------------------------------------------------------------------------------------------
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members of either protocol: one response for each, or one error for all."""
+        """Remove members of either protocol; return one response for each, or one error for all."""
         group = self._group(group_id)
         responses = []
-        left: dict[str, ConsumerMember] = {}
+        removed: dict[str, ConsumerMember] = {}
         for identity in leaving:
             member = _leaving_member(group, identity)
             response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
             if isinstance(member, ErrorCode):
                 response.error_code = member
             else:
-                left[member.member_id] = member
+                removed[member.member_id] = member
             responses.append(response)
-        return self._rebalance.remove(group, list(left.values())) or responses
+        return self._rebalance.remove(group, list(removed.values())) or responses
 
     def _group(self, group_id: str) -> ConsumerGroup:
         group = self._runtime.groups[group_id]
@@ -185,7 +183,7 @@ class ClassicMembers:
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember | ErrorCode:
-    """An administrator removes a static member by its instance id alone."""
+    """Find a leaving member; an admin client may send only the instance id."""
     if identity.group_instance_id is None:
         return group.members.get(identity.member_id) or ErrorCode.UNKNOWN_MEMBER_ID
     member = group.static_member(identity.group_instance_id)
@@ -195,7 +193,7 @@ def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerM
 
 
 def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | ErrorCode:
-    """Return a member that speaks the classic protocol."""
+    """Return a member with the classic protocol."""
     member = group.members.get(member_id) if instance_id is None else group.static_member(instance_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -207,7 +205,7 @@ def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 def _find_slot(
     group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool
 ) -> MemberSlot | ErrorCode:
-    """Return the slot of a member that joins; a dynamic member may be new whatever its member id."""
+    """Return the slot of a joining member; a dynamic member may be new with any member id."""
     static = None if instance_id is None else group.static_member(instance_id)
     if instance_id is None or (is_new and static is None):
         return MemberSlot(group.members.get(member_id) or ConsumerMember(member_id))

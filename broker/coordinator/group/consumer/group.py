@@ -1,23 +1,20 @@
-"""A consumer group (KIP-848): its members, its epochs, and what its members shall have. Follows Kafka's ConsumerGroup
-and ModernGroup.
+"""A consumer group (KIP-848): members, epochs and target assignment. Follows Kafka's ConsumerGroup and ModernGroup.
 
-Theory of operation. Everything is told in heartbeats, each of which is answered at once; nobody waits for anybody.
-Three numbers say how far things are:
+Theory of operation. Members communicate by heartbeats, which are answered immediately. Three epochs describe progress:
 
-    group epoch        grows when the group changes: a member comes, goes, or wants other topics; a topic has changed
-    assignment epoch   the group epoch that the target assignment was made for
-    member epoch       the assignment epoch of the target that a member has, or is on the way to
+    group epoch        grows with each change of members, subscriptions, or subscribed topics
+    assignment epoch   the group epoch of the target assignment
+    member epoch       the assignment epoch of the target that a member has or is moving to
 
-and the group's state follows from them:
+They define the group's state:
 
-    Empty         there are no members
-    Assigning     the assignment epoch is behind the group epoch: a new target is due
+    Empty         no members
+    Assigning     assignment epoch < group epoch: a new target is due
     Reconciling   some member is not Stable in the assignment epoch
-    Stable        all are
+    Stable        all members are
 
-Who changes them: heartbeat.py (what members send), current_assignment.py (how a member gets to its target).
-A partition has at most one owner at any time, which is the member that was given it and has not confirmed that it gave
-it up; `owner_of` is what keeps it so.
+heartbeat.py handles heartbeats, current_assignment.py moves a member to its target. A partition has at most one owner,
+which keeps it until it confirms the revocation; `owner_of` enforces that.
 """
 
 from collections import Counter
@@ -42,13 +39,13 @@ from .metadata_hash import metadata_hash
 from .record_keys import group_tombstones
 from .topic_regex import ResolvedRegex
 
-# OffsetCommit knows member epochs from this version on.
+# The first OffsetCommit version with member epochs.
 _MEMBER_EPOCHS_SINCE = 9
 _UNKNOWN_GENERATION_ID = -1
 
 
 class ConsumerState(Enum):
-    """The value is what clients are shown."""
+    """A state, with its name in responses."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -57,23 +54,23 @@ class ConsumerState(Enum):
 
 
 class TimerKind(Enum):
-    """What a member has to do in time. The last two are of members that speak the classic protocol."""
+    """The deadlines of a member. JOIN and SYNC are for members with the classic protocol."""
 
     SESSION = "heartbeat"
-    REVOKE = "give partitions up"
-    JOIN = "join again"
-    SYNC = "ask for its assignment"
+    REVOKE = "revoke partitions"
+    JOIN = "rejoin"
+    SYNC = "sync"
 
 
 class ConsumerGroup(msgspec.Struct, eq=False):
-    """One consumer group. It changes only its own state; its records and timers are those of ConsumerRebalance."""
+    """A consumer group and its state changes. ConsumerRebalance writes records and sets timers."""
 
     group_id: str
     group_epoch: int = 1
     assignment_epoch: int = 1
-    assignment_timestamp_ms: int = 0  # wall; 0: not known when the target was computed
-    metadata_hash: int = 0  # of the topics when the group's epoch last changed
-    has_partition_metadata: bool = False  # whether there is a record of its topics, as a broker before 4.1 writes it
+    assignment_timestamp_ms: int = 0  # wall clock; 0: unknown
+    metadata_hash: int = 0  # at the last change of the group epoch
+    has_partition_metadata: bool = False  # whether a broker before 4.1 wrote a record of its topics
     members: dict[str, ConsumerMember] = {}  # in the order they joined
     static_members: dict[str, str] = {}  # instance id -> member id
     target: dict[str, Assignment] = {}  # by member id
@@ -84,7 +81,7 @@ class ConsumerGroup(msgspec.Struct, eq=False):
     type = CONSUMER
     listed_protocol_type = PROTOCOL_TYPE
 
-    # -- as the coordinator sees any group -----------------------------------------------------------------------------
+    # -- the interface Group -------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> ConsumerState:
@@ -109,13 +106,15 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return not self.members
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Members may commit in their epoch and, what they have had since, in an earlier one: a member that was not
-        told of a new epoch yet has lost nothing. While nobody is there, anybody may.
+        """Accept commits of members.
+
+        An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
+        epoch. Without a member, commits are valid in an empty group and in transactions.
         """
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
-        says_nothing = commit.generation_id == _UNKNOWN_GENERATION_ID and commit.member_id == UNKNOWN_MEMBER_ID
-        if commit.transactional and says_nothing and commit.group_instance_id is None:
+        is_anonymous = commit.generation_id == _UNKNOWN_GENERATION_ID and commit.member_id == UNKNOWN_MEMBER_ID
+        if commit.transactional and is_anonymous and commit.group_instance_id is None:
             return ErrorCode.NONE
         member = self.members.get(commit.member_id)
         if member is None:
@@ -161,19 +160,19 @@ class ConsumerGroup(msgspec.Struct, eq=False):
     # -- members -------------------------------------------------------------------------------------------------------
 
     def put(self, member: ConsumerMember) -> None:
-        """Takes a member in, or takes it as it is now."""
+        """Add or update a member."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._disown(before)
         self.members[member.member_id] = member
         for partition in _partitions(member.assigned, member.pending_revocation):
-            assert partition not in self._owners, f"{partition} is {self._owners[partition]}'s"
+            assert partition not in self._owners, f"{partition} is owned by {self._owners[partition]}"
             self._owners[partition] = member.member_id
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Lets a member go, and what waited for it."""
+        """Remove a member, its target and its timers."""
         member = self.members.pop(member_id)
         self.target.pop(member_id, None)
         self._disown(member)
@@ -181,23 +180,23 @@ class ConsumerGroup(msgspec.Struct, eq=False):
             self.cancel_timer(kind, member_id)
 
     def replace_static(self, old: ConsumerMember, new: ConsumerMember) -> None:
-        """Gives a static member's place to the one that has come back."""
+        """Replace a static member by its new instance, which keeps the target."""
         target = self.target.get(old.member_id, {})
         self.remove(old.member_id)
         self.put(new)
         self.target[new.member_id] = target
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """The member that has this instance id."""
+        """Return the member with this instance id, or None."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
-        """Whose a partition is: of whoever was given it, until it has given it up."""
+        """Return the member that owns a partition until it confirms its revocation, or None."""
         return self._owners.get((topic_id, partition))
 
     def cancel_timer(self, kind: TimerKind, member_id: str) -> None:
-        """The member did what it had to do; does nothing where it had to do nothing."""
+        """Cancel a timer, if it is running."""
         timer = self.timers.pop((kind, member_id), None)
         if timer is not None:
             timer.cancel()
@@ -208,57 +207,57 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         if member.instance_id is not None:
             del self.static_members[member.instance_id]
 
-    # -- what its members want -----------------------------------------------------------------------------------------
+    # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def subscribed_topic_names(self) -> set[str]:
-        """The topics that any member wants, whether they are there or not."""
+        """Return the subscribed topics of all members, including unknown ones."""
         return {name for member in self.members.values() for name in self.topic_names_of(member)}
 
     def topic_names_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics that a member wants; of a regular expression, those found when it was last looked."""
+        """Return the subscribed topics of a member, with those that matched its regular expression."""
         resolved = self.regexes.get(member.subscribed_topic_regex)
         names = member.subscribed_topic_names
         return names if resolved is None else names | resolved.topics
 
     def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        """The topics that any member wants, as far as they are there, by name."""
+        """Return the existing subscribed topics, ordered by name."""
         names = sorted(self.subscribed_topic_names())
         return [topic for name in names if (topic := cluster.topics.get(name)) is not None]
 
     def topic_ids_of(self, member: ConsumerMember, cluster: Cluster) -> frozenset[bytes]:
-        """The topics that a member wants, as far as they are there."""
+        """Return the ids of a member's existing subscribed topics."""
         known = (cluster.topics.get(name) for name in self.topic_names_of(member))
         return frozenset(topic.topic_id for topic in known if topic is not None)
 
     def current_metadata_hash(self, cluster: Cluster) -> int:
-        """The hash of the wanted topics as they are now."""
+        """Return the hash of the subscribed topics in their current state."""
         return metadata_hash(self.subscribed_topics(cluster))
 
     def regex_subscribers(self) -> Counter[str]:
-        """How many members subscribe to each regular expression."""
+        """Return the number of members for each regular expression."""
         return Counter(
             member.subscribed_topic_regex for member in self.members.values() if member.subscribed_topic_regex
         )
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members want the same topics, as far as can be told without looking at expressions' matches."""
-        wants = {(member.subscribed_topic_names, member.subscribed_topic_regex) for member in self.members.values()}
-        return len(wants) <= 1 and not any(names and regex for names, regex in wants)
+        """Whether all members have the same subscription, without comparing matches of expressions."""
+        subscriptions = {(one.subscribed_topic_names, one.subscribed_topic_regex) for one in self.members.values()}
+        return len(subscriptions) <= 1 and not any(names and regex for names, regex in subscriptions)
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members ask for; `default` where none does."""
+        """Return the assignor that most members request, or `default`."""
         votes = Counter(member.server_assignor for member in self.members.values())
         return max((name for name in ASSIGNORS if votes[name]), key=lambda name: votes[name], default=default)
 
-    # -- members that speak the classic protocol -----------------------------------------------------------------------
+    # -- members with the classic protocol -----------------------------------------------------------------------------
 
     @property
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]
 
     def can_complete_assignment(self, member: ConsumerMember) -> bool:
-        """Return whether a member that awaits partitions of others can get all of them now."""
+        """Return whether a member in UnreleasedPartitions can get all missing partitions now."""
         return member.state is MemberState.UNRELEASED_PARTITIONS and all(
             self.owner_of(topic, partition) in (None, member.member_id)
             for topic, partitions in self.target.get(member.member_id, {}).items()
@@ -270,10 +269,10 @@ def _stale(member: ConsumerMember) -> ErrorCode:
     return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
 
-def _partitions(*held: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
-    return ((topic, partition) for one in held for topic, epochs in one.items() for partition in epochs)
+def _partitions(*assignments: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
+    return ((topic, partition) for one in assignments for topic, epochs in one.items() for partition in epochs)
 
 
-def without_epochs(held: PartitionEpochs) -> Mapping[bytes, list[int]]:
-    """Topic id -> partitions, as clients are told."""
-    return {topic: sorted(epochs) for topic, epochs in held.items()}
+def without_epochs(assignment: PartitionEpochs) -> Mapping[bytes, list[int]]:
+    """Return topic ids and partitions, for responses."""
+    return {topic: sorted(epochs) for topic, epochs in assignment.items()}

@@ -1,20 +1,17 @@
-"""The consumer rebalance protocol: ConsumerGroupHeartbeat (KIP-848). Follows the consumer part of Kafka's
-GroupMetadataManager.
+"""The consumer rebalance protocol: ConsumerGroupHeartbeat (KIP-848).
 
-A heartbeat is handled in this order, and answered at once:
+Follows the consumer part of Kafka's GroupMetadataManager. A heartbeat is handled at once, in these steps:
 
-    1. The request, the group, its size, the member and its epoch are checked (heartbeat_validation.py). If a check
-       fails, nothing changes.
-    2. The member is updated. If its subscription or the topics have changed, the group epoch is bumped.
+    1. Check the request, the group, its size, the member and its epoch (heartbeat_validation.py).
+    2. Update the member. If its subscription or the topics have changed, bump the group epoch.
     3. If the assignment epoch is behind and `group.consumer.assignment.interval.ms` has passed since the last
-       assignment, a new target is computed.
-    4. The member takes one step towards its target.
-    5. Regular expressions are resolved, if that is due.
+       assignment, compute a new target.
+    4. Move the member one step towards its target.
+    5. Resolve regular expressions, if due.
 
-Steps 2 to 5 are in rebalance.py. Each member has two timers: it is removed unless it sends heartbeats within the
-session timeout and gives up partitions within its rebalance timeout.
-
-A heartbeat whose records cannot be written changes nothing: the group is restored from the log.
+Steps 2 to 5 are in rebalance.py. A member is removed unless it sends heartbeats within the session timeout and revokes
+partitions within its rebalance timeout. If the records of a heartbeat cannot be written, the group is restored from
+the log.
 """
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
@@ -42,7 +39,7 @@ from .records import current_assignment
 
 
 class ConsumerProtocol:
-    """The consumer rebalance protocol, for all groups of one coordinator."""
+    """The consumer rebalance protocol for the groups of one coordinator."""
 
     def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
         self._runtime = runtime
@@ -55,7 +52,7 @@ class ConsumerProtocol:
     def heartbeat(
         self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
-        """Add, update or remove a member; the response has its assignment."""
+        """Add, update or remove a member; return its assignment or an error."""
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
@@ -107,7 +104,7 @@ class ConsumerProtocol:
         return response
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
-        """Return the group, or a new one, not added yet, for a member that joins one that does not exist."""
+        """Return the group; for a member that joins, also a new or converted one that is not added yet."""
         group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -126,7 +123,7 @@ class ConsumerProtocol:
         return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
 
     def _add_group(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Add a new group, which may replace one of another type; return the records about the replaced one."""
+        """Add a new group; return the records about the one it replaces."""
         before = self._runtime.groups.get(group.group_id)
         if before is group:
             return []
@@ -159,9 +156,7 @@ class ConsumerProtocol:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
-        """Remove a static member that will be back before its session ends: it keeps its partitions, and its successor
-        has them since epoch 0.
-        """
+        """Remove a static member for up to its session timeout; it keeps its partitions, with epoch 0."""
         away = member._replace(
             member_epoch=STATIC_LEAVE_EPOCH,
             pending_revocation={},
@@ -171,13 +166,13 @@ class ConsumerProtocol:
         group.cancel_timer(TimerKind.REVOKE, member.member_id)
         return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, away)])
 
-    # -- groups that come with their partitions ------------------------------------------------------------------------
+    # -- loading -------------------------------------------------------------------------------------------------------
 
     def loaded(self, group: Group) -> None:
         """Start the timers of a group that was read from the log."""
         assert isinstance(group, ConsumerGroup)
         created = self._runtime.host.cluster.topics_created
-        for regex, resolved in group.regexes.items():  # an earlier process may have counted more topics than this one
+        for regex, resolved in group.regexes.items():  # a previous process may have counted more topics
             group.regexes[regex] = resolved._replace(version=min(resolved.version, created))
         settings = self._runtime.group_configs(group.group_id)
         for member in group.members.values():
@@ -191,7 +186,7 @@ def _write_error(error: ErrorCode) -> HeartbeatError:
 
 
 def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member: ConsumerMember) -> ConsumerMember:
-    """Return the member with the fields of its request; those left out are unchanged."""
+    """Return the member with the fields that the request sets."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
     return member._replace(
@@ -214,6 +209,6 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Return whether a request has all fields, as when a member joins or did not get a response."""
+    """Return whether a request has all fields, as when a member joins or has missed a response."""
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and names_topics and request.topic_partitions is not None

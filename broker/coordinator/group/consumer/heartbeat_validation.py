@@ -1,5 +1,6 @@
-"""The checks of a ConsumerGroupHeartbeat (KIP-848): whether the request is valid, and which member sent it. Follows
-Kafka's GroupCoordinatorService and the consumer part of its GroupMetadataManager.
+"""The validation of ConsumerGroupHeartbeat requests (KIP-848).
+
+Follows Kafka's GroupCoordinatorService and the consumer part of its GroupMetadataManager.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +15,14 @@ from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from .rebalance import MemberSlot
 from .topic_regex import InvalidRegexError, compile_regex
 
-_CLIENTS_MAKE_MEMBER_IDS_SINCE = 1
+_CLIENT_MEMBER_IDS_SINCE = 1
 
 
 class HeartbeatError(NamedTuple):
-    """The error of a heartbeat that changes nothing."""
+    """The error of a heartbeat."""
 
     error: ErrorCode
-    message: str | None  # None: the default message of the error
+    message: str | None  # None: the default message
 
 
 def request_error(
@@ -29,11 +30,11 @@ def request_error(
 ) -> HeartbeatError | None:
     """Return the error of a request that is invalid for any group."""
     epoch = request.member_epoch
-    must_name_itself = version >= _CLIENTS_MAKE_MEMBER_IDS_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
-    joins, leaves_for_a_while = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
+    needs_member_id = version >= _CLIENT_MEMBER_IDS_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
+    joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
     no_topics = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
     problems = (
-        (must_name_itself and _is_blank(request.member_id), "MemberId can't be empty."),
+        (needs_member_id and _is_blank(request.member_id), "MemberId can't be empty."),
         (_is_blank(request.group_id), "GroupId can't be empty."),
         (_is_blank(request.instance_id), "InstanceId can't be empty."),
         (_is_blank(request.rack_id), "RackId can't be empty."),
@@ -43,7 +44,7 @@ def request_error(
             joins and no_topics,
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
         ),
-        (leaves_for_a_while and request.instance_id is None, "InstanceId can't be null."),
+        (leaves_temporarily and request.instance_id is None, "InstanceId can't be null."),
         (epoch < STATIC_LEAVE_EPOCH, "MemberEpoch is invalid."),
     )
     problem = next((message for is_wrong, message in problems if is_wrong), None)
@@ -61,7 +62,7 @@ def _is_blank(text: str | None) -> bool:
 
 
 def regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatError | None:
-    """Return the error of a new regular expression that is invalid."""
+    """Return the error of a new, invalid regular expression."""
     regex = updated.subscribed_topic_regex
     if not regex or regex == member.subscribed_topic_regex:
         return None
@@ -76,7 +77,7 @@ def regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatErr
 def find_slot(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str, owned: Owned
 ) -> MemberSlot | HeartbeatError:
-    """Return the slot of the member that sent a heartbeat, which may be a new one."""
+    """Return the slot of the heartbeat's member, which may be new."""
     instance_id = request.instance_id
     if request.member_epoch == JOIN_EPOCH:
         static = None if instance_id is None else group.static_member(instance_id)
@@ -96,7 +97,6 @@ def find_slot(
 
 
 def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | HeartbeatError:
-    """Return a member of the group."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
@@ -113,9 +113,7 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
 
 
 def _epoch_error(member: ConsumerMember, epoch: int, owned: Owned) -> HeartbeatError | None:
-    """The response with the current epoch may have been lost, so the previous epoch is accepted from a member that has
-    only partitions assigned to it.
-    """
+    """Accept the current epoch, or the previous one with assigned partitions, as after a lost response."""
     lost_response = epoch == member.previous_member_epoch and owned is not None and _was_assigned(member, owned)
     if epoch == member.member_epoch or (epoch < member.member_epoch and lost_response):
         return None

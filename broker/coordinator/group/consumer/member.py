@@ -1,41 +1,39 @@
-"""A member of a consumer group (KIP-848). Follows Kafka's ConsumerGroupMember and MemberState. It never changes: what
-happens to a member makes another one, and whether something happened is told by comparing the two.
-"""
+"""An immutable member of a consumer group (KIP-848). Follows Kafka's ConsumerGroupMember and MemberState."""
 
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-# Topic id -> partition -> the member's epoch when it was given that partition. Without topics that have no partitions.
+# Topic id -> partition -> member epoch of the assignment. Without empty topics.
 PartitionEpochs = Mapping[bytes, Mapping[int, int]]
 _NOTHING: PartitionEpochs = {}
 
-JOIN_EPOCH = 0  # of a heartbeat: the member joins, or begins anew
-LEAVE_EPOCH = -1  # it leaves
-STATIC_LEAVE_EPOCH = -2  # it leaves and will be back: a static member's place is kept
+JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignment
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target. The numbers are those of the records."""
+    """The progress towards the target. The numbers are those in records."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it was told to give partitions up, and has not said that it did
-    UNRELEASED_PARTITIONS = 2  # others have not given up all that it is to get
+    UNREVOKED_PARTITIONS = 1  # has not confirmed that it gave up partitions
+    UNRELEASED_PARTITIONS = 2  # other members have not released partitions of its target
 
 
 class ClassicMetadata(NamedTuple):
-    """What a member that speaks the classic protocol said when it joined."""
+    """The JoinGroup data of a member with the classic protocol."""
 
     session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # names and metadata, what it likes best first
+    protocols: tuple[tuple[str, bytes], ...]  # names and metadata, in order of preference
 
 
 class ConsumerMember(NamedTuple):
-    """One member."""
+    """A member."""
 
     member_id: str
-    member_epoch: int = 0  # that of the target assignment it has, or is on the way to
-    previous_member_epoch: int = -1  # it may not have got the answer that told the current one
+    member_epoch: int = 0  # of the target that it has or is moving to
+    previous_member_epoch: int = -1  # the response with the current epoch may be lost
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None  # of a static member
     rack_id: str | None = None
@@ -50,17 +48,17 @@ class ConsumerMember(NamedTuple):
     classic: ClassicMetadata | None = None
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether it has all that the target of this epoch says, and nothing else."""
+        """Return whether it has exactly its target of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
     def at_epoch(self, member_epoch: int) -> "ConsumerMember":
-        """The same member in this epoch, which may be the one it is in."""
+        """Return the member in this epoch, which may be its current one."""
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
-        """In which epoch it was given a partition; None if it does not have it."""
-        for held in (self.assigned, self.pending_revocation):
-            epoch = held.get(topic_id, {}).get(partition)
+        """Return the epoch in which it was assigned a partition, or None."""
+        for partitions in (self.assigned, self.pending_revocation):
+            epoch = partitions.get(topic_id, {}).get(partition)
             if epoch is not None:
                 return epoch
         return None

@@ -1,8 +1,8 @@
-"""One number for the topics that a group subscribes to: when it changes, so must the assignment (KIP-1101).
+"""A hash of the topics that a group subscribes to; a change requires a new assignment (KIP-1101).
 
-Follows Kafka's Utils.computeGroupHash and computeTopicHash in what goes in: id, name and number of partitions of each
-topic, in the order of names. Different on purpose: the hash function is one that Python has (Kafka's is XXH3), as
-nobody but the coordinator that wrote the number compares it with anything; and racks do not go in, as there is one.
+Its input is that of Kafka's Utils.computeGroupHash and computeTopicHash, without racks: id, name and partition count of
+each topic, in order of names. Different on purpose: the function is blake2b, not XXH3, which Python lacks; only the
+coordinator that wrote the hash reads it.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from sluice.broker.metadata.topic import Topic
 
 
 def metadata_hash(topics: Iterable[Topic]) -> int:
-    """A signed number of 64 bits; 0 for no topics."""
+    """Return a signed 64-bit hash; 0 for no topics."""
     known = sorted(topics, key=lambda topic: topic.name)
     if not known:
         return 0

@@ -1,12 +1,14 @@
-"""How a group with members becomes one of the other kind (KIP-848), as `group.consumer.migration.policy` allows.
-Follows Kafka's GroupMetadataManager (convertToConsumerGroup, convertToClassicGroup), ConsumerGroup.fromClassicGroup and
-ClassicGroup.fromConsumerGroup.
+"""The conversion of groups with members between the protocols (KIP-848).
 
-A classic group of consumers becomes a consumer group when the first member comes that speaks the consumer protocol: its
-members keep what they have, and are from then on told to rejoin when there is something else for them
-(classic_members.py). A consumer group becomes a classic one when the last member that speaks the consumer protocol has
-left: the members that are there rebalance among themselves. Groups without members change their kind whatever the
-policy is.
+Follows Kafka's GroupMetadataManager (convertToConsumerGroup, convertToClassicGroup), ConsumerGroup.fromClassicGroup and
+ClassicGroup.fromConsumerGroup. `group.consumer.migration.policy` restricts these conversions:
+
+    upgrade    A classic group of consumers becomes a consumer group when the first member with the consumer protocol
+               joins. Members keep their assignments and later rejoin for changes (classic_members.py).
+    downgrade  A consumer group becomes a classic one when the last member with the consumer protocol leaves. The
+               remaining members rebalance.
+
+Groups without members change their type under any policy.
 """
 
 from collections import Counter
@@ -32,7 +34,7 @@ from .group import ConsumerGroup
 from .member import ClassicMetadata, ConsumerMember
 from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
 
-# Policy -> whether classic groups may become consumer groups, and the other way round.
+# Policy -> whether upgrades and downgrades are allowed.
 _POLICIES = {
     "bidirectional": (True, True),
     "upgrade": (True, False),
@@ -42,7 +44,7 @@ _POLICIES = {
 
 
 class Migration:
-    """Changes the kinds of groups of one coordinator."""
+    """The conversions of the groups of one coordinator."""
 
     def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
         config = runtime.host.config
@@ -55,13 +57,13 @@ class Migration:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether members of both protocols can never be in one group."""
+        """Whether members of both protocols can never share a group."""
         return not self._may_upgrade and not self._may_downgrade
 
     # -- to a consumer group -------------------------------------------------------------------------------------------
 
     def build_upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
-        """Return the consumer group that a classic one converts to, or why it cannot. Nothing changes yet."""
+        """Return the consumer group that a classic one converts to, or the problem; change nothing."""
         problem = self._upgrade_problem(classic)
         if problem is not None:
             return f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}."
@@ -124,7 +126,7 @@ class Migration:
         )
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
-        """Replace a classic group by a consumer group; return the records of that."""
+        """Replace a classic group by a consumer group; return the records."""
         self._classic.stop(classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._runtime.groups[group.group_id] = group
         members, group_id = group.members.values(), group.group_id
@@ -140,22 +142,20 @@ class Migration:
     # -- to a classic group --------------------------------------------------------------------------------------------
 
     def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Return whether the remaining members, if any, all speak the classic protocol and may form a classic group."""
-        gone = {member.member_id for member in leaving}
-        stay = [member for member in group.members.values() if member.member_id not in gone]
-        all_classic = bool(stay) and all(member.classic is not None for member in stay)
-        return all_classic and self._may_downgrade and len(stay) <= self._max_classic_size
+        """Return whether there are remaining members, all classic, that may form a classic group."""
+        remaining = _remaining(group, leaving)
+        all_classic = bool(remaining) and all(member.classic is not None for member in remaining)
+        return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
-        """Return whether the group may become a classic one when a static member returns with the classic protocol."""
+        """Return whether the group may become classic when a static member returns with the classic protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        """Replace a consumer group by a classic one of the remaining members, which rebalances."""
-        gone = {member.member_id for member in leaving}
-        return self.downgrade(group, [member for member in group.members.values() if member.member_id not in gone], [])
+        """Replace a consumer group by a classic one of the remaining members, and rebalance."""
+        return self.downgrade(group, _remaining(group, leaving), [])
 
     def downgrade(
         self,
@@ -165,15 +165,15 @@ class Migration:
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Replace a consumer group by a classic one of these members with their target assignments.
+        """Replace a consumer group by a classic one of these members, with their target assignments.
 
-        `records`: those of earlier changes, to be written first.
+        `records`: of earlier changes, written first.
         """
         now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)
         for member in members:
             classic.add(_downgraded_member(member))
-        # As if its members had just been through a round.
+        # As after a rebalance of the classic group.
         classic.generation_id = group.group_epoch - 1
         classic.transition_to(PREPARING_REBALANCE, now_ms)
         classic.begin_generation(now_ms)
@@ -192,6 +192,11 @@ class Migration:
 
 
 _MALFORMED = "the embedded consumer protocol is malformed"
+
+
+def _remaining(group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> list[ConsumerMember]:
+    leaving_ids = {member.member_id for member in leaving}
+    return [member for member in group.members.values() if member.member_id not in leaving_ids]
 
 
 def _downgraded_member(member: ConsumerMember) -> ClassicMember:

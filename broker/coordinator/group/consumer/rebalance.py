@@ -1,11 +1,10 @@
-"""The rebalance of a consumer group: a change of a member bumps the group's epoch, a new target assignment is computed,
-and members are reconciled with it or removed. Follows the consumer part of Kafka's GroupMetadataManager
-(updateSubscriptionMetadata, maybeUpdateTargetAssignment, maybeReconcile, consumerGroupFenceMembers).
+"""The rebalance of a consumer group: bump the epoch, compute a target, reconcile members, remove members.
 
-Used for members of both protocols, by heartbeat.py and classic_members.py. The group and its epochs are explained in
-group.py, the reconciliation of a member in current_assignment.py.
+Follows the consumer part of Kafka's GroupMetadataManager (updateSubscriptionMetadata, maybeUpdateTargetAssignment,
+maybeReconcile, consumerGroupFenceMembers). heartbeat.py and classic_members.py use this for members of both protocols;
+group.py explains the epochs.
 
-Different on purpose: changes of topics are detected when a member sends a request; Kafka's controller reports them.
+Different on purpose: topic changes are detected by a member's request; in Kafka the controller reports them.
 """
 
 from collections.abc import Sequence
@@ -30,19 +29,19 @@ from .target_assignment import update_target
 
 
 class MemberSlot(NamedTuple):
-    """A member's slot in a group, and the member that had it before, if a static member has come back."""
+    """A member's slot in a group, and the previous instance of a returning static member."""
 
     member: ConsumerMember
     replaced: ConsumerMember | None = None
 
     @classmethod
     def of_returning(cls, static: ConsumerMember, member_id: str) -> "MemberSlot":
-        """Return the slot of a static member that has come back under this member id."""
+        """Return the slot of a static member that returns with this member id."""
         return cls(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
 
 
 class ConsumerRebalance:
-    """The rebalances of all consumer groups of one coordinator."""
+    """The rebalances of the consumer groups of one coordinator."""
 
     def __init__(self, runtime: GroupRuntime, migration: Migration) -> None:
         config = runtime.host.config
@@ -58,15 +57,15 @@ class ConsumerRebalance:
 
     @property
     def default_assignor(self) -> str:
-        """The assignor of groups whose members request no other."""
+        """The assignor of groups whose members request none."""
         return self.assignors[0]
 
     def new_member_id(self) -> str:
-        """Return an id for a new member, as Kafka prints a random UUID."""
+        """Return a random UUID for a new member, as Kafka prints it."""
         return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
-        """Return whether the group is not full, or has this member already."""
+        """Return whether the group has this member or is not full."""
         return instance_id in group.static_members or member_id in group.members or len(group.members) < self._max_size
 
     @property
@@ -74,12 +73,12 @@ class ConsumerRebalance:
         """The error message for a full group."""
         return f"The consumer group has reached its maximum capacity of {self._max_size} members."
 
-    # -- from a member's request to its assignment ---------------------------------------------------------------------
+    # -- from a request to an assignment -------------------------------------------------------------------------------
 
     def advance(
         self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
     ) -> ConsumerMember:
-        """Put the updated member into the group and take it one step towards its target; return it as it is then."""
+        """Update the member and move it one step towards its target; return its new state."""
         subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()
         if group.assignment_epoch < group.group_epoch and self._is_assignment_due(group, now_ms):
@@ -88,9 +87,7 @@ class ConsumerRebalance:
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
     def change(self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
-        """Put the updated member into the group, which may bump the group's epoch; return whether its subscription
-        changed.
-        """
+        """Update the member and, if required, bump the group epoch; return whether its subscription changed."""
         member, replaced = slot
         if replaced is not None:
             records += _replacement(group, replaced, member)
@@ -109,7 +106,7 @@ class ConsumerRebalance:
         return names_changed or regex.changed
 
     def _bump_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, required: bool) -> None:
-        """Bump the group's epoch if that is `required` or the topics that its members subscribe to have changed."""
+        """Bump the group epoch if `required` or if subscribed topics have changed."""
         current = group.current_metadata_hash(self._cluster)
         if required or current != group.metadata_hash:
             group.group_epoch += 1
@@ -132,7 +129,7 @@ class ConsumerRebalance:
         subscription_changed: bool,
         records: list[KeyValue],
     ) -> ConsumerMember:
-        """Take the member one step towards its target; return it as it is then."""
+        """Move the member one step towards its target; return its new state."""
         goal = Goal(
             group.assignment_epoch,
             group.target.get(member.member_id, {}),
@@ -153,10 +150,7 @@ class ConsumerRebalance:
         return reconciled
 
     def refresh_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
-        """Resolve the regular expressions that members subscribe to, if that is due.
-
-        Only later heartbeats use the result: in Kafka another thread resolves them.
-        """
+        """Resolve regular expressions, if due, for later heartbeats; in Kafka, a separate thread resolves them."""
         resolved = self._regexes.refresh(ctx, group, self._runtime.now_ms())
         if resolved is None:
             return
@@ -164,7 +158,7 @@ class ConsumerRebalance:
         self._bump_epoch(group, records, required=changed)
         self._runtime.write_or_restore(group.group_id, records)
 
-    # -- going ---------------------------------------------------------------------------------------------------------
+    # -- removal -------------------------------------------------------------------------------------------------------
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
         """Remove members; the next target assigns their partitions to others."""
@@ -183,13 +177,12 @@ class ConsumerRebalance:
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def restart_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int) -> None:
-        """Restart a member's session."""
         group.cancel_timer(TimerKind.SESSION, member_id)
         expire = partial(self.expired, group, member_id)
         group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
 
     def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Remove the member unless it does what it has to within its rebalance timeout."""
+        """Remove the member unless the timer is cancelled within its rebalance timeout."""
         group.cancel_timer(kind, member.member_id)
         expire = partial(self.expired, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)

@@ -1,4 +1,4 @@
-"""The keys of consumer groups in __consumer_offsets, and their tombstones; the values are in records.py."""
+"""The keys of consumer groups in __consumer_offsets. records.py has the values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGULAR_EXPRESSION = 6, 7, 8
 
 
 class GroupKey(Message):
-    """A consumer group."""
+    """The key of a consumer group."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -23,7 +23,7 @@ class GroupKey(Message):
 
 
 class MemberKey(Message):
-    """A member."""
+    """The key of a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -32,7 +32,7 @@ class MemberKey(Message):
 
 
 class RegularExpressionKey(Message):
-    """A regular expression that members subscribe to."""
+    """The key of a subscribed regular expression."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
@@ -41,23 +41,23 @@ class RegularExpressionKey(Message):
 
 
 def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
-    """Return the record that deletes a regular expression without subscribers."""
+    """Return the tombstone of a regular expression."""
     return regex_key(group_id, regex), None
 
 
 def partition_metadata_tombstone(group_id: str) -> KeyValue:
-    """Return the record that deletes the topics a broker before 4.1 wrote."""
+    """Return the tombstone of the topics that a broker before 4.1 wrote."""
     return group_key(PARTITION_METADATA, group_id), None
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
-    """Return the records that delete a member."""
+    """Return the tombstones of a member."""
     types = CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA
     return [(member_key(record_type, group_id, member_id), None) for record_type in types]
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[KeyValue]:
-    """Return the records that delete a group."""
+    """Return the tombstones of a group."""
     members = list(member_ids)
     return [
         *((member_key(CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
@@ -71,16 +71,16 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable
 
 
 def group_key(record_type: int, group_id: str) -> bytes:
-    """Encode the key of a group's record."""
+    """Return the key of a group's record."""
     return encode_record(record_type, GroupKey(group_id=group_id), 0)
 
 
 def member_key(record_type: int, group_id: str, member_id: str) -> bytes:
-    """Encode the key of a member's record."""
+    """Return the key of a member's record."""
     return encode_record(record_type, MemberKey(group_id=group_id, member_id=member_id), 0)
 
 
 def regex_key(group_id: str, regex: str) -> bytes:
-    """Encode the key of a regular expression's record."""
+    """Return the key of a regular expression's record."""
     key = RegularExpressionKey(group_id=group_id, regular_expression=regex)
     return encode_record(REGULAR_EXPRESSION, key, 0)

@@ -1,5 +1,6 @@
-"""The records of consumer groups in __consumer_offsets, in the versions that Kafka 4.4 writes. Follows Kafka's
-GroupCoordinatorRecordHelpers and the ConsumerGroup* message definitions of its group-coordinator module.
+"""The records of consumer groups in __consumer_offsets, as Kafka 4.4 writes them.
+
+Follows Kafka's GroupCoordinatorRecordHelpers and the ConsumerGroup* messages of its group-coordinator module.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .topic_regex import ResolvedRegex
 
 
 class ConsumerGroupMetadataValue(Message):
-    """The epoch of a group, and the topics it went by (KIP-1101)."""
+    """The epoch of a group, and the hash of its topics (KIP-1101)."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -36,14 +37,14 @@ class ConsumerGroupMetadataValue(Message):
 
 
 class PartitionRacks(Message):
-    """Where a partition's replicas are."""
+    """The racks of a partition's replicas."""
 
     partition: int32 = 0
     racks: list[string] = []
 
 
 class TopicMetadata(Message):
-    """A topic as it was when the group last looked."""
+    """A subscribed topic, before Kafka 4.1."""
 
     topic_id: uuid = ZERO_UUID
     topic_name: string = ""
@@ -52,7 +53,7 @@ class TopicMetadata(Message):
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """The topics of a group one by one, as Kafka wrote them before 4.1."""
+    """The subscribed topics of a group, before Kafka 4.1."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -60,21 +61,21 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
 
 class ClassicProtocol(Message):
-    """A protocol of the classic kind that a member can do."""
+    """A classic protocol that a member supports."""
 
     name: string = ""
     metadata: bytes_ = b""
 
 
 class ClassicMemberMetadata(Message):
-    """What there is of a member that speaks the classic protocol."""
+    """The JoinGroup data of a member with the classic protocol."""
 
     session_timeout_ms: int32 = 0
     supported_protocols: list[ClassicProtocol] = []
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    """What a member said of itself."""
+    """The metadata of a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -90,7 +91,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    """The epoch that the target assignment is of, and when it was made (KIP-1263)."""
+    """The epoch and time of the target assignment (KIP-1263)."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -99,14 +100,14 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 
 class TargetTopicPartitions(Message):
-    """Partitions of one topic that a member shall have."""
+    """Target partitions of one topic."""
 
     topic_id: uuid = ZERO_UUID
     partitions: list[int32] = []
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """What a member shall have."""
+    """The target of a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -114,7 +115,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
 
 class TopicPartitions(Message):
-    """Partitions of one topic that a member has, and since which epochs."""
+    """Assigned partitions of one topic, and their assignment epochs."""
 
     topic_id: uuid = ZERO_UUID
     partitions: list[int32] = []
@@ -122,7 +123,7 @@ class TopicPartitions(Message):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """What a member has, and how far it is on its way."""
+    """The current assignment of a member."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -134,7 +135,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 
 class ConsumerGroupRegularExpressionValue(Message):
-    """The topics that matched a regular expression when it was last looked."""
+    """The topics that a regular expression matched."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -144,13 +145,13 @@ class ConsumerGroupRegularExpressionValue(Message):
 
 
 def group_epoch(group: ConsumerGroup) -> KeyValue:
-    """The group's epoch and metadata hash as they are."""
+    """Return the record of the group's epoch and metadata hash."""
     value = ConsumerGroupMetadataValue(epoch=group.group_epoch, metadata_hash=group.metadata_hash)
     return group_key(GROUP_METADATA, group.group_id), _value(value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
-    """What the member said of itself."""
+    """Return the record of a member's metadata."""
     classic = member.classic
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -172,7 +173,7 @@ def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
 
 
 def target_epoch(group: ConsumerGroup) -> KeyValue:
-    """The epoch of the group's target assignment, and when that was made."""
+    """Return the record of the target assignment's epoch and time."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assignment_timestamp_ms
     )
@@ -180,14 +181,14 @@ def target_epoch(group: ConsumerGroup) -> KeyValue:
 
 
 def target_assignment(group_id: str, member_id: str, target: Assignment) -> KeyValue:
-    """What the member shall have."""
+    """Return the record of a member's target."""
     topics = [TargetTopicPartitions(topic_id=topic, partitions=sorted(those)) for topic, those in target.items()]
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
     return member_key(TARGET_MEMBER, group_id, member_id), _value(value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
-    """What the member has."""
+    """Return the record of a member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -199,7 +200,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
 
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
-    """The topics that match."""
+    """Return the record of the topics that match a regular expression."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )

@@ -1,7 +1,7 @@
-"""The regular expressions that members of a consumer group subscribe to, and when they are resolved. Follows Kafka's
-GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult).
+"""The regular expressions in the subscriptions of a consumer group, and when they are resolved.
 
-All of them are resolved together: when one of them never was, when topics have been created since, or after
+Follows Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult). All expressions of
+a group are resolved together: when one is new, after topics are created, or after
 `group.consumer.regex.refresh.interval.ms`; but at most every 10 s.
 """
 
@@ -19,19 +19,19 @@ from .record_keys import regular_expression_tombstone
 from .records import regular_expression
 from .topic_regex import ResolvedRegex, resolve
 
-_MIN_REFRESH_INTERVAL_MS = 10_000  # Kafka's own
+_MIN_REFRESH_INTERVAL_MS = 10_000  # as in Kafka
 
 
 class RegexChange(NamedTuple):
-    """The change of a member's regular expression by a heartbeat."""
+    """A change of a member's regular expression."""
 
     changed: bool
-    affects_target: bool  # now: a new expression has no topics before it is resolved
-    unused: str | None  # an expression that has lost its last subscriber
+    affects_target: bool  # false for a new expression until it is resolved
+    unused: str | None  # an expression that lost its last subscriber
 
 
 class RegexSubscriptions:
-    """Resolves the regular expressions of all groups of one coordinator."""
+    """The resolution of regular expressions for the groups of one coordinator."""
 
     __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
 
@@ -41,7 +41,7 @@ class RegexSubscriptions:
         self._refresh_interval_ms = refresh_interval_ms
 
     def change(self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
-        """Return how a member's expression changes; the group still has the old one."""
+        """Return how a member's expression changes; `group` still has the old one."""
         old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
         if old == new:
             return RegexChange(False, False, None)
@@ -52,7 +52,7 @@ class RegexSubscriptions:
         return RegexChange(True, new in group.regexes if new else True, unused)
 
     def remove_unused(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Remove the expressions without subscribers; return their tombstones."""
+        """Remove expressions without subscribers; return their tombstones."""
         subscribers = group.regex_subscribers()
         unused = [regex for regex in group.regexes if regex not in subscribers]
         for regex in unused:
@@ -60,9 +60,9 @@ class RegexSubscriptions:
         return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
 
     def refresh(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
-        """Resolve the group's expressions if that is due; return the records, and whether the topics have changed.
+        """Resolve the group's expressions if due; return the records, and whether the topics have changed.
 
-        The group gets the topics that the member of this request is authorized to describe.
+        The topics are those that the member of this request is authorized to describe.
         """
         subscribers = group.regex_subscribers()
         if not subscribers or not self._is_due(group, len(subscribers), now_ms):

@@ -1,8 +1,8 @@
-"""From records back to consumer groups. Follows the `replay` methods of Kafka's GroupMetadataManager for the
-ConsumerGroup* records, and ConsumerGroupMember.Builder.
+"""The consumer groups stored in a partition of __consumer_offsets.
 
-Different on purpose: a partition that two members have by their records, which no coordinator writes, is the one's
-that comes first; Kafka cannot load such a log.
+Follows the `replay` methods of Kafka's GroupMetadataManager for the ConsumerGroup* records, and
+ConsumerGroupMember.Builder. Different on purpose: a partition that the records assign to two members, which no
+coordinator writes, belongs to the first; Kafka fails to load such a log.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ CONSUMER_RECORD_TYPES = {
 
 
 class ConsumerGroupBuilder:
-    """Builds consumer groups from their records, which come in any order."""
+    """A builder of consumer groups from records in any order."""
 
     __slots__ = ("_current", "_groups", "_metadata")
 
@@ -81,7 +81,7 @@ class ConsumerGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ConsumerGroup]:
-        """Return the groups by id, with their members in the order of their ids."""
+        """Return the groups by id; members are ordered by id."""
         for group_id, member_id in sorted(self._metadata):
             group = self._groups[group_id]
             member = _member(member_id, self._metadata[group_id, member_id])
@@ -121,11 +121,11 @@ def _member(member_id: str, stored: ConsumerGroupMemberMetadataValue) -> Consume
 def _with_current(
     group: ConsumerGroup, member: ConsumerMember, current: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerMember:
-    """The member with what it has; one of which that is not known yet is about to join."""
+    """Return the member with its current assignment; without one, it is about to join."""
     if current is None:
         return member
     taken: set[tuple[bytes, int]] = set()
-    # An epoch for each partition is written since 4.1; -2 is that of a static member that is away.
+    # Epochs of partitions are written since 4.1. The epoch is -2 while a static member is away.
     epoch = max(current.member_epoch, 0)
     return member._replace(
         member_epoch=current.member_epoch,
@@ -139,7 +139,7 @@ def _with_current(
 def _with_epochs(
     group: ConsumerGroup, topics: Iterable[TopicPartitions], epoch: int, taken: set[tuple[bytes, int]]
 ) -> dict[bytes, dict[int, int]]:
-    held: dict[bytes, dict[int, int]] = {}
+    assigned: dict[bytes, dict[int, int]] = {}
     for one in topics:
         epochs = one.assignment_epochs
         if epochs is None or len(epochs) != len(one.partitions):
@@ -148,5 +148,5 @@ def _with_epochs(
             where = one.topic_id, partition
             if where not in taken and group.owner_of(*where) is None:
                 taken.add(where)
-                held.setdefault(one.topic_id, {})[partition] = since
-    return held
+                assigned.setdefault(one.topic_id, {})[partition] = since
+    return assigned

@@ -1,4 +1,4 @@
-"""What every member of a consumer group shall have, computed anew. Follows Kafka's TargetAssignmentBuilder."""
+"""The target assignment of a consumer group. Follows Kafka's TargetAssignmentBuilder."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ from .records import target_assignment, target_epoch
 
 
 def update_target(group: ConsumerGroup, assign: Assign, cluster: Cluster, now_ms: int) -> Collection[KeyValue]:
-    """Gives the group a target assignment for its epoch; returns the records of what changed."""
+    """Compute the target assignment for the group's epoch; return the records of changes."""
     spec = GroupSpec(
         members={
             member_id: MemberSpec(

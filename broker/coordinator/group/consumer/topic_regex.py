@@ -1,12 +1,11 @@
-"""Subscriptions by a regular expression that the broker evaluates (ConsumerGroupHeartbeat v1, KIP-848).
+r"""Subscriptions by regular expressions that the broker evaluates (ConsumerGroupHeartbeat v1, KIP-848).
 
-Follows Kafka's TopicRegexResolver, which uses RE2J: a topic is subscribed to if the whole of its name matches. Python's
-`re` evaluates here. What RE2 has and Python has not is put in Python's words; what Python has and RE2 has not is
-refused: backreferences, look-around, conditions, comments, atomic groups and possessive repetition.
+Follows Kafka's TopicRegexResolver, which uses RE2J: a topic matches if its whole name does. Here RE2 syntax is
+translated to Python's `re`. Python syntax unknown to RE2 is rejected: backreferences, look-around, conditions,
+comments, atomic groups and possessive repetition.
 
-Different on purpose: time may not be linear in the length of a name, but a name has at most 249 characters. Of
-Unicode's classes (\\p{...}) those are known that ASCII characters have, as topics' names are ASCII. What is wrong with
-an invalid expression is told in Python's words.
+Different on purpose: matching time may not be linear, but names have at most 249 characters. Only Unicode classes
+(\p{...}) with ASCII characters are supported, since topic names are ASCII. Some errors are Python's.
 """
 
 import re
@@ -19,19 +18,19 @@ from typing import NamedTuple
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that matched when it was last looked."""
+    """The topics that matched at the last resolution."""
 
     topics: frozenset[str]
-    version: int  # grows with every topic that is created: which topics there were
-    timestamp_ms: int  # wall
+    version: int  # number of topics created until then
+    timestamp_ms: int  # wall clock
 
 
 class InvalidRegexError(Exception):
-    """Not a regular expression that RE2 takes."""
+    """An expression that is invalid in RE2."""
 
 
-_MAX_REPEAT = 1000  # RE2's own
-# [[:alpha:]] and \p{Lu}, as the inside of a bracket.
+_MAX_REPEAT = 1000  # as in RE2
+# [[:alpha:]] and \p{Lu}, as the contents of brackets.
 _CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -69,16 +68,16 @@ _OUTSIDE = re.compile(
     re.DOTALL,
 )
 _INSIDE = re.compile(_EVERYWHERE + r"|\[:(?P<posix>\^?\w+):\]|(?P<end>\])|(?P<other>.)", re.DOTALL)
-# What a backslash may stand before, besides punctuation, in RE2 and, with the same meaning, in Python.
+# Escapes besides punctuation that have the same meaning in RE2 and Python.
 _ESCAPES = frozenset("AabBdDfnrsStvwWx0")
 
 
 @lru_cache(256)
 def compile_regex(text: str) -> Pattern[str]:
-    """The expression in Python's words; InvalidRegexError where RE2 would not take it."""
+    """Return the compiled translation; raise InvalidRegexError if RE2 would reject the expression."""
     translated = _Translation(text).result()
     try:
-        with warnings.catch_warnings():  # of a [ in a bracket, which may get a meaning in a Python to come
+        with warnings.catch_warnings():  # [ in brackets may get a meaning in a later Python
             warnings.simplefilter("ignore", FutureWarning)
             return re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
@@ -86,23 +85,23 @@ def compile_regex(text: str) -> Pattern[str]:
 
 
 def resolve(text: str, topics: Iterable[str]) -> frozenset[str]:
-    """Those whose whole names match a valid expression."""
+    """Return the topics whose whole names match a valid expression."""
     pattern = compile_regex(text)
     return frozenset(topic for topic in topics if pattern.fullmatch(topic))
 
 
 class _Translation:
-    """From RE2 to Python, token by token."""
+    """A translation from RE2 to Python, token by token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._in_bracket = False
-        # (?i) holds until its group ends, alternatives included, which Python writes as (?i:...). For each open group,
-        # the flags that were opened in it that way.
+        # (?i) applies until its group ends, including alternatives; in Python that is (?i:...). For each open group:
+        # the flags opened in it.
         self._flags: list[list[str]] = [[]]
 
     def result(self) -> str:
-        """The whole expression in Python's words."""
+        """Return the whole translation."""
         parts: list[str] = []
         position = 0
         while token := (_INSIDE if self._in_bracket else _OUTSIDE).match(self._text, position):
@@ -152,7 +151,7 @@ class _Translation:
         return f"(?P<{token['name']}>"
 
     def _flagged_group(self, token: Match[str]) -> str:
-        # RE2's U changes what is captured, not what matches.
+        # RE2's U changes captures, not matches.
         on, _, off = token["flags"][:-1].replace("U", "").partition("-")
         flags = f"(?{on}{'-' if off else ''}{off}:"
         if token["flags"].endswith(":"):
@@ -214,6 +213,6 @@ _TRANSLATE = {
 
 
 def _complement(name: str) -> str:
-    """The rest of ASCII, as the inside of a bracket, where a class cannot be negated."""
+    """Return the other ASCII characters, as the contents of brackets, where a class cannot be negated."""
     inside = re.compile(f"[{_CLASSES[name]}]", re.ASCII)
     return "".join(re.escape(chr(code)) for code in range(128) if not inside.match(chr(code)))

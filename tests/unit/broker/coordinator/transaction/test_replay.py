@@ -111,15 +111,15 @@ def test_a_tombstone_takes_an_id_away() -> None:
     assert broker.broker.transactions.get("tx") is None
 
 
-def test_states_that_nobody_knows_are_left_out_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_states_are_skipped_with_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker()
     value = "0000 0000000000000007 0003 0000ea60 63 ffffffff 0000000000000009 ffffffffffffffff"
     write(broker, [(KEY, unhexed(value)), (unhexed("0009 00"), b"\0\0")])
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         assert broker.broker.transactions.get("tx") is None
     assert [line.getMessage() for line in caplog.records] == [
-        "transactional id in an unknown state is left out",
-        "coordinator records of an unknown type or version are left out",
+        "skipping a transactional id in an unknown state",
+        "skipped coordinator records of an unknown type or version",
     ]
 
 
