@@ -1,1 +1,1 @@
-"""The request handlers: one file per Kafka API, grouped by what the API is about."""
+"""The request handlers, one file for each Kafka API."""

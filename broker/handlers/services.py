@@ -1,4 +1,4 @@
-"""What handlers use of the broker that serves them, one Protocol for each folder. Imported by type checkers only."""
+"""The interfaces of the broker for handlers, one Protocol for each folder. Only type checkers import this module."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -24,7 +24,7 @@ from sluice.protocol.message import Message
 
 
 class Services(Protocol):
-    """What the handlers of all folders use."""
+    """The services for handlers of all folders."""
 
     @property
     def node_id(self) -> int: ...
@@ -41,7 +41,7 @@ class Services(Protocol):
 
 
 class RecordServices(Services, CoordinatorHost, Protocol):
-    """What the handlers that read and write records use."""
+    """The services for handlers of Produce, Fetch and other record APIs."""
 
     @property
     def throttler(self) -> Throttler: ...
@@ -52,11 +52,11 @@ class RecordServices(Services, CoordinatorHost, Protocol):
 
 
 class SecurityServices(Services, Protocol):
-    """What the handlers of SASL, SCRAM and ACLs use."""
+    """The services for handlers of SASL, SCRAM and ACLs."""
 
 
 class TopicServices(Services, Protocol):
-    """What the handlers of metadata and topics use."""
+    """The services for handlers of metadata and topics."""
 
     @property
     def auto_creates_topics(self) -> bool: ...
@@ -69,7 +69,7 @@ class TopicServices(Services, Protocol):
 
 
 class ClusterServices(Services, Protocol):
-    """What the handlers about brokers, replicas and served versions use."""
+    """The services for handlers of brokers, replicas and served versions."""
 
     @property
     def api_keys(self) -> list[ApiVersion]: ...
@@ -78,7 +78,7 @@ class ClusterServices(Services, Protocol):
 
 
 class ConfigServices(Services, Protocol):
-    """What the handlers of configs, client quotas and telemetry use."""
+    """The services for handlers of configs, client quotas and telemetry."""
 
     @property
     def configs(self) -> ConfigurationControl: ...
@@ -87,14 +87,14 @@ class ConfigServices(Services, Protocol):
 
 
 class GroupServices(Services, CoordinatorHost, Protocol):
-    """What the handlers of groups and committed offsets use."""
+    """The services for handlers of groups and committed offsets."""
 
     @property
     def groups(self) -> GroupCoordinator: ...
 
 
 class TransactionServices(GroupServices, Protocol):
-    """What the handlers of transactions use."""
+    """The services for handlers of transactions."""
 
     @property
     def transactions(self) -> TransactionCoordinator: ...
@@ -103,7 +103,7 @@ class TransactionServices(GroupServices, Protocol):
 class AllServices(
     RecordServices, SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol
 ):
-    """What the dispatcher is given for its handlers."""
+    """The services that the dispatcher passes to handlers."""
 
 
 Handle = Callable[[RequestContext, Message, AllServices], Message | Outcome]

@@ -1,4 +1,4 @@
-"""Appending the records of a Produce request, except to partitions with errors and to denied topics."""
+"""The append of the records of a Produce request."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
@@ -27,23 +27,23 @@ from .delayed_partitions import DelayedPartitions, PendingPartition
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-ALL = -1  # acks: the answer waits for all in-sync replicas
+ALL = -1  # acks: wait for all in-sync replicas
 _ACKS = (ALL, 0, 1)
 NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
 _NAMES_LEADER_SINCE = 10
-# The client id to which Kafka leaves the topics of its coordinators; to others they are INVALID_TOPIC_EXCEPTION.
+# The only client id that may write to internal topics, as in Kafka; others get INVALID_TOPIC_EXCEPTION.
 _WRITES_INTERNAL_TOPICS = "__admin_client"
-# Partition -> error code and message of why nothing is appended to it.
+# Error code and message of partitions to which nothing is appended.
 PartitionErrors = Mapping[Partition, tuple[ErrorCode, str | None]]
-_Moved = dict[Partition, PartitionProduceResponse]  # responses for partitions that this broker does not lead
+_Moved = dict[Partition, PartitionProduceResponse]  # partitions that this broker does not lead
 
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    """Topics of the request that the client must not write to."""
+    """Return the names of topics that the client must not write to."""
     if broker.authorizer is None:
         return ()
-    from .authorization import unwritable_topics  # most brokers never need it
+    from .authorization import unwritable_topics  # deferred: only with an authorizer
 
     return unwritable_topics(ctx, broker, request)
 
@@ -108,7 +108,7 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
 
 
 def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Merge repeated topics; of a repeated partition keep the last records, as Kafka does."""
+    """Merge repeated topics; of a repeated partition, keep the last records, as Kafka does."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topic_data:
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
@@ -144,7 +144,7 @@ def _append(
 def append_response(
     ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
-    """Return the response for `size` bytes of records, and count those that were stored."""
+    """Return the response for a partition and count stored records; `size` is in bytes."""
     if result.error_code:
         return _failed(ctx, index, result)
     base_offset = result.base_offset
@@ -152,9 +152,9 @@ def append_response(
         traffic = partition.traffic
         traffic.records_in += result.last_offset - base_offset + 1
         traffic.bytes_in += size
-        if broker.replicas.fetches.delayed or partition.log.has_followers:  # otherwise no fetch waits for it
+        if broker.replicas.fetches.delayed or partition.log.has_followers:  # otherwise no fetch is waiting
             broker.replicas.appended(partition)
-    # By position: index, error code, base offset, log append time, log start offset.
+    # Positional: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)
 
 
@@ -176,7 +176,7 @@ def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionP
 def error_result(
     ctx: RequestContext, index: int, code: int, message: str | None = None, log_start_offset: int = -1
 ) -> PartitionProduceResponse:
-    """Return the response for a partition to which nothing is appended."""
+    """Return the error response for a partition."""
     ctx.error_code = ctx.error_code or code
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message
@@ -184,7 +184,7 @@ def error_result(
 
 
 def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
-    """Add the leaders of the partitions that this broker does not lead, and their endpoints (KIP-951)."""
+    """Add the leaders of moved partitions and their endpoints (KIP-951)."""
     leaders: dict[int, NodeEndpoint] = {}
     for partition, result in moved.items():
         known = broker.metadata.leadership(partition)
@@ -199,7 +199,7 @@ def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: Produ
 
 
 class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
-    """A produce request with acks=all that waits until all in-sync replicas have its records."""
+    """A Produce request with acks=all that waits for all in-sync replicas."""
 
     __slots__ = ("_moved",)
 

@@ -1,6 +1,6 @@
 """Authorization of Produce and Fetch. Follows KafkaApis.handleProduceRequest and handleFetchRequest.
 
-The error of a topic requested by name is the same whether the topic exists or not.
+A denied topic gets the same error whether or not it exists.
 """
 
 from collections.abc import Collection
@@ -15,11 +15,11 @@ from sluice.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-_TOPIC_IDS_SINCE = 13  # of Produce
+_TOPIC_IDS_SINCE = 13  # in Produce
 
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    """The names of topics that the client must not write to."""
+    """Return the names of topics that the client must not write to."""
     by_id = broker.metadata.topics_by_id
     names = []
     for data in request.topic_data:
@@ -33,7 +33,7 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 def deny_unreadable(
     ctx: RequestContext, broker: "RecordServices", wanted: Collection[RequestedPartition], *, for_follower: bool
 ) -> None:
-    """Replace partitions that the client must not read by an error, until the next request of the session."""
+    """Replace unreadable partitions by an error, until the next request of the session."""
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
     else:
@@ -48,5 +48,5 @@ def deny_unreadable(
 
 
 def _name(item: RequestedPartition) -> str | None:
-    """The topic's name; None for an id that nobody has."""
+    """Return the topic name; None for an unknown id."""
     return item.topic if isinstance(item.topic, str) else item.name

@@ -1,4 +1,4 @@
-"""The delayed operation of Produce and DeleteRecords: a response whose partitions wait for their replicas."""
+"""The delayed operation of Produce and DeleteRecords, which awaits the replicas of partitions."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result", bound=_PartitionResult)
 
 
 class PendingPartition(Generic[_Result]):
-    """One partition, the offset that its replicas have to reach, and its part of the response."""
+    """A partition, the offset that its replicas must reach, and its part of the response."""
 
     __slots__ = ("partition", "required_offset", "result")
 
@@ -32,7 +32,7 @@ class PendingPartition(Generic[_Result]):
 
 
 class DelayedPartitions(DelayedOperation, Generic[_Result]):
-    """A response that waits until all its partitions are settled, at most `timeout_ms`; a timeout undoes nothing."""
+    """A response that waits for all its partitions, up to `timeout_ms`; a timeout undoes nothing."""
 
     __slots__ = ("_broker", "_ctx", "_pending", "_response")
 

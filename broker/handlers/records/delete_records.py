@@ -1,7 +1,6 @@
-"""DeleteRecords, key 21, versions 0-2 (KIP-107): moves the starts of logs, and waits until all replicas followed.
+"""DeleteRecords, key 21, versions 0-2 (KIP-107): advances log start offsets on all replicas.
 
-Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and DelayedDeleteRecords. Without
-simulated replicas (`sluice.replication.delay.ms`) nobody has to be waited for.
+Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and DelayedDeleteRecords.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 API = served("DeleteRecords", "0-2")
 
-_HIGH_WATERMARK = -1  # as an offset: all that consumers can read
+_HIGH_WATERMARK = -1  # the offset that deletes all readable records
 _NO_LOW_WATERMARK = -1
 
 _Pending = PendingPartition[DeleteRecordsPartitionResult]
@@ -34,7 +33,7 @@ _Pending = PendingPartition[DeleteRecordsPartitionResult]
 def handle(
     ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
 ) -> DeleteRecordsResponse | Outcome:
-    """The low watermark of each partition, or why its records stay. Of a partition given twice, the last holds."""
+    """Return the low watermark or the error of each partition; the last offset for a repeated partition applies."""
     requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for item in topic.partitions:
@@ -93,7 +92,7 @@ def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPa
 
 
 class _DelayedDeleteRecords(DelayedPartitions[DeleteRecordsPartitionResult]):
-    """A request that waits until the logs of all replicas start at the required offsets or later."""
+    """A request that waits until all replicas have advanced their log start offsets."""
 
     __slots__ = ()
 

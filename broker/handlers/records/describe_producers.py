@@ -1,4 +1,4 @@
-"""DescribeProducers, key 61, version 0: what partitions know of those who write with a producer id (KIP-664)."""
+"""DescribeProducers, key 61, version 0: the active producers of partitions (KIP-664)."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ API = served("DescribeProducers", "0")
 def handle(
     ctx: RequestContext, request: DescribeProducersRequest, broker: "RecordServices"
 ) -> DescribeProducersResponse:
-    """One answer for each partition asked for."""
+    """Return the producers or the error of each partition."""
     valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(
@@ -49,7 +49,7 @@ def _describe(
         return _error_result(ctx, index, code, code.message)
     partition = broker.metadata.partition(topic, index)
     if partition is None:
-        # Of a topic that is not there Kafka says it in words, too.
+        # Kafka sets a message only if the topic is unknown.
         known = topic in broker.metadata.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _error_result(ctx, index, code, None if known else code.message)

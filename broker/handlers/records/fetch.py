@@ -1,16 +1,16 @@
-"""Fetch, key 1, versions 0-18: record batches from partitions, by reference, at once or after a long poll.
+"""Fetch, key 1, versions 0-18: record batches of partitions, by reference, immediately or after a long poll.
 
-- v0 has no throttle time; v1 adds it (KIP-13).
+- v1 adds the throttle time (KIP-13).
 - Up to v1 clients read magic 0, up to v3 magic 1, since v4 record batches and transactions (KIP-98).
 - v7 adds sessions (KIP-227, see replica/fetch_session.py), v9 leader epochs (KIP-320), v12 diverging epochs (KIP-595).
-- v13 names topics by id (KIP-516), v16 names the leader (KIP-951).
+- v13 identifies topics by id (KIP-516), v16 returns the leader (KIP-951).
 
 Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose: up to
-v2 Kafka also truncates the first batch at the limit; here such clients receive it whole, as later ones do.
+v2 Kafka also truncates the first batch at the limit; here it is always whole.
 
-The steps of a fetch: wait for `min_bytes` (long poll), read, charge. A fetch above its quota that has to be held before
-it reads (KIP-13): wait, charge the size from the index, wait for the throttle time, read, correct the charge. Only then
-it is known whether the data are sent, and the session is updated (`Fetch.sent`).
+The steps: wait for `min_bytes` (long poll), read, charge the quota. If the throttle delays reading (KIP-13): wait,
+charge the size from the index, wait for the throttle time, read, correct the charge. Sessions are updated when the
+response is sent (`Fetch.sent`).
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 
 def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> FetchResponse | Outcome:
-    """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; otherwise start a long poll."""
+    """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else start a long poll."""
     partition = eligible_partition(ctx, broker, request)
     if partition is not None:
         found = read_available(broker, request, partition)
@@ -57,7 +57,7 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
     else:
-        # Reading is by reference and costs no more than checking `is_ready`.
+        # Reading is by reference and costs no more than `is_ready`.
         response = fetch.read()
         if request.max_wait_ms <= 0 or fetch.has_read_enough:
             return response
@@ -65,7 +65,7 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
 
 
 class _DelayedFetch(DelayedOperation):
-    """A long poll: waits up to `max_wait_ms` for `min_bytes`, then reads what is available."""
+    """A long poll of up to `max_wait_ms` for `min_bytes`."""
 
     __slots__ = ("_ctx", "_fetch")
 
@@ -82,7 +82,7 @@ class _DelayedFetch(DelayedOperation):
 
 
 class _DelayedSinglePartitionFetch(DelayedOperation):
-    """A long poll at the end of one partition. If the fast path no longer applies, it takes the general path."""
+    """A long poll at the end of one partition, with the general path as a fallback."""
 
     __slots__ = ("_broker", "_ctx", "_found", "_item", "_partition", "_request")
 
@@ -117,6 +117,6 @@ class _DelayedSinglePartitionFetch(DelayedOperation):
         return fetch.finish()
 
     def _general_fetch(self) -> Fetch:
-        # As in Kafka, the limit is the one at arrival, when no quota was set.
+        # As in Kafka, the limit at arrival applies; there was no quota then.
         max_bytes = min(self._request.max_bytes, self._broker.max_fetch_bytes)
         return Fetch(self._ctx, self._broker, self._request, [self._item], opens_session=False, max_bytes=max_bytes)

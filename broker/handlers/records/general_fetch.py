@@ -1,4 +1,4 @@
-"""The general path of Fetch: any number of partitions, with sessions, quotas, followers, old clients and fault rules.
+"""The general path of Fetch: all partitions, sessions, quotas, followers, old clients and fault rules.
 
 Follows Kafka's KafkaApis.handleFetchRequest and ReplicaManager.readFromLog.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
 _TOPIC_IDS_SINCE = 13
-_NAMES_LEADER_SINCE = 16
+_RETURNS_LEADER_SINCE = 16
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
-    """Return the fetch of a request, alone or in its session; if that fails, set `ctx.error_code` and return None."""
+    """Return the fetch of a request, or set `ctx.error_code` and return None."""
     epoch = request.session_epoch
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -65,7 +65,7 @@ def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchReq
 
 
 class Fetch:
-    """A fetch in flight: its partitions and its limits."""
+    """A fetch in progress."""
 
     __slots__ = (
         "_broker",
@@ -96,14 +96,14 @@ class Fetch:
         session: FetchSession | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        """Without `max_bytes`, the limit is the smallest of those of the request, the broker and the quota."""
+        """Create a fetch; without `max_bytes`, the request, the broker and the quota define the limit."""
         self._ctx = ctx
         self._broker = broker
         self._session = session
-        # If it is another one later, another request of the session came in between.
+        # A different epoch later means that another request of the session has overtaken this one.
         self._epoch = 0 if session is None else session.epoch
         self._opens_session = opens_session
-        state = request.replica_state  # of a follower, since v15 (KIP-903)
+        state = request.replica_state  # of followers, since v15 (KIP-903)
         self.is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
         readers = readers_of(broker.node_id)
         if self.is_from_follower:
@@ -111,7 +111,7 @@ class Fetch:
         else:
             self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
         if ctx.fault is not None and ctx.fault.fetch_error is not None:
-            from sluice.broker.replica.failing_reader import FailingReader  # only if a fault rule fails fetches
+            from sluice.broker.replica.failing_reader import FailingReader  # deferred: only for fault rules
 
             self._reader = FailingReader(self._reader, ctx.fault.fetch_error)
         if max_bytes is None:
@@ -123,24 +123,24 @@ class Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         if broker.authorizer is not None:
-            from .authorization import deny_unreadable  # only with an authorizer
+            from .authorization import deny_unreadable  # deferred: only with an authorizer
 
             deny_unreadable(ctx, broker, requested, for_follower=self.is_from_follower)
         self._known = [item for item in requested if item.partition is not None]
         self._items = self._known if len(self._known) == len(requested) else self._in_order(requested)
         self._reported: list[ResponsePartition] | None = None
-        self.fetched: list[tuple[Traffic, int]] = []  # record bytes that were read from each partition
+        self.fetched: list[tuple[Traffic, int]] = []  # record bytes read from each partition
         self.has_read_enough = False
-        self._leaders: dict[int, NodeEndpoint] = {}  # that the response names, by node id
+        self._leaders: dict[int, NodeEndpoint] = {}  # to return, by node id
 
     @property
     def is_held(self) -> bool:
-        """Whether the fetch is held before it reads when it is above its quota (KIP-13)."""
+        """Whether a fetch above its quota is delayed before it reads (KIP-13)."""
         return not self.is_from_follower and self._broker.throttler.holds_fetch(self._ctx.version)
 
     @property
     def read_bytes(self) -> int:
-        """The record bytes that were read."""
+        """The number of record bytes read."""
         return sum(size for _, size in self.fetched)
 
     def partitions(self) -> list[Partition]:
@@ -148,14 +148,14 @@ class Fetch:
         return [item.partition for item in self._known if item.partition is not None]
 
     def is_at_end(self) -> bool:
-        """Return whether all partitions are at their end and none fails: the usual state of a consumer."""
+        """Return whether all partitions are at their end without errors, as a consumer's usually are."""
         known = self._known
         if not known or known is not self._items or self._min_bytes <= 0:
             return False
         return all(map(self._reader.is_at_end, known))
 
     def is_ready(self) -> bool:
-        """Return whether a long poll is over: enough bytes, an error, or no partition to wait for."""
+        """Return whether a long poll is complete: enough bytes, an error, or no known partition."""
         available = 0
         for item in self._known:
             size = self._reader.bytes_waiting(item)
@@ -165,24 +165,24 @@ class Fetch:
         return available >= self._min_bytes or not self._known
 
     def finish(self) -> FetchResponse | Outcome:
-        """Read and respond; a fetch above its quota that has to be held waits first (KIP-13)."""
+        """Read and respond, after the throttle time if the quota delays reading."""
         if self.is_held:
             ctx = self._ctx
             return self._broker.throttler.charge_before_read(ctx, self.size(), self.read)
         return self.read()
 
     def size(self) -> int:
-        """Return the record bytes that `read` would return now, from the indexes of the logs."""
-        left, size = self._max_bytes, 0
+        """Return the number of record bytes that `read` would return now, from the indexes of the logs."""
+        remaining, size = self._max_bytes, 0
         for item in self._known:
-            found = self._reader.size(item, min(item.request.partition_max_bytes, left), size == 0)
-            left, size = max(0, left - found), size + found
+            found = self._reader.size(item, min(item.request.partition_max_bytes, remaining), size == 0)
+            remaining, size = max(0, remaining - found), size + found
         return size
 
     def read(self) -> FetchResponse:
-        """Read what is available, in order and within the limits; the first batch is always whole.
+        """Read available records in order, within the limits; the first batch is always whole.
 
-        A response in a session has the partitions that changed. The session is updated when the response is sent.
+        In a session, the response contains only changed partitions.
         """
         ctx, session = self._ctx, self._session
         ctx.error_code = 0
@@ -202,20 +202,20 @@ class Fetch:
     def _read_partitions(self, reported: list[ResponsePartition] | None) -> list[FetchableTopicResponse]:
         """Read the partitions in order; consecutive partitions of a topic share one topic entry."""
         session, reader, for_old_client = self._session, self._reader, self._ctx.version < FORMATS_KNOWN_SINCE
-        left, read_bytes = self._max_bytes, 0
+        remaining, read_bytes = self._max_bytes, 0
         responses: list[FetchableTopicResponse] = []
         topic: TopicKey | None = None
         topic_partitions: list[PartitionData] = []
         for item in self._items:
             if session is not None and reader.is_unchanged(item):
                 continue
-            data, size = reader.read(item, min(item.request.partition_max_bytes, left), read_bytes == 0)
+            data, size = reader.read(item, min(item.request.partition_max_bytes, remaining), read_bytes == 0)
             if size and item.partition is not None:
                 read_bytes += size
-                left = max(0, left - size)
+                remaining = max(0, remaining - size)
                 self.fetched.append((item.partition.traffic, size))
             elif data.error_code or data.diverging_epoch is not None:
-                self._note_failure(item, data)
+                self._record_failure(item, data)
             if reported is not None:
                 if session is not None and not (size or item.is_changed_by(data)):
                     continue
@@ -231,7 +231,7 @@ class Fetch:
         return responses
 
     def sent(self, response: FetchResponse) -> bool:
-        """Record that what was read is sent; return whether `response` was changed, because it opens a session."""
+        """Record that the read data is sent; return whether `response` changed because it opens a session."""
         for traffic, size in self.fetched:
             traffic.bytes_out += size
         if self._reported is None:
@@ -246,24 +246,24 @@ class Fetch:
         return response.session_id != NO_SESSION
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
-        """Return the empty response for a client above its quota. It opens no session; an existing one stays open."""
+        """Return the empty response to a client above its quota; it opens no session but keeps an existing one."""
         self._ctx.error_code = 0  # errors are not reported either
         response = FetchResponse() if self._session is None else self._empty()
         response.throttle_time_ms = throttle_time_ms
         return response
 
     def _in_order(self, requested: Collection[RequestedPartition]) -> list[RequestedPartition]:
-        """Return the partitions in Kafka's order: unknown ones come last. They do not end a long poll."""
+        """Return the partitions in Kafka's order, unknown ones last. Unknown ones do not end a long poll."""
         self._known = [item for item in requested if item.is_known]
         return self._known + [item for item in requested if not item.is_known]
 
     def _overtaken(self) -> FetchResponse:
-        """Return the response to a request that a later one of its session has overtaken, as after a client's retry."""
+        """Return the response if a later request of the session has overtaken this one, as after a retry."""
         self.has_read_enough = True
         return self._empty()
 
     def _empty(self) -> FetchResponse:
-        """Return a response of the session without partitions."""
+        """Return a session's response without partitions."""
         session = self._session
         assert session is not None
         code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -271,22 +271,22 @@ class Fetch:
         return FetchResponse(session_id=session.id, error_code=code)
 
     def _convert_for_old_client(self, item: RequestedPartition, data: PartitionData) -> None:
-        from .down_conversion import convert_for_old_client  # only for clients that old
+        from .down_conversion import convert_for_old_client  # deferred: only for old clients
 
         assert item.partition is not None
         convert_for_old_client(data, self._ctx.version, item.partition.topic, item.request.fetch_offset)
         self._ctx.error_code = self._ctx.error_code or data.error_code
 
-    def _note_failure(self, item: RequestedPartition, data: PartitionData) -> None:
-        """Note the error of a partition, which ends a long poll, and name its leader if it has moved."""
+    def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
+        """Record a partition's error, which ends a long poll, and return its new leader if it has moved."""
         ctx = self._ctx
         if item.is_known:
             self.has_read_enough = True
         ctx.error_code = ctx.error_code or data.error_code
-        if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _NAMES_LEADER_SINCE and item.partition is not None:
-            self._name_leader(item.partition, data)
+        if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _RETURNS_LEADER_SINCE and item.partition is not None:
+            self._add_leader(item.partition, data)
 
-    def _name_leader(self, partition: Partition, data: PartitionData) -> None:
+    def _add_leader(self, partition: Partition, data: PartitionData) -> None:
         broker = self._broker
         known = broker.metadata.leadership(partition)
         if known is None:

@@ -1,9 +1,11 @@
-"""ListOffsets, key 2, versions 0-11: the offset at a time, or at the beginning or end of a partition.
+"""ListOffsets, key 2, versions 0-11: the offset of a timestamp, or the start or end of a partition.
 
-v0 answers a list of segment offsets before a time, v1 one offset and its timestamp (KIP-79), v2 knows read_committed,
-v7 the greatest timestamp (KIP-734), v8 the earliest local and v9 the latest tiered offset (KIP-405), v11 the earliest
-one pending upload. Consumers see up to the high watermark or the last stable offset, replicas and debugging consumers
-up to the end. Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; for v0 Kafka 3.8's
+- v0 returns segment offsets before a time, v1 one offset and its timestamp (KIP-79).
+- v2 supports read_committed, v7 the greatest timestamp (KIP-734), v8 the earliest local offset, v9 the latest tiered
+  offset and v11 the earliest one pending upload (KIP-405).
+
+The limit is the high watermark or the last stable offset for consumers, the log end for replicas and debug consumers.
+Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; v0 follows Kafka 3.8's
 legacyFetchOffsetsBefore.
 """
 
@@ -36,7 +38,7 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
-# The first version in which a special timestamp has a meaning; earlier ones get UNSUPPORTED_VERSION for it.
+# The first version that supports a special timestamp; earlier ones return UNSUPPORTED_VERSION.
 _SPECIAL_SINCE = {
     LATEST: 1,
     EARLIEST: 1,
@@ -45,14 +47,14 @@ _SPECIAL_SINCE = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-_OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, it is LEADER_NOT_AVAILABLE
+_OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, LEADER_NOT_AVAILABLE
 _UNKNOWN = -1
-_CONSUMER = -1  # in place of a replica's id
+_CONSUMER = -1  # as replica id
 _READ_COMMITTED = 1
 
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServices") -> ListOffsetsResponse:
-    """One answer for each partition asked for."""
+    """Return an offset or an error for each partition."""
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
@@ -122,7 +124,7 @@ def _partition_response(
 
 
 def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
-    """Whether the answer is behind a high watermark that a new leader has still to learn (fetchOffsetForTimestamp)."""
+    """Return whether the offset may exceed a new leader's outdated high watermark (fetchOffsetForTimestamp)."""
     log = partition.log
     if partition.epoch_start_offset <= log.high_watermark:
         return False
@@ -133,18 +135,18 @@ def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
 
 
 def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
-    """Where the log ends for whoever asks."""
+    """Return the last offset visible to the client."""
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
     return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
-    """Timestamp, offset and leader epoch; -1 where there is none."""
+    """Return timestamp, offset and leader epoch; -1 if unknown."""
     log = partition.log
     if timestamp == LATEST:
         return _UNKNOWN, end, partition.leader_epoch
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):  # nothing is tiered: all of the log is local
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):  # there is no tiered storage
         return _UNKNOWN, log.log_start_offset, log.leader_epoch_at(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _UNKNOWN, _UNKNOWN, _UNKNOWN
@@ -161,7 +163,7 @@ def _list(
     topic_name: str,
     requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
-    """What v0 answers: the offsets before a time, newest first, none beyond what a consumer may see."""
+    """Return the v0 response: offsets before a time, newest first, up to the high watermark for consumers."""
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -175,7 +177,7 @@ def _list(
 
 
 def _offsets_before(log: PartitionLog, requested: ListOffsetsPartition, now_ms: int) -> list[int]:
-    """Where segments begin that were last written by the time, newest first; first of all the end, written now."""
+    """Return the log end and starts of segments last written by the requested time, newest first."""
     starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
     if log.size_in_bytes or not starts:
         starts.append((log.log_end_offset, now_ms))

@@ -1,6 +1,4 @@
-"""OffsetForLeaderEpoch, key 23, versions 0-4: where a leader's epoch ended, so that a consumer notices a cut log
-(KIP-320).
-"""
+"""OffsetForLeaderEpoch, key 23, versions 0-4: the end offsets of leader epochs, to detect truncation (KIP-320)."""
 
 from typing import TYPE_CHECKING
 
@@ -25,8 +23,8 @@ API = served("OffsetForLeaderEpoch", "0-4")
 def handle(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
 ) -> OffsetForLeaderEpochResponse:
-    """One answer for each partition asked for."""
-    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # as brokers do
+    """Return the end offset or the error of each partition."""
+    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # for brokers
     names = [topic.topic for topic in request.topics]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(

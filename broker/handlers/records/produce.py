@@ -1,9 +1,11 @@
 """Produce, key 0, versions 0-13: appends batches to partitions.
 
-v0 has no throttle time; v1 is KIP-13's. v0 and v1 carry message sets of magic 0, v2 of magic 1, from v3 on record
-batches (KIP-98); v7 allows zstd (KIP-110), v8 tells which records were bad (KIP-467), v10 who leads
-a partition that has moved (KIP-951), v13 names topics by id (KIP-516). Follows Kafka's KafkaApis.handleProduceRequest,
-ReplicaManager.appendRecords and DelayedProduce.
+- v1 adds the throttle time (KIP-13).
+- v0 and v1 have message sets of magic 0, v2 of magic 1, later versions record batches (KIP-98).
+- v7 supports zstd (KIP-110), v8 returns invalid records (KIP-467), v10 new leaders (KIP-951).
+- v13 identifies topics by id (KIP-516).
+
+Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
 """
 
 from typing import TYPE_CHECKING
@@ -26,26 +28,26 @@ if TYPE_CHECKING:
 
 API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)
 
-_NOT_DELAYED = (1, ALL)  # where the leader is the only replica
+_NOT_DELAYED = (1, ALL)  # if the leader is the only replica
 _FLAGS_AT = ATTRIBUTES_AT + 1
 _NO_ERRORS: PartitionErrors = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
-    """Append to each partition and respond; with acks=all, respond when all in-sync replicas have the records.
+    """Append to each partition and respond; with acks=all, after all in-sync replicas have the records.
 
-    Nearly every request has one batch for one partition, and does not wait for replicas. It takes a fast path with the
-    responses of the general path. Of all errors, only those of the log occur on it.
+    The fast path, with the same responses, is for the usual request: one batch for one partition without followers. Only
+    errors of the log can occur on it.
     """
     try:
         (data,) = request.topic_data
         (item,) = data.partition_data
-    except ValueError:  # there are more, or none
+    except ValueError:  # not exactly one
         return _handle_any(ctx, broker, request)
     index = item.index
     records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     metadata = broker.metadata
-    topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)  # a request has one of the two
+    topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)
     if (
         topic is None
         or broker.authorizer is not None
@@ -68,7 +70,7 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceR
         for item in topic.partition_data:
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
             if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
-                from .transactional_produce import produce_when_verified  # most producers never need it
+                from .transactional_produce import produce_when_verified  # deferred: most producers do not need it
 
                 return produce_when_verified(ctx, broker, request)
     return append(ctx, broker, request, _NO_ERRORS, unwritable_topics(ctx, broker, request))

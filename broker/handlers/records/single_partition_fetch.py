@@ -1,7 +1,7 @@
-"""The fast path of Fetch: one partition, without a session, which is what nearly every consumer sends.
+"""The fast path of Fetch: one partition without a session, as nearly all consumers request.
 
-Its responses are those of `Fetch` in general_fetch.py, without the cost of sessions, quotas and fault rules. All other
-requests, and all errors, take that general path.
+Its responses equal those of `Fetch` in general_fetch.py, without the cost of sessions, quotas and fault rules. Other
+requests, and errors, use that general path.
 """
 
 from typing import TYPE_CHECKING
@@ -16,32 +16,32 @@ from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, Fet
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-READ_COMMITTED = 1  # as an isolation level
-# Older clients know no zstd (KIP-110), and up to v3 no record batches.
+READ_COMMITTED = 1  # isolation level
+# Older clients do not support zstd (KIP-110), and up to v3 record batches.
 FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
 
 
 def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
-    """Return the one requested partition, or None if the request takes the general path."""
+    """Return the one requested partition, or None if the request needs the general path."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:
-        (asked,) = request.topics
-        (wanted,) = asked.partitions
-    except ValueError:  # there are more, or none
+        (requested_topic,) = request.topics
+        (requested,) = requested_topic.partitions
+    except ValueError:  # not exactly one
         return None
     metadata = broker.metadata
     quotas = broker.throttler.quotas
-    index, epoch = wanted.partition, wanted.current_leader_epoch
+    index, epoch = requested.partition, requested.current_leader_epoch
     # A request has a name or an id.
-    topic = metadata.topics.get(asked.topic) or metadata.topics_by_id.get(asked.topic_id)
+    topic = metadata.topics.get(requested_topic.topic) or metadata.topics_by_id.get(requested_topic.topic_id)
     if (
         topic is None
         or not 0 <= index < len(topic.partitions)
         or (partition := topic.partitions[index]).leader != broker.node_id
         or (epoch >= 0 and epoch != partition.leader_epoch)
-        or wanted.last_fetched_epoch >= 0
+        or requested.last_fetched_epoch >= 0
         or partition.deleted
         or request.replica_id >= 0
         or request.replica_state is not None
@@ -49,17 +49,17 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
         or quotas.request is not None
         or broker.authorizer is not None
         or ctx.fault is not None
-        or (ctx.version < FORMATS_KNOWN_SINCE and not _reads_as_it_is(ctx.version, topic))
+        or (ctx.version < FORMATS_KNOWN_SINCE and not _is_sent_unchanged(ctx.version, topic))
     ):
         return None
     return partition
 
 
 def read_available(broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
-    """Read the partition if enough is available; return None if not, or if the read fails."""
+    """Read the partition; return None on an error or if fewer than `min_bytes` are available."""
     log = partition.log
-    wanted = request.topics[0].partitions[0]
-    offset, most_bytes = wanted.fetch_offset, wanted.partition_max_bytes
+    requested = request.topics[0].partitions[0]
+    offset, most_bytes = requested.fetch_offset, requested.partition_max_bytes
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if not log.log_start_offset <= offset < end:
         return None
@@ -68,27 +68,27 @@ def read_available(broker: "RecordServices", request: FetchRequest, partition: P
         max_bytes = limit_bytes
     found = log.read(offset, min(max_bytes, most_bytes), end, True)
     size = found.size
-    # A batch larger than `partition_max_bytes` counts for `min_bytes` with that limit only: see `bytes_waiting`.
+    # A larger batch counts for `min_bytes` only up to `partition_max_bytes`: see `bytes_waiting`.
     if found.error_code or not 0 < size <= most_bytes or (size < request.min_bytes and size < max_bytes):
         return None
     return found
 
 
 def build_response(request: FetchRequest, partition: Partition, found: LogRead) -> FetchResponse:
-    """Build the response and count its bytes: nothing prevents its sending any more."""
+    """Build the response and count its bytes, as it is certain to be sent."""
     partition.traffic.bytes_out += found.size
     log = partition.log
-    asked = request.topics[0]
-    wanted = asked.partitions[0]
+    topic = request.topics[0]
+    requested = topic.partitions[0]
     aborted = None
     if request.isolation_level == READ_COMMITTED:
-        aborted = aborted_transactions(log, wanted.fetch_offset, found.next_offset)
-    data = partition_data(log, wanted.partition, aborted, found.parts)
-    return FetchResponse(0, 0, 0, [FetchableTopicResponse(asked.topic, asked.topic_id, [data])])
+        aborted = aborted_transactions(log, requested.fetch_offset, found.next_offset)
+    data = partition_data(log, requested.partition, aborted, found.parts)
+    return FetchResponse(0, 0, 0, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
 
 
 def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
-    """Return whether a long poll starts at the end of the partition, as most fetches of a consumer do."""
+    """Return whether a long poll starts at the end of the partition, as for most fetches of a consumer."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (
@@ -98,6 +98,6 @@ def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Par
     )
 
 
-def _reads_as_it_is(version: int, topic: Topic) -> bool:
-    """Return whether a client before v10 receives the batches of the log unchanged: see down_conversion.py."""
+def _is_sent_unchanged(version: int, topic: Topic) -> bool:
+    """Return whether a client before v10 receives unchanged batches: see down_conversion.py."""
     return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"

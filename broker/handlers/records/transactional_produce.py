@@ -1,8 +1,7 @@
-"""Produce of transactional records: verified with the coordinator first, then appended as all others are (KIP-890).
+"""Produce of transactional records: append after verification by the coordinator (KIP-890).
 
-Up to version 11 the client has added the partitions itself, which is verified; from 12 on they are added here, and as
-the coordinator may still be busy with the producer's last transaction, that is tried for some time. What a producer is
-told goes by what it knows: up to version 10 not TRANSACTION_ABORTABLE.
+Up to v11 the client adds partitions to the transaction, which is verified. From v12 on the broker adds them here, with
+retries, as the coordinator may still complete the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.
 
 Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 _ADDS_PARTITIONS_SINCE = 12
 _KNOWS_ABORTABLE_SINCE = 11
 _TOPIC_IDS_SINCE = 13
-# Clients do not retry a produce request after all of these; they do after NOT_ENOUGH_REPLICAS, which replaces them.
+# Producers do not retry all of these errors, so they get NOT_ENOUGH_REPLICAS instead.
 _RETRIABLE = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -49,9 +48,9 @@ _RETRIABLE = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
-    """Verify the transaction of a request that seems to have transactional records, then append them."""
+    """Verify the transaction of a request, then append its records."""
     batches = [batch for batch in _first_batches(request) if batch.is_transactional]
-    if not batches:  # bytes of a message set that look like a flag
+    if not batches:  # a message set with the same bit set
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
     if request.transactional_id is None or not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
@@ -80,7 +79,7 @@ def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request
 
 
 class _Verification:
-    """Verification by the coordinator, with retries while it completes the previous transaction."""
+    """A verification by the coordinator, retried while it completes the previous transaction."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class _Verification:
 
     def _retry(self) -> None:
         self.attempt()
-        self._broker.actions.complete()  # outside a read: end_read does not do it
+        self._broker.actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def _on_verified(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
@@ -127,7 +126,7 @@ def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
 
 
 def _header(item: PartitionProduceData) -> BatchHeader | None:
-    """Of the partition's first batch, if that is of magic 2."""
+    """Return the header of the first batch, if it has magic 2."""
     records = item.records
     if not isinstance(records, memoryview) or len(records) <= MAGIC_AT or records[MAGIC_AT] != 2:
         return None
@@ -140,7 +139,7 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
 def _transactional_writes(
     ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
-    """What is written to which partition, where that can be written at all."""
+    """Return the first batches of transactional writes that are valid and authorized."""
     writes = {}
     for topic in request.topic_data:
         for item in topic.partition_data:
@@ -170,7 +169,7 @@ def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduce
 
 
 def _keep_records(request: ProduceRequest) -> None:
-    """Copies records that are views on what the connection reads into: the request waits."""
+    """Copy records out of the connection's read buffer, as the request waits."""
     for topic in request.topic_data:
         for item in topic.partition_data:
             if isinstance(item.records, memoryview):
