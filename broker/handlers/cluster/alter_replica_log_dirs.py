@@ -1,7 +1,6 @@
-"""AlterReplicaLogDirs, key 34, versions 0-2 (KIP-113): replicas are to be in other directories of this broker.
+"""AlterReplicaLogDirs, key 34, versions 0-2: moves replicas between directories of this broker (KIP-113).
 
-Follows ReplicaManager.alterReplicaLogDirs. There is one directory, in which every replica is already; so what is to be
-there needs nothing done, and anywhere else there is nothing.
+Follows ReplicaManager.alterReplicaLogDirs. There is one directory, so this only validates.
 """
 
 from itertools import groupby
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 API = served("AlterReplicaLogDirs", "0-2")
 
-# While a replica moves, its new directory is called "<topic>-<partition>.<32 digits>-future"; file names end at 255.
+# A moving replica's directory is "<topic>-<partition>.<32 digits>-future"; file names have up to 255 characters.
 _MAX_NAME_CHARS = 255 - len(".-future") - 32
 
 
 def handle(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: "ClusterServices"
 ) -> AlterReplicaLogDirsResponse:
-    """One error code for each partition; of one that is to be in several directories the last counts."""
+    """Return an error code for each partition; the last directory for a repeated partition counts."""
     requested = {
         (topic.name, index): directory.path
         for directory in request.dirs

@@ -1,10 +1,8 @@
-"""ApiVersions, key 18, versions 0-5: which APIs in which versions this broker serves, made from the registry of
-handlers.
+"""ApiVersions, key 18, versions 0-5: the APIs and versions that this broker serves, from the registry of handlers.
 
-v3 says which client asks (KIP-511), v5 which broker it means to reach: another one's answer is REBOOTSTRAP_REQUIRED
-(KIP-1242). An unknown version is answered in version 0 with error 35 and the versions of ApiVersions itself, so that a
-client of any age can read it. Up to v3 no feature is listed whose lowest level is 0: Java clients up to 3.7 refuse to
-read one (KAFKA-17492).
+v3 adds the client software (KIP-511), v5 the expected broker; another one returns REBOOTSTRAP_REQUIRED (KIP-1242).
+Unknown versions get a v0 response with UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up
+to v3, features with a minimum level of 0 are omitted, since Java clients up to 3.7 reject them (KAFKA-17492).
 """
 
 from typing import TYPE_CHECKING
@@ -26,16 +24,16 @@ if TYPE_CHECKING:
 API = served("ApiVersions", "0-5")
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
-_NAMED_SINCE = 3
+_SOFTWARE_SINCE = 3
 _FEATURES_SINCE = 3
 _LEVEL_0_SINCE = 4
 _ANY_NODE = -1
-_FEATURES_EPOCH = 0  # they never change
+_FEATURES_EPOCH = 0  # features never change
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
-    """All that is served; INVALID_REQUEST for a software name or version that KIP-511 does not allow."""
-    if ctx.version >= _NAMED_SINCE:
+    """Return all served versions; INVALID_REQUEST for software names and versions that KIP-511 forbids."""
+    if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):
             ctx.error_code = ErrorCode.INVALID_REQUEST
@@ -58,7 +56,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
             if feature.min_level > 0 or ctx.version >= _LEVEL_0_SINCE
         ],
         finalized_features_epoch=_FEATURES_EPOCH,
-        # By that name: the range of levels, which is one level since Kafka 3.0.
+        # The fields are a range of levels; since Kafka 3.0 it is a single level.
         finalized_features=[
             FinalizedFeatureKey(
                 name=feature.name, max_version_level=feature.finalized_level, min_version_level=feature.finalized_level
@@ -69,12 +67,12 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
 
 
 def unsupported_version(ctx: RequestContext, broker: "ClusterServices") -> ApiVersionsResponse:
-    """The answer, in version 0, to a version of ApiVersions that is not served."""
+    """Return the v0 response to an unsupported version of ApiVersions."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
     own = [api for api in broker.api_keys if api.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
 def _is_legal(text: str) -> bool:
-    # Kafka: letters and digits at both ends, these and '-' and '.' between.
+    # As in Kafka: letters and digits at both ends, also '-' and '.' in between.
     return bool(text) and _LEGAL_SOFTWARE.issuperset(text) and text[0].isalnum() and text[-1].isalnum()

@@ -1,6 +1,4 @@
-"""DescribeCluster, key 60, versions 0-2 (KIP-700): the brokers; v1 can ask for controllers instead (KIP-919), which
-are not to be had from a broker.
-"""
+"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700); v1 can request controllers, an error (KIP-919)."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,7 @@ _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 
 
 def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:
-    """The brokers that are alive."""
+    """Return the live brokers."""
     if request.endpoint_type == _CONTROLLERS:
         return _error_response(
             ctx,

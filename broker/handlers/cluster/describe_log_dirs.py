@@ -1,9 +1,8 @@
-"""DescribeLogDirs, key 35, versions 0-5 (KIP-113): how large each partition is, and where; v4 tells how large the
-directory is and what is left (KIP-827), v5 whether it takes new partitions.
+"""DescribeLogDirs, key 35, versions 0-5: the sizes of partitions (KIP-113).
 
-Follows ReplicaManager.describeLogDirs. There is one directory, `log.dirs`, or else the memory of all logs: its size is
-`sluice.log.memory.bytes`. Different from Kafka on purpose: what is left is what the logs have not taken, though a full
-memory still takes records, by letting the oldest go.
+v4 adds the total and usable bytes of the directory (KIP-827), v5 whether it is cordoned. Follows
+ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, without it, memory of `sluice.log.memory.bytes`.
+Different on purpose: full memory has no usable bytes but accepts records, by deleting the oldest ones.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +30,7 @@ LOG_DIR = "memory"
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "ClusterServices") -> DescribeLogDirsResponse:
-    """The partitions asked for, of those that are there; all of them for null."""
+    """Return the requested partitions that exist, or all for null."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -58,7 +57,7 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
 
 
 def _directory(logs: LogManager) -> tuple[str, int, int]:
-    """Its name, how much it can hold, and how much more."""
+    """Return the path, the total bytes and the usable bytes."""
     if logs.directory is not None:
         return logs.directory.path, *logs.directory.space()
     budget = logs.budget
@@ -66,7 +65,7 @@ def _directory(logs: LogManager) -> tuple[str, int, int]:
 
 
 def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
-    """The replicas that this broker has."""
+    """Return the replicas on this broker."""
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[

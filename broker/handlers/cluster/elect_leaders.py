@@ -1,4 +1,4 @@
-"""ElectLeaders, key 43, versions 0-2 (KIP-183, KIP-460): preferred leaders, from v1 on also unclean ones.
+"""ElectLeaders, key 43, versions 0-2: elects preferred leaders (KIP-183), since v1 also unclean ones (KIP-460).
 
 Follows ReplicationControlManager.electLeaders.
 """
@@ -27,7 +27,7 @@ _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Elec
 
 
 def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> ElectLeadersResponse:
-    """A result for each partition; for null, all topics, without the partitions that need no election: without any."""
+    """Return a result for each partition; for all topics (null), without partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     election = _ELECTIONS.get(request.election_type)

@@ -1,6 +1,6 @@
-"""ListPartitionReassignments, key 46, version 0 (KIP-455): which partitions are on their way to other brokers.
+"""ListPartitionReassignments, key 46, version 0: the reassignments in progress (KIP-455).
 
-Follows ReplicationControlManager.listPartitionReassignments: what is unknown is left out.
+Follows ReplicationControlManager.listPartitionReassignments: unknown partitions are omitted.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ API = served("ListPartitionReassignments", "0", forwarded=True)
 def handle(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: "ClusterServices"
 ) -> ListPartitionReassignmentsResponse:
-    """Those that are in progress, of the partitions asked for; of all for null."""
+    """Return the reassignments of the requested partitions, or of all for null."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, denial)
     topics = broker.metadata.topics
@@ -48,7 +48,7 @@ def handle(
 def _denied(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest, denial: str
 ) -> ListPartitionReassignmentsResponse:
-    """An error for the request, with the partitions that it named."""
+    """Return an error for the request, with the requested partitions."""
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ListPartitionReassignmentsResponse(
         error_code=code,

@@ -1,6 +1,6 @@
-"""AlterClientQuotas, key 49, versions 0-1 (KIP-546): sets and removes the quotas of users and client ids.
+"""AlterClientQuotas, key 49, versions 0-1: sets and removes quotas of users and client ids (KIP-546).
 
-Follows ClientQuotaControlManager.alterClientQuotas; the rules are in `sluice.quotas.client_quotas`.
+Follows ClientQuotaControlManager.alterClientQuotas; `sluice.quotas.client_quotas` validates.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,15 @@ API = served("AlterClientQuotas", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: AlterClientQuotasRequest, broker: "ConfigServices"
 ) -> AlterClientQuotasResponse:
-    """One answer an entity, altered as a whole or not at all. One that comes twice is altered as it first came, and has
-    the answer of the second, an error, as in Kafka.
+    """Alter each entity as a whole; return a result for each.
+
+    For a repeated entity, the first alteration applies and the result is the error of the second, as in Kafka.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in request.entries:
-        # Of a type that comes twice the last holds.
+        # The last entry for a type applies.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
@@ -55,7 +56,7 @@ def _alter(
 ) -> tuple[ErrorCode, str | None]:
     changes = {op.key: None if op.remove else op.value for op in entry.ops}
     if repeated or len(changes) < len(entry.ops):
-        # Kafka says this also where it is a key of the entity that comes twice.
+        # Kafka's message, also for a repeated key.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
         return ErrorCode.INVALID_REQUEST, f"Ignoring duplicate entity ClientQuotaEntity(entries={{{parts}}})"
     return alter(broker.cluster, entity, changes, validate_only=validate_only)
@@ -64,7 +65,7 @@ def _alter(
 def alter(
     cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool
 ) -> tuple[ErrorCode, str | None]:
-    """Alters the quotas of one entity, None removing one: all of it, or nothing and why not."""
+    """Alter the quotas of one entity, where None removes one, or return the error."""
     problem = cluster.client_quotas.refusal(entity, changes)
     if problem is not None:
         return ErrorCode.INVALID_REQUEST, problem

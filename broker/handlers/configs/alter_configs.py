@@ -1,6 +1,6 @@
-"""AlterConfigs, key 33, versions 0-2 (KIP-133): all configs of a resource are replaced; omitted ones are removed.
+"""AlterConfigs, key 33, versions 0-2 (KIP-133): replaces all configs of a resource, removing omitted ones.
 
-Deprecated by IncrementalAlterConfigs. The configs are in `sluice.broker.controller.configs`.
+Deprecated by IncrementalAlterConfigs.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Whether the client may describe or alter the configs of a resource (ControllerApis.authorizeAlterResource)."""
+"""Authorization to describe or alter the configs of a resource (ControllerApis.authorizeAlterResource)."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
 
 _OF_CLUSTER = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-# What the configs of each type belong to, and the error where the client must not see or change them.
+# Config type -> resource type, and the error without authorization.
 _PROTECTED = {
     TOPIC: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -24,7 +24,7 @@ _PROTECTED = {
 def unauthorized(
     ctx: RequestContext, broker: "ConfigServices", operation: AclOperation, kind: int, name: str
 ) -> ApiError | None:
-    """Why the client must not do it to the configs of this resource; None if it may, and for types that are unknown."""
+    """Return the error for an operation on this resource, or None; None also for unknown types."""
     if kind not in _PROTECTED:
         return None
     resource_type, code = _PROTECTED[kind]

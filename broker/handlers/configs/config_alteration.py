@@ -1,4 +1,4 @@
-"""Alteration of configs, the common path of AlterConfigs and IncrementalAlterConfigs. Follows ConfigAdminManager."""
+"""The common path of AlterConfigs and IncrementalAlterConfigs. Follows ConfigAdminManager."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ _NO_ERROR = ApiError(ErrorCode.NONE, None)
 
 
 class Alteration(NamedTuple):
-    """The requested alteration of one resource."""
+    """A requested alteration of one resource."""
 
     kind: int
     name: str
     keys: Sequence[str]
-    nulls: Sequence[str]  # keys that need a value and have none
+    nulls: Sequence[str]  # keys with a missing value
     apply: Callable[..., ApiError | None]  # with the keyword `validate_only`
 
 
@@ -36,7 +36,7 @@ def alter_resources(
     *,
     validate_only: bool,
 ) -> list[_Response]:
-    """Alter each resource as a whole or not at all; return the response of each."""
+    """Alter each resource as a whole; return a response for each."""
     times = Counter((alteration.kind, alteration.name) for alteration in alterations)
     responses = []
     for alteration in alterations:
@@ -62,7 +62,7 @@ def _alter(
 
 
 def _malformed(alteration: Alteration, times: int) -> ApiError | None:
-    """Return what is wrong with the request itself, in which the resource appears `times` times."""
+    """Return the error of a malformed request; `times` counts the resource in it."""
     if times > 1:
         message = "Each resource must appear at most once."
     elif len(set(alteration.keys)) < len(alteration.keys):

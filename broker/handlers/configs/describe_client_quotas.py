@@ -1,7 +1,7 @@
-"""DescribeClientQuotas, key 48, versions 0-1 (KIP-546): the quotas that were altered, of the entities that match.
+"""DescribeClientQuotas, key 48, versions 0-1 (KIP-546): the quotas of matching entities.
 
-Follows ClientQuotasImage.describe. What is matched is what was set, not what holds for a client: quotas given by
-properties (KIP-13) are not told, as in Kafka when it had such.
+Follows ClientQuotasImage.describe. Only quotas set by AlterClientQuotas are returned, not those in broker properties
+(KIP-13), as in Kafka.
 """
 
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPE
 def handle(
     ctx: RequestContext, request: DescribeClientQuotasRequest, broker: "ConfigServices"
 ) -> DescribeClientQuotasResponse:
-    """The entities that match all components; no components match every entity, or with `strict` none."""
+    """Return entities that match all components; without components, every entity, or with `strict` none."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     seen_types: set[str] = set()

@@ -1,7 +1,6 @@
-"""DescribeConfigs, key 32, versions 0-4: the settings of topics, brokers, groups and client metrics subscriptions.
+"""DescribeConfigs, key 32, versions 0-4: configs of topics, brokers, groups and client metrics subscriptions.
 
-v1 says where a value comes from and what else it could have been (KIP-226), v3 its type and what it is for (KIP-569).
-Follows Kafka's ConfigHelper; what the configs are is in `sluice.broker.configs`.
+v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569). Follows Kafka's ConfigHelper.
 """
 
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ CONFIG_TYPES = {
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
-    """One answer for each resource."""
+    """Return the configs of each resource."""
     return DescribeConfigsResponse(
         results=[_describe(ctx, broker, request, resource) for resource in request.resources]
     )

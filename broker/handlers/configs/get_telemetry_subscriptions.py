@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions, key 71, version 0 (KIP-714): which metrics the client is to send, and how often.
+"""GetTelemetrySubscriptions, key 71, version 0: the metrics that a client shall push, and the interval (KIP-714).
 
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 API = served("GetTelemetrySubscriptions", "0", requires="sluice.telemetry")
 
-_ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in the order in which clients are to prefer them
+_ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in order of preference
 
 
 def handle(
     ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: "ConfigServices"
 ) -> GetTelemetrySubscriptionsResponse:
-    """The subscription, for a client that has no id yet with a new one; an error if it asks before its time."""
+    """Return the subscription, with a new id for a new client; or an error for a request that is too early."""
     telemetry = broker.telemetry
     client_instance_id = request.client_instance_id
     if client_instance_id == ZERO_UUID:
@@ -48,7 +48,7 @@ def handle(
 
 
 def selectors(ctx: RequestContext, client_instance_id: bytes) -> dict[str, str]:
-    """What a subscription can tell this client apart by."""
+    """Return the client attributes that subscriptions can match."""
     address, _, port = ctx.connection.peer.rpartition(":")
     name, version = ctx.session.client_software
     return {

@@ -1,6 +1,4 @@
-"""IncrementalAlterConfigs, key 44, versions 0-1 (KIP-339): single configs are set, removed, appended to, subtracted
-from. The configs are in `sluice.broker.controller.configs`.
-"""
+"""IncrementalAlterConfigs, key 44, versions 0-1 (KIP-339): sets, removes, appends to or subtracts from configs."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +24,7 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
 ) -> IncrementalAlterConfigsResponse:
-    """Make single changes to the configs of each resource."""
+    """Alter single configs of each resource."""
     alterations = [_changes(broker, resource) for resource in request.resources]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only

@@ -1,5 +1,6 @@
-"""ListConfigResources, key 74, versions 0-1: what has configs. v0 (KIP-1000, ListClientMetricsResources) tells of
-client metrics subscriptions alone, v1 of all types (KIP-1142).
+"""ListConfigResources, key 74, versions 0-1: the resources that have configs.
+
+v0 (KIP-1000, ListClientMetricsResources) returns only client metrics subscriptions, v1 all types (KIP-1142).
 """
 
 from typing import TYPE_CHECKING
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 API = served("ListConfigResources", "0-1")
 
-# In the order in which Kafka tells of them.
+# In Kafka's order.
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
 def handle(
     ctx: RequestContext, request: ListConfigResourcesRequest, broker: "ConfigServices"
 ) -> ListConfigResourcesResponse:
-    """The resources of the types asked for; none asked for are all."""
+    """Return the resources of the requested types, or of all."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""PushTelemetry, key 72, version 0 (KIP-714): metrics of a client, unpacked and counted.
+"""PushTelemetry, key 72, version 0: a client's metrics, which are decompressed and counted (KIP-714).
 
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processPushTelemetryRequest.
 """
@@ -20,7 +20,7 @@ API = served("PushTelemetry", "0", requires="sluice.telemetry")
 
 
 def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigServices") -> PushTelemetryResponse:
-    """Whether it was accepted."""
+    """Accept the metrics or return an error."""
     client_instance_id = request.client_instance_id
     if is_reserved(client_instance_id):
         ctx.error_code = ErrorCode.INVALID_REQUEST

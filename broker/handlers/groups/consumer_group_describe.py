@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe, key 69, versions 0-1: consumer groups, their epochs and their members (KIP-848).
+"""ConsumerGroupDescribe, key 69, versions 0-1: consumer groups with their epochs and members (KIP-848).
 
-v1 tells which protocol a member speaks (KIP-1099). Follows Kafka's GroupMetadataManager.consumerGroupDescribe and
+v1 adds the protocol of each member (KIP-1099). Follows Kafka's GroupMetadataManager.consumerGroupDescribe and
 ConsumerGroup.asDescribedGroup.
 """
 
@@ -35,7 +35,7 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
 ) -> ConsumerGroupDescribeResponse:
-    """One description for each group that was asked for."""
+    """Return the description of each group, or its error."""
     described = [_describe(ctx, broker, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for group in described:
@@ -50,7 +50,7 @@ def handle(
 def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    """A group in which somebody has a topic that the client must not know of is not described at all."""
+    """Replace groups by an error if an assignment has a topic that the client must not see."""
     topics = [_topics(group) for group in described]
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [
@@ -97,11 +97,11 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Member:
-    """A member has what it has not confirmed to have given up, too."""
-    has: dict[bytes, list[int]] = {}
-    for owned in (member.assigned, member.pending_revocation):
-        for topic_id, epochs in owned.items():
-            has.setdefault(topic_id, []).extend(epochs)
+    """Return a member; partitions that it has not given up yet count as assigned."""
+    assigned: dict[bytes, list[int]] = {}
+    for partitions in (member.assigned, member.pending_revocation):
+        for topic_id, epochs in partitions.items():
+            assigned.setdefault(topic_id, []).extend(epochs)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -111,14 +111,14 @@ def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> M
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(has, cluster),
+        assignment=_assignment(assigned, cluster),
         target_assignment=_assignment(group.target.get(member.member_id, {}), cluster),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
 
 
 def _assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster) -> Assignment:
-    """Without topics that were deleted since."""
+    """Return an assignment without deleted topics."""
     known = [(cluster.topics_by_id.get(topic_id), indexes) for topic_id, indexes in partitions.items()]
     return Assignment(
         topic_partitions=[

@@ -1,8 +1,7 @@
-"""ConsumerGroupHeartbeat, key 68, versions 0-1: all that a member of a consumer group does (KIP-848).
+"""ConsumerGroupHeartbeat, key 68, versions 0-1: all communication of a consumer group member (KIP-848).
 
-v1 has clients make their members' ids (KIP-1082), and knows subscriptions by regular expressions. Follows Kafka's
-GroupCoordinatorService.consumerGroupHeartbeat; what happens then is told in
-broker/coordinator/group/consumer/heartbeat.py.
+v1 adds client-generated member ids (KIP-1082) and regular expressions. Follows Kafka's
+GroupCoordinatorService.consumerGroupHeartbeat; see broker/coordinator/group/consumer/heartbeat.py.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ API = served("ConsumerGroupHeartbeat", "0-1")
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
-    """The member's epoch and, if it changed, its assignment; or why the heartbeat changes nothing."""
+    """Return the member's epoch and, if it changed, its assignment; or an error."""
     topics = request.subscribed_topic_names or ()
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)

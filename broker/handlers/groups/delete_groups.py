@@ -1,6 +1,6 @@
 """DeleteGroups, key 42, versions 0-3: deletes groups without members, and their offsets (KIP-229).
 
-v3 has a message for an error that no group here has (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
+v3 adds an error message that no group here needs (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
-    """One answer for each group; one that is named twice is deleted once."""
+    """Delete each distinct group; return its error code."""
     groups, names = broker.groups, list(dict.fromkeys(request.groups_names))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [

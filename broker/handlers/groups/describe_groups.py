@@ -1,7 +1,7 @@
 """DescribeGroups, key 15, versions 0-6: classic groups and their members.
 
-v3 asks for permissions (KIP-430), v4 shows static members (KIP-345). A group that does not exist, or is of another
-kind, is described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
+v3 adds authorized operations (KIP-430), v4 static members (KIP-345). An unknown group, or one of another type, is
+described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
 """
 
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ _NOT_FOUND_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
-    """One description for each group that was asked for."""
+    """Return the description of each group, or its error."""
     described = [_describe(ctx, broker, group_id) for group_id in request.groups]
     if request.include_authorized_operations:
         for group in described:
@@ -56,7 +56,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    """Protocol and members' metadata are shown while everyone has its assignment: before, they may change."""
+    """Return a group, in state Stable with protocol and members' metadata, which may change in other states."""
     stable = group.state is STABLE
     return DescribedGroup(
         group_id=group.group_id,

@@ -1,7 +1,7 @@
-"""FindCoordinator, key 10, versions 0-6: who coordinates a group or, from v1 on, a transactional id. With one broker it
-is this one; v4 asks for many (KIP-699). Follows KafkaApis.getCoordinator. Different on purpose: the topic of the
-coordinator, which begins with the first such request, is there at once, where Kafka answers COORDINATOR_NOT_AVAILABLE
-until it is.
+"""FindCoordinator, key 10, versions 0-6: the coordinator of a group or, since v1, a transactional id.
+
+v4 accepts any number of keys (KIP-699). Follows KafkaApis.getCoordinator. Different on purpose: the first request
+creates the coordinator's topic at once; Kafka returns COORDINATOR_NOT_AVAILABLE until it exists.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ API = served("FindCoordinator", "0-6")
 
 _GROUP, _TRANSACTION = 0, 1  # key types
 _TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC}
-# What a key of each type names, and the error where the client must not know of it.
+# Resource type of each key type, and the error without authorization.
 _PROTECTED = {
     _GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     _TRANSACTION: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -31,9 +31,7 @@ _BATCHED_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
-    """The leader of each key's partition; COORDINATOR_NOT_AVAILABLE while it has none, INVALID_REQUEST for keys of
-    other kinds.
-    """
+    """Return the leader of each key's partition, or an error."""
     keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
     found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
     if ctx.version >= _BATCHED_SINCE:
@@ -47,14 +45,15 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
 def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
     if key_type not in _TOPICS:
         ctx.error_code = ErrorCode.INVALID_REQUEST
-        message = f"coordinators have keys of type {_GROUP} (group) and {_TRANSACTION} (transaction), not {key_type}"
+        expected = f"{_GROUP} (group) or {_TRANSACTION} (transaction)"
+        message = f"FindCoordinator: unknown key type; expected {expected}, got {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
     resource_type, denied_code = _PROTECTED[key_type]
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key):
         return _error_result(ctx, key, denied_code)
     try:
         coordinator = coordinator_of(broker, _TOPICS[key_type], key)
-    except NotDurableError:  # the topic is not there, and cannot be made
+    except NotDurableError:  # the topic cannot be created
         coordinator = None
     if coordinator is None:
         return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

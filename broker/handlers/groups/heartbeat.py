@@ -1,6 +1,6 @@
-"""Heartbeat, key 12, versions 0-4: a member of a classic group is alive, and asks whether it must join again.
+"""Heartbeat, key 12, versions 0-4: keeps a classic member's session alive and reports rebalances.
 
-v3 knows static members (KIP-345). Follows Kafka's GroupCoordinatorService.heartbeat.
+v3 adds static members (KIP-345). Follows Kafka's GroupCoordinatorService.heartbeat.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ API = served("Heartbeat", "0-4")
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupServices") -> HeartbeatResponse:
-    """REBALANCE_IN_PROGRESS for a member that must join again; another error for one that is none (any more)."""
+    """Return REBALANCE_IN_PROGRESS if the member must rejoin, or another error."""
     error = ctx.error_code = _heartbeat(ctx, broker, request)
     return HeartbeatResponse(error_code=error)
 

@@ -1,8 +1,7 @@
-"""JoinGroup, key 11, versions 0-9: a member of a classic group wants to be in its next generation.
+"""JoinGroup, key 11, versions 0-9: adds a member to the next generation of a classic group.
 
-v1 tells the rebalance timeout apart from the session timeout, v4 wants members to come back with the id they are given
-(KIP-394), v5 knows static members (KIP-345), v7 tells the protocol's type, v9 lets a leader skip the assignment
-(KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; the rest is in
+v1 adds the rebalance timeout, v4 MEMBER_ID_REQUIRED (KIP-394), v5 static members (KIP-345), v7 the protocol type, v9
+`skip_assignment` for leaders (KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup; see
 broker/coordinator/group/classic/protocol.py.
 """
 
@@ -27,7 +26,7 @@ _REBALANCE_TIMEOUT_SINCE = 1
 
 
 def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """The next generation of the group, when there is one; or why there is none for this member."""
+    """Return the group's next generation after the join round, or an error."""
     if ctx.version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     outcome = _join(ctx, broker, request)

@@ -1,7 +1,7 @@
-"""LeaveGroup, key 13, versions 0-5: members of a classic group leave, or are removed by an administrator.
+"""LeaveGroup, key 13, versions 0-5: removes members of a classic group.
 
-Up to v2 it is one member; v3 takes many, and static ones by their instance id alone (KIP-345); v5 tells a reason
-(KIP-800), which nobody here reads. Follows Kafka's GroupCoordinatorService.leaveGroup.
+v3 accepts any number of members, and static ones by instance id (KIP-345); v5 adds a reason (KIP-800), which is
+ignored. Follows Kafka's GroupCoordinatorService.leaveGroup.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ _BATCHED_SINCE = 3
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """One answer for each member; up to v2 the error of the only one is that of the request."""
+    """Return an error code for each member; up to v2, one for the request."""
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -1,5 +1,6 @@
-"""ListGroups, key 16, versions 0-5: the groups there are; v4 may ask for some states only (KIP-518), v5 for some kinds
-only (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
+"""ListGroups, key 16, versions 0-5: the groups of this coordinator.
+
+v4 filters by state (KIP-518), v5 by type (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
 """
 
 from typing import TYPE_CHECKING
@@ -17,9 +18,7 @@ API = served("ListGroups", "0-5")
 
 
 def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServices") -> ListGroupsResponse:
-    """The groups that pass both filters and that the client may know of; an empty filter lets all pass, a state or kind
-    nobody knows none. Those of other brokers are not told of, and while some of this one's are being loaded none is.
-    """
+    """Return the visible groups that match both filters; an empty filter matches all."""
     groups = broker.groups
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -1,9 +1,8 @@
-"""OffsetCommit, key 8, versions 0-10: a group, or somebody without members, commits offsets.
+"""OffsetCommit, key 8, versions 0-10: commits offsets of a group.
 
-v1 says who commits, v2 to v4 how long offsets are kept, v6 the leader epoch (KIP-320), v7 knows static members
-(KIP-345), v9 members of the new protocol (KIP-848), v10 topic ids (KIP-516). Follows KafkaApis.
-handleOffsetCommitRequest. Different on purpose: what v0 commits is kept with all other offsets; Kafka, up to 3.9, kept
-it in ZooKeeper.
+v1 adds the member, v2 to v4 a retention time, v6 the leader epoch (KIP-320), v7 static members (KIP-345), v9 member
+epochs (KIP-848), v10 topic ids (KIP-516). Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits
+to the same place as other versions; Kafka up to 3.9 stores them in ZooKeeper.
 """
 
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ _TOPIC_IDS_SINCE = 10
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
-    """One answer for each partition."""
+    """Return an error code for each partition."""
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []

@@ -1,5 +1,6 @@
-"""OffsetDelete, key 47, version 0: deletes committed offsets of topics to which nobody in the group is subscribed
-(KIP-496). Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
+"""OffsetDelete, key 47, version 0: deletes committed offsets of topics without subscribers in the group (KIP-496).
+
+Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """
 
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ API = served("OffsetDelete", "0")
 
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServices") -> Message | Outcome:
-    """One answer for each partition, or an error for the group."""
+    """Return an error code for each partition, or one for the group."""
     if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

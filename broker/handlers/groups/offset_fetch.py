@@ -1,9 +1,9 @@
-"""OffsetFetch, key 9, versions 0-10: the offsets that a group committed; from v2 on all of them for null.
+"""OffsetFetch, key 9, versions 0-10: the committed offsets of groups; since v2, null requests all partitions.
 
-v2 has an error for the whole group, v5 leader epochs (KIP-320), v7 asks for stable offsets only: not while a
-transaction may replace them (KIP-447); v8 asks for many groups (KIP-709), v9 says who asks (KIP-848), v10 has topic ids
-(KIP-516). Follows KafkaApis.handleOffsetFetchRequest and OffsetMetadataManager.fetchOffsets. For v0, offsets that
-are not there are UNKNOWN_TOPIC_OR_PARTITION, as they were when Kafka kept them in ZooKeeper.
+v2 adds a group error, v5 leader epochs (KIP-320), v7 `require_stable`, which rejects offsets with a pending transaction
+(KIP-447). v8 accepts any number of groups (KIP-709), v9 the member (KIP-848), v10 topic ids (KIP-516). v0 returns
+UNKNOWN_TOPIC_OR_PARTITION without a committed offset, as from ZooKeeper. Follows KafkaApis.handleOffsetFetchRequest and
+OffsetMetadataManager.fetchOffsets.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 
 API = served("OffsetFetch", "0-10")
 
-_KAFKA_SINCE = 1
+_MISSING_OFFSET_IS_VALID_SINCE = 1
 _GROUP_ERRORS_SINCE = 2
 _BATCHED_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
 
 
-class _Wanted(NamedTuple):
-    """A requested topic: its name here, and its id and partitions in the request."""
+class _RequestedTopic(NamedTuple):
+    """A requested topic."""
 
-    name: str  # empty for an id that nobody has
+    name: str  # empty for an unknown id
     topic_id: bytes
     partition_indexes: Iterable[int]
 
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
-    """One answer for each partition that was asked for, or for each that has an offset."""
+    """Return the offsets of each group, or errors."""
     requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(request)]
     groups = [_fetch(ctx, broker, group, request.require_stable) for group in requested]
 
@@ -67,7 +67,7 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServi
 
 
 def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """What a version before 8 asks for."""
+    """Return the only group of a request before v8."""
     topics = request.topics
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -78,9 +78,7 @@ def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Return NOT_COORDINATOR, after which consumers find the coordinator again; they do not know
-    COORDINATOR_NOT_AVAILABLE here.
-    """
+    """Return NOT_COORDINATOR: consumers handle it here, unlike COORDINATOR_NOT_AVAILABLE."""
     return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
@@ -121,10 +119,10 @@ def _fetch(
         return _group_error(ctx, requested, error)
     offsets = groups.offsets.of_group(requested.group_id)
     unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
-    wanted = list(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
-    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in wanted])
+    found = list(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found])
     topics = []
-    for topic in wanted:
+    for topic in found:
         if topic.name in hidden and requested.topics is None:
             continue
         partitions = []
@@ -143,7 +141,7 @@ def _fetch(
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
-    """The error of a group; where there is no place for it, of each of its partitions."""
+    """Return the error for a group; in versions without a group error, for each partition."""
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
@@ -158,30 +156,32 @@ def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error:
 
 def _named(
     ctx: RequestContext, broker: "GroupServices", topics: Iterable[OffsetFetchRequestTopics]
-) -> Iterator[_Wanted]:
+) -> Iterator[_RequestedTopic]:
     for topic in topics:
         name = topic.name
         if ctx.version >= _TOPIC_IDS_SINCE:
             known = broker.metadata.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else ""
-        yield _Wanted(name, topic.topic_id, topic.partition_indexes)
+        yield _RequestedTopic(name, topic.topic_id, topic.partition_indexes)
 
 
-def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_Wanted]:
+def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_RequestedTopic]:
     for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0]):
         known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
-            continue  # there is no way to name it
-        yield _Wanted(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])
+            continue  # a deleted topic has no id
+        yield _RequestedTopic(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])
 
 
 def _partition_response(
-    ctx: RequestContext, topic: _Wanted, index: int, committed: CommittedOffset | None
+    ctx: RequestContext, topic: _RequestedTopic, index: int, committed: CommittedOffset | None
 ) -> OffsetFetchResponsePartitions:
     known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
     of_another = known and committed is not None and topic.topic_id != committed.topic_id
     if committed is None or of_another:
-        return _partition_error(ctx, index, ErrorCode.NONE if ctx.version >= _KAFKA_SINCE else _UNKNOWN)
+        return _partition_error(
+            ctx, index, ErrorCode.NONE if ctx.version >= _MISSING_OFFSET_IS_VALID_SINCE else _UNKNOWN
+        )
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=committed.offset,

@@ -1,9 +1,8 @@
-"""Responses that wait until all replicas have the records of a group: what a client knows must not be lost with the
-leader of a partition of __consumer_offsets. Follows the deferred events of Kafka's CoordinatorRuntime.
+"""Responses that wait until the records of a group are replicated, so that a leader change cannot undo them.
 
-The coordinator continues meanwhile. If another broker becomes the leader before the records are replicated, they may be
-lost, and the client is sent to the new coordinator. Offsets that may still be lost are not returned either, where Kafka
-returns the previous ones unless the client requires stable offsets.
+Follows the deferred events of Kafka's CoordinatorRuntime. The coordinator continues in the meantime. If another broker
+becomes the leader first, the records may be lost, and the client gets NOT_COORDINATOR. Different: OffsetFetch also
+waits, where Kafka returns the previous offsets unless the client requires stable ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,7 +18,7 @@ from sluice.protocol.message import Message
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
-ReplicationErrors = Mapping[str, ErrorCode]  # group id -> error of a group whose records may be lost
+ReplicationErrors = Mapping[str, ErrorCode]  # by group id
 _NO_ERRORS: ReplicationErrors = {}
 
 
@@ -29,10 +28,9 @@ def respond_when_replicated(
     group_ids: Iterable[str],
     respond: Callable[[ReplicationErrors], Message],
 ) -> Message | Outcome:
-    """Respond with `respond(errors)` once the replicas have the records of these groups.
+    """Respond with `respond(errors)` after the records of these groups are replicated.
 
-    `errors` has the groups whose partition has a new leader, or whose replication takes longer than
-    `offsets.commit.timeout.ms`.
+    `errors` has the groups whose partition has a new leader, or whose replication exceeds `offsets.commit.timeout.ms`.
     """
     groups = broker.groups
     required: dict[Partition, int] = {}

@@ -1,6 +1,6 @@
-"""SyncGroup, key 14, versions 0-5: a member of a classic group wants its assignment; the leader brings everyone's.
+"""SyncGroup, key 14, versions 0-5: returns a member's assignment; the leader sends the assignments of all.
 
-v3 knows static members (KIP-345); v5 must say which protocol the member thinks was chosen (KIP-559). Follows
+v3 adds static members (KIP-345), v5 the protocol that the member expects (KIP-559). Follows
 KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
@@ -24,7 +24,7 @@ _PROTOCOL_SINCE = 5
 
 
 def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """The member's assignment, when the leader has sent it; or why there is none."""
+    """Return the member's assignment after the leader has sent it, or an error."""
     outcome = _sync(ctx, broker, request)
     if not isinstance(outcome, SyncGroupResponse):
         return outcome

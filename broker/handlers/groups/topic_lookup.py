@@ -1,7 +1,4 @@
-"""Which of the partitions that a client names to a group's coordinator are there, and may be read by it.
-
-The three APIs that change offsets check this in the same way before they ask the coordinator (KafkaApis).
-"""
+"""Topic lookup and authorization for the three APIs that change committed offsets (KafkaApis)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,9 +17,7 @@ if TYPE_CHECKING:
 def authorized_topics(
     ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
-    """For each name and id the topic, or what the client is told instead: nobody learns whether a topic is there that
-    it may not read.
-    """
+    """Return the topic or the error of each name and id; errors do not reveal whether a denied topic exists."""
     found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in requested]
     names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, requested, strict=True)]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
@@ -33,7 +28,7 @@ def authorized_topics(
 
 
 def find_topic(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
-    """The topic of this id or name, or how a client is told that there is none."""
+    """Return the topic of this id or name, or the error."""
     if by_id:
         topic = metadata.topics_by_id.get(topic_id) if topic_id != ZERO_UUID else None
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else topic
@@ -41,7 +36,7 @@ def find_topic(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bo
 
 
 def partition_error(topic: Topic | ErrorCode, index: int) -> ErrorCode:
-    """NONE for a partition that is there."""
+    """Return NONE for an existing partition, else the error."""
     if isinstance(topic, ErrorCode):
         return topic
     return ErrorCode.NONE if topic.partition(index) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

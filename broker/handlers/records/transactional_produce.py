@@ -1,7 +1,7 @@
 """Produce of transactional records: append after verification by the coordinator (KIP-890).
 
-Up to v11 the client adds partitions to the transaction, which is verified. From v12 on the broker adds them here, with
-retries, as the coordinator may still complete the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.
+Up to v11 the client adds partitions to the transaction, which is verified. Since v12 the broker adds them here, and
+retries while the coordinator completes the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.
 
 Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """

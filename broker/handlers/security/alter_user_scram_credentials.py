@@ -1,7 +1,7 @@
 """AlterUserScramCredentials, key 51, version 0: sets and removes users' SCRAM credentials (KIP-554).
 
-Follows ScramControlManager.alterCredentials: what cannot be leaves the other users of the request alone, and a user
-that comes twice is not touched at all. A password never comes here, its client has salted it.
+Follows ScramControlManager.alterCredentials: users fail independently, and repeated ones always. Clients send salted
+passwords only.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ _Error = tuple[ErrorCode, str]
 def handle(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: "SecurityServices"
 ) -> AlterUserScramCredentialsResponse:
-    """One result a user."""
+    """Return a result for each user."""
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
     all_changes: list[Change] = [*request.deletions, *request.upsertions]
@@ -80,7 +80,7 @@ def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Chang
 
 
 def _apply(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
-    """Makes a change, or says why it could not be written down."""
+    """Apply a change, or return the error of the metadata log."""
     mechanism = _MECHANISMS[change.mechanism]
     known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log
     if isinstance(change, ScramCredentialUpsertion):

@@ -1,7 +1,7 @@
-"""CreateAcls, key 30, versions 0-3 (KIP-140): new entries of access control lists; one that is there is no error.
+"""CreateAcls, key 30, versions 0-3 (KIP-140): creates access control entries; existing ones are no error.
 
-v1 adds patterns of names (KIP-290), v3 users as resources (KIP-373). Follows AclApis.handleCreateAcls and
-AclControlManager.createAcls: their checks in their order, with their texts.
+v1 adds pattern types (KIP-290), v3 users as resources (KIP-373). Follows AclApis.handleCreateAcls and
+AclControlManager.createAcls, with the same order and messages of checks.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
 def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
-    """One result an entry; all that have no error are there from now on."""
+    """Create valid entries; return a result for each."""
     creations = request.creations
     for requested in creations:
         expect_known(
@@ -60,7 +60,7 @@ def _acl(requested: AclCreation) -> Acl:
 
 
 def _is_of_filter(acl: Acl) -> bool:
-    """Whether it says ANY or MATCH, as only filters may: Kafka fails at it, and refuses the request as a whole."""
+    """Return whether it has ANY or MATCH, allowed only in filters; as in Kafka, the whole request fails."""
     return (
         acl.resource_type == ResourceType.ANY
         or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)

@@ -1,7 +1,7 @@
-"""DeleteAcls, key 31, versions 0-3 (KIP-140): the entries of access control lists that filters match are removed.
+"""DeleteAcls, key 31, versions 0-3 (KIP-140): deletes access control entries that match filters.
 
-v1 adds patterns of names (KIP-290); v0 means literal ones, v3 knows users as resources (KIP-373). Follows
-AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
+v1 adds pattern types (KIP-290), in v0 LITERAL; v3 adds users as resources (KIP-373). Follows AclApis.handleDeleteAcls
+and AclControlManager.deleteAcls.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete 
 
 
 def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecurityServices") -> DeleteAclsResponse:
-    """What each filter removed. One entry may be told of twice: filters match what was there before the request."""
+    """Return the entries that each filter matched; an entry may match several."""
     for requested in request.filters:
         expect_known(
             requested.resource_type_filter,

@@ -1,7 +1,7 @@
-"""DescribeAcls, key 29, versions 0-3 (KIP-140): the entries of access control lists that match a filter, by resource.
+"""DescribeAcls, key 29, versions 0-3 (KIP-140): the access control entries that match a filter, by resource.
 
-v1 adds patterns of names (KIP-290); v0 asks for literal ones, v3 knows users as resources (KIP-373). Follows
-AclApis.handleDescribeAcls. Kafka answers in any order, here resources and entries are sorted.
+v1 adds pattern types (KIP-290), in v0 LITERAL; v3 adds users as resources (KIP-373). Follows
+AclApis.handleDescribeAcls. Resources and entries are sorted; Kafka's order is undefined.
 """
 
 from itertools import groupby
@@ -26,7 +26,7 @@ API = served("DescribeAcls", "0-3")
 
 
 def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:
-    """The entries; SECURITY_DISABLED without an authorizer."""
+    """Return the matching entries; SECURITY_DISABLED without an authorizer."""
     requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,
@@ -64,11 +64,9 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityS
 
 
 def expect_known(*numbers: int) -> None:
-    """Raises where a client sent UNKNOWN, which no client has a reason to: Kafka does not read such a request either,
-    and closes the connection. Numbers that are not defined are answered.
-    """
+    """Raise if any number is UNKNOWN (0), on which Kafka closes the connection; undefined numbers get a response."""
     if 0 in numbers:
-        raise RemoteProtocolError("a resource, pattern, operation or permission of type UNKNOWN")
+        raise RemoteProtocolError("ACL request: UNKNOWN (0) as type of a resource, pattern, operation or permission")
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeAclsResponse:

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials, key 50, version 0: which users can log in by SCRAM, never by what (KIP-554).
+"""DescribeUserScramCredentials, key 50, version 0: SCRAM mechanisms and iterations of users (KIP-554).
 
 Follows ScramImage.describe.
 """
@@ -26,7 +26,7 @@ API = served("DescribeUserScramCredentials", "0")
 def handle(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: "SecurityServices"
 ) -> DescribeUserScramCredentialsResponse:
-    """The users asked for, each once; all of them for null or nobody."""
+    """Return the requested users, or all for null or an empty list."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
     known = broker.cluster.scram_credentials
@@ -57,7 +57,7 @@ def _describe(
 
 
 def _denied(ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
-    # As Kafka: one result for each user asked for, none of which has a name.
+    # As in Kafka: one result without a name for each requested user.
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     result = DescribeUserScramCredentialsResult(error_code=code, error_message=code.message)
     results = [result] * len(request.users or [])

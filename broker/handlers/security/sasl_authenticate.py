@@ -1,7 +1,7 @@
-"""SaslAuthenticate, key 36, versions 0-2: a token of the exchange that SaslHandshake began (KIP-152).
+"""SaslAuthenticate, key 36, versions 0-2: a token of the exchange started by SaslHandshake (KIP-152).
 
-v1 tells how long the authentication lasts (KIP-368). Where no exchange goes on the answer is ILLEGAL_SASL_STATE, as
-KafkaApis has it; the rest follows SaslServerAuthenticator.
+v1 adds the session lifetime (KIP-368). Outside an exchange it returns ILLEGAL_SASL_STATE, as KafkaApis does. Follows
+SaslServerAuthenticator.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ API = served("SaslAuthenticate", "0-2", charge=Charge.NONE)
 def handle(
     ctx: RequestContext, request: SaslAuthenticateRequest, broker: "SecurityServices"
 ) -> SaslAuthenticateResponse | Outcome:
-    """What the mechanism says to the token; SASL_AUTHENTICATION_FAILED, and the end, for a client it refuses."""
+    """Return the mechanism's next token, or SASL_AUTHENTICATION_FAILED and close the connection."""
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_token():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE

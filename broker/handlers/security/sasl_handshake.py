@@ -1,8 +1,7 @@
-"""SaslHandshake, key 17, versions 0-1: the mechanism by which the client wants to say who it is (KIP-43).
+"""SaslHandshake, key 17, versions 0-1: selects the SASL mechanism (KIP-43).
 
-After version 0 tokens come without headers, after version 1 in SaslAuthenticate (KIP-152). Where nobody has to
-authenticate, or has done it for good, the answer is ILLEGAL_SASL_STATE, as KafkaApis has it; the rest follows
-SaslServerAuthenticator.
+After v0 tokens have no request header, after v1 they are in SaslAuthenticate (KIP-152). Returns ILLEGAL_SASL_STATE on
+listeners without SASL and after authentication, as KafkaApis does. Follows SaslServerAuthenticator.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ API = served("SaslHandshake", "0-1", charge=Charge.NONE)
 def handle(
     ctx: RequestContext, request: SaslHandshakeRequest, broker: "SecurityServices"
 ) -> SaslHandshakeResponse | Outcome:
-    """The mechanisms there are; UNSUPPORTED_SASL_MECHANISM, and the end, where the one asked for is none of them."""
+    """Return the mechanisms, or UNSUPPORTED_SASL_MECHANISM and close the connection."""
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_handshake():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE
@@ -30,4 +29,4 @@ def handle(
         return SaslHandshakeResponse(mechanisms=sasl.mechanisms)
     ctx.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
     response = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=sasl.mechanisms)
-    return sasl.refuse(ctx, response, f"the mechanism is not enabled, which are {', '.join(sasl.mechanisms)}")
+    return sasl.refuse(ctx, response, f"SASL mechanism not enabled; expected one of {', '.join(sasl.mechanisms)}")

@@ -1,6 +1,7 @@
-"""CreatePartitions, key 37, versions 0-3 (KIP-195): more partitions for topics that are there. v3 may be refused for
-its rate (KIP-599). Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: what
-names brokers that are not there is charged to no quota.
+"""CreatePartitions, key 37, versions 0-3: adds partitions to topics (KIP-195).
+
+v3 may be rejected by a quota (KIP-599). Follows ControllerApis.createPartitions and ReplicationControlManager.
+Different on purpose: assignments to unknown brokers are not charged to a quota.
 """
 
 from collections import Counter
@@ -38,7 +39,7 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
-    """One answer a topic; one that is named twice gets no partitions."""
+    """Return a result for each topic; repeated topics fail."""
     times = Counter(requested.name for requested in request.topics)
     once = [requested for requested in request.topics if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]

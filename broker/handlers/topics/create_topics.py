@@ -1,6 +1,8 @@
-"""CreateTopics, key 19, versions 0-7. v1 can only validate and says why not, v4 takes the broker's defaults for -1
-(KIP-464), v5 answers the new topic's configs (KIP-525), v6 may be refused for its rate (KIP-599), v7 answers the
-topic's id (KIP-516). Follows Kafka's ReplicationControlManager.createTopics.
+"""CreateTopics, key 19, versions 0-7.
+
+v1 adds validation only and error messages, v4 -1 for the broker's defaults (KIP-464), v5 the configs in the response
+(KIP-525), v6 rejection by a quota (KIP-599), v7 the topic id (KIP-516). Follows Kafka's
+ReplicationControlManager.createTopics.
 """
 
 from collections import Counter
@@ -28,14 +30,14 @@ if TYPE_CHECKING:
 
 API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
-# What a controller may be asked for in one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
+# The limit of one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
 MAX_PARTITIONS = 10_000
 _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
-    """One answer a topic, each created or not on its own; a name that comes twice is created neither time."""
+    """Return a result for each topic; topics fail independently, and repeated ones always."""
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
     requested = [(topic, _new_topic(topic)) for topic in once]
@@ -99,7 +101,7 @@ def _create(
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     cluster = broker.cluster
-    # With a quota it is asked first whether the topic can be: one that cannot costs nothing, one that only could does.
+    # Validate before charging the quota: only an invalid topic is free; validate_only is charged.
     created = cluster.create(new, validate_only=validate_only or quota is not None)
     if quota is not None and isinstance(created, Topic):
         if not quota.record(len(created.partitions)):

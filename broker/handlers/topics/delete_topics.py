@@ -1,6 +1,6 @@
-"""DeleteTopics, key 20, versions 0-6: by name, from v6 on also by id (KIP-516); v5 says why not, and may be refused for
-its rate (KIP-599). Follows Kafka's ControllerApis.deleteTopics. Fetches and produces that wait for a deleted partition
-are answered.
+"""DeleteTopics, key 20, versions 0-6: by name, since v6 also by id (KIP-516).
+
+v5 adds error messages and rejection by a quota (KIP-599). Follows Kafka's ControllerApis.deleteTopics.
 """
 
 from collections import Counter
@@ -35,13 +35,13 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> DeleteTopicsResponse:
-    """One answer a topic; one that is given twice, be it by name and by id, is not deleted."""
+    """Return a result for each topic; a topic that is repeated, by name or id, is not deleted."""
     if ctx.version < _BY_ID_SINCE:
         requested = [DeleteTopicState(name=name) for name in request.topic_names]
     else:
         requested = request.topics
     if not broker.deletes_topics:
-        # Clients before version 3 know no error of its own for it.
+        # Clients before v3 do not support TOPIC_DELETION_DISABLED.
         code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(
             responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in requested]
@@ -52,7 +52,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
     denied = _denied(
         ctx, broker, [name for name, n in names.items() if n == 1], [id_ for id_, n in ids.items() if n == 1]
     )
-    # A topic that is given by name and by id stays, and has one answer: the name's.
+    # A topic requested by name and by id is not deleted and gets one response, for the name.
     by_name = {name: topic for name, n in names.items() if n == 1 and (topic := broker.metadata.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in denied.undeletable}
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
@@ -66,7 +66,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
 
 
 class _Denied(NamedTuple):
-    """The topics that the client must not delete, and those of them that it must not even know of."""
+    """Topics that the client must not delete, and those that it must not see."""
 
     undeletable: Collection[str]
     hidden: Collection[str]

@@ -1,8 +1,8 @@
-"""DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in the order of their names, a page at a time.
+"""DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in order of name, in pages.
 
-A page holds at most `response_partition_limit` partitions; the cursor says where the next one begins. Follows
+A page has up to `response_partition_limit` partitions, and a cursor for the next one. Follows
 DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an empty name
-is an invalid topic (Kafka fails at it, and answers UNKNOWN_SERVER_ERROR for all topics of the request).
+is an invalid topic; in Kafka it makes the whole request fail with UNKNOWN_SERVER_ERROR.
 """
 
 from typing import TYPE_CHECKING
@@ -32,18 +32,18 @@ _MAX_PARTITIONS = 2000
 def handle(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
 ) -> DescribeTopicPartitionsResponse:
-    """The page that begins at the cursor, of the topics asked for; none asked for are all."""
+    """Return the page at the cursor, of the requested topics or, without any, of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     requested = {topic.name for topic in request.topics}
     if first < 0 or (cursor is not None and requested and begin not in requested):
         return _error_response(ctx, request)
-    left = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
+    remaining = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in requested or topics if name >= begin)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     for name in [name for name in names if name not in hidden]:
-        if left == 0:
+        if remaining == 0:
             response.next_cursor = Cursor(topic_name=name)
             break
         topic = topics.get(name)
@@ -51,13 +51,13 @@ def handle(
             response.topics.append(_unknown(ctx, broker, name))
             continue
         start = first if name == begin else 0
-        end = min(len(topic.partitions), start + left)
+        end = min(len(topic.partitions), start + remaining)
         response.topics.append(_describe(ctx, broker, topic, start, end))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
-        left -= max(0, end - start)
-    # On every page, whatever its limit; of all topics the client sees only those that it may know of.
+        remaining -= max(0, end - start)
+    # Denied topics are on every page, beyond its limit, but only if requested by name.
     response.topics += [_hidden(ctx, name) for name in names if name in hidden and requested]
     return response
 
@@ -107,7 +107,7 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
 
 
 def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """Without topics there is no place for the error: Kafka, too, then answers nothing."""
+    """Return the error with each requested topic; as in Kafka, without topics there is none."""
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(
         topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]

@@ -1,9 +1,9 @@
-"""Metadata, key 3, versions 0-13: brokers, topics and who leads their partitions.
+"""Metadata, key 3, versions 0-13: brokers, topics and partition leaders.
 
-v0 names all topics with an empty list, from v1 on with null. v4 lets the client forbid auto-creation (KIP-204), v8
-asks for permissions (KIP-430), v10 has topic ids, v12 asks by them (KIP-516). Follows
-KafkaApis.handleTopicMetadataRequest. Different on purpose: a topic that is created on the way is in the answer at
-once, where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
+An empty list requests all topics in v0, null since v1. v4 lets clients disable auto-creation (KIP-204), v8 returns
+authorized operations (KIP-430), v10 returns topic ids and v12 accepts them (KIP-516). Follows
+KafkaApis.handleTopicMetadataRequest. Different on purpose: the response includes an auto-created topic at once; Kafka
+first returns UNKNOWN_TOPIC_OR_PARTITION, and the client retries.
 """
 
 from typing import TYPE_CHECKING
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 API = served("Metadata", "0-13")
 
-_IDS_SINCE, _BY_ID_SINCE = 10, 12  # 10 and 11 have the field and must not use it
+_IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the field
 
 
 def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
-    """The topics asked for, created where that is wanted and allowed; all topics for null (v0: for none)."""
+    """Return the requested topics, or all; create missing ones if the client and the broker allow it."""
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         hidden = broker.auth.filter_denied(
@@ -46,7 +46,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
         return MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
-    elif len(request.topics) == 1 and broker.authorizer is None:  # nearly always, but for consumers of many topics
+    elif len(request.topics) == 1 and broker.authorizer is None:  # the usual case
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
         once = {
@@ -82,7 +82,7 @@ def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
 
 
 def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataRequestTopic) -> str | None:
-    """What a topic is called that is asked for by name or id; None for an id that nobody has."""
+    """Return the name of a requested topic; None for an unknown id."""
     if requested.topic_id == ZERO_UUID:
         return requested.name or ""
     topic = broker.metadata.topics_by_id.get(requested.topic_id)
@@ -90,7 +90,7 @@ def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataReque
 
 
 def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataResponseTopic:
-    """The answer for a topic that the client must not know of, be it there or not."""
+    """Return the response for a topic that the client must not see, whether or not it exists."""
     name = requested.name if requested.topic_id == ZERO_UUID else None
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
 
@@ -116,9 +116,7 @@ def _topic_response(
     if not creates:
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     if broker.throttler.refuses_auto_creation(ctx, broker.cluster.config.integer("num.partitions")):
-        return _failed(
-            ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name
-        )  # its client asks again, as after Kafka's answer
+        return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)  # the client retries, as with Kafka
     created = broker.auto_create_topic(name)
     if isinstance(created, Topic):
         return _describe(ctx, broker, created)
@@ -134,11 +132,11 @@ def _may_create(ctx: RequestContext, broker: "TopicServices", name: str) -> bool
 def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> MetadataResponseTopic:
     fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
-    none = list[int]()  # the same for all: a topic may have a thousand partitions
+    none = list[int]()  # shared: a topic may have a thousand partitions
     for partition in topic.partitions:
         known = partition if image is None else image.partitions.get(partition)
         if known is None:
-            if not partition.index:  # it has not heard of the topic yet
+            if not partition.index:  # this broker has not received the topic yet
                 return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic.name)
             continue
         code = ErrorCode.NONE
@@ -146,7 +144,7 @@ def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> Met
             code = ErrorCode.LEADER_NOT_AVAILABLE
             ctx.error_code = ctx.error_code or code
         offline = [node_id for node_id in known.replicas if node_id in fenced] if fenced else none
-        # By position: error code, index, leader's id and epoch, replicas, those in sync, those offline.
+        # Positional: error code, index, leader id, leader epoch, replicas, ISR, offline replicas.
         partitions.append(
             MetadataResponsePartition(
                 code, partition.index, known.leader, known.leader_epoch, list(known.replicas), list(known.isr), offline

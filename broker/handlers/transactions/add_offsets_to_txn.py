@@ -1,5 +1,6 @@
-"""AddOffsetsToTxn, key 25, versions 0-4: a transaction will commit offsets of a group (KIP-98), so the partition of
-`__consumer_offsets` that belongs to the group is added to it. v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE.
+"""AddOffsetsToTxn, key 25, versions 0-4: adds a group's partition of `__consumer_offsets` to a transaction (KIP-98).
+
+v2 adds PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE. Clients of transaction version 2 do not send it.
 """
 
 from typing import TYPE_CHECKING
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 API = served("AddOffsetsToTxn", "0-4")
 
-_KNOWS_FENCED_SINCE = 2
+_FENCED_SINCE = 2
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """What the coordinator says to that partition. Clients of transaction version 2 do not ask."""
+    """Add the partition and return the error code."""
     denied_code = _unauthorized(ctx, broker, request)
     if denied_code:
         ctx.error_code = denied_code
@@ -33,7 +34,7 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "Transa
     name = TopicPartition(partition.topic.name, partition.index)
 
     def respond(code: ErrorCode) -> Message:
-        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         ctx.error_code = code
         return AddOffsetsToTxnResponse(error_code=code)

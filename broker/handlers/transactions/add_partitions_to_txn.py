@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn, key 24, versions 0-5: which partitions a transaction writes to (KIP-98).
+"""AddPartitionsToTxn, key 24, versions 0-5: adds partitions to transactions (KIP-98).
 
-Up to v3 a client tells of one transaction; v2 knows PRODUCER_FENCED. v4 and v5 come from brokers, tell of many, and may
-only verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
+Up to v3 from clients, for one transaction; v2 adds PRODUCER_FENCED. Since v4 from brokers, for any number, and
+optionally only to verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 API = served("AddPartitionsToTxn", "0-5")
 
 _FROM_BROKERS_SINCE = 4
-_KNOWS_FENCED_SINCE = 2
+_FENCED_SINCE = 2
 _Codes = Mapping[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """One error code for each partition. Nothing is added to a transaction of which one partition is refused."""
+    """Return one error code for each partition; an error adds no partition of its transaction."""
     if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
-    codes: dict[int, _Codes] = {}  # by the transaction's place in the request
+    codes: dict[int, _Codes] = {}  # by position of the transaction in the request
 
     def start(done: Callable[[None], None]) -> None:
         def add(place: int) -> None:
@@ -88,7 +88,7 @@ def _add(
     done: Callable[[_Codes], None],
 ) -> None:
     names = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    of_client = ctx.version < _FROM_BROKERS_SINCE  # a broker asked before it sent this
+    of_client = ctx.version < _FROM_BROKERS_SINCE  # brokers authorize before they forward
     transactional_id = transaction.transactional_id
     if of_client and not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
@@ -118,13 +118,13 @@ def _unwritable(
     ctx: RequestContext, broker: "TransactionServices", name: TopicPartition, denied: Collection[str]
 ) -> ErrorCode:
     if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED  # no client may write to these
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = broker.metadata.partition(*name) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _versioned_error(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
-    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
 

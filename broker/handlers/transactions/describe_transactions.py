@@ -1,4 +1,4 @@
-"""DescribeTransactions, key 65, version 0: what the coordinator knows of transactional ids (KIP-664)."""
+"""DescribeTransactions, key 65, version 0: the metadata of transactional ids (KIP-664)."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -23,9 +23,7 @@ API = served("DescribeTransactions", "0")
 def handle(
     ctx: RequestContext, request: DescribeTransactionsRequest, broker: "TransactionServices"
 ) -> DescribeTransactionsResponse:
-    """Each id that was asked for, with the topics that the client may know of; TRANSACTIONAL_ID_NOT_FOUND for one that
-    nobody has.
-    """
+    """Return each requested id with its visible topics, or its error."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(ctx, broker, name) for name in request.transactional_ids]
     )

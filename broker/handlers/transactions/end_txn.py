@@ -1,7 +1,7 @@
 """EndTxn, key 26, versions 0-5: commits or aborts a transaction (KIP-98).
 
-v2 knows PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises the producer's epoch and answers what it has from now on
-(KIP-890). Answered when it is decided how the transaction ends, which may be before its partitions know.
+v2 adds PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises and returns the producer's epoch (KIP-890). The response is
+sent after the decision, possibly before the markers are written.
 """
 
 from typing import TYPE_CHECKING
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 API = served("EndTxn", "0-5")
 
-_KNOWS_FENCED_SINCE = 2
+_FENCED_SINCE = 2
 _RAISES_EPOCH_SINCE = 5
 
 
 def handle(ctx: RequestContext, request: EndTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """What the coordinator says."""
+    """End the transaction and return the result."""
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -34,7 +34,7 @@ def handle(ctx: RequestContext, request: EndTxnRequest, broker: "TransactionServ
 
     def respond(result: ProducerResult) -> Message:
         code = result.error_code
-        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+        if code == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         ctx.error_code = code
         return EndTxnResponse(error_code=code, producer_id=result.producer_id, producer_epoch=result.producer_epoch)

@@ -1,7 +1,7 @@
 """InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
-v3 lets a producer name the id and epoch it has (KIP-360), v4 knows PRODUCER_FENCED. Without a transactional id it gets
-a new id all the same, as in Kafka's TransactionCoordinator. With one, whoever had it before is fenced.
+v3 adds the current id and epoch of the producer (KIP-360), v4 PRODUCER_FENCED. Without a transactional id the response
+always has a new id, as in Kafka's TransactionCoordinator; with one, the previous producer is fenced.
 """
 
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ from sluice.protocol.message import Message
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
 
-API = served("InitProducerId", "0-5")  # 6 is two-phase commit's, and unstable
+API = served("InitProducerId", "0-5")  # 6 is unstable (two-phase commit)
 
-_KNOWS_FENCED_SINCE = 4
+_FENCED_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "TransactionServices") -> Message | Outcome:
-    """INVALID_REQUEST for an id without epoch or an epoch without id; else what the coordinator says."""
+    """Return a producer id and epoch, or an error."""
     denied_code = _unauthorized(ctx, broker, request.transactional_id)
     if denied_code:
         return _error_response(ctx, denied_code)
@@ -33,12 +33,12 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "Transac
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=broker.new_producer_id())
         return _initialize(ctx, broker, request, request.transactional_id)
-    except NotDurableError:  # a new block of ids, or the internal topic
+    except NotDurableError:  # from a new block of ids, or from the internal topic
         return _error_response(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
-    """Who may write to some topic may also do so idempotently (KIP-679)."""
+    """Check authorization; write access to any topic includes idempotent writes (KIP-679)."""
     if transactional_id is not None:
         may = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -51,7 +51,7 @@ def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactio
 def _initialize(
     ctx: RequestContext, broker: "TransactionServices", request: InitProducerIdRequest, transactional_id: str
 ) -> Message | Outcome:
-    from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # idempotent producers do not need it
+    from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # deferred: only transactional
     from sluice.broker.requests.deferred_response import respond_when_done
 
     expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
@@ -71,7 +71,7 @@ def _initialize(
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode) -> InitProducerIdResponse:
-    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _KNOWS_FENCED_SINCE:
+    if code == ErrorCode.PRODUCER_FENCED and ctx.version < _FENCED_SINCE:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
     ctx.error_code = code
     return InitProducerIdResponse(error_code=code, producer_epoch=-1)

@@ -1,7 +1,6 @@
-"""ListTransactions, key 66, versions 0-2: which transactional ids there are, and how far their transactions (KIP-664).
+"""ListTransactions, key 66, versions 0-2: transactional ids and the states of their transactions (KIP-664).
 
-v1 asks for those that have been open for some time (KIP-994), v2 for ids that match an expression (KIP-1152). Kafka's
-expressions are RE2's; here they are Python's, which knows those and more.
+v1 filters by duration (KIP-994), v2 by a regular expression (KIP-1152): RE2 in Kafka, here Python's superset of it.
 """
 
 import re
@@ -30,9 +29,7 @@ _STATES = {state.label: state for state in states.TransactionState}
 def handle(
     ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
 ) -> ListTransactionsResponse:
-    """Those that pass every filter; names of states that there are not are told, and no transaction is in one. Those
-    of other brokers are not told of, and while some of this one's are being loaded none is.
-    """
+    """Return this broker's transactions that match all filters, and unknown state names in filters."""
     try:
         pattern = re.compile(request.transactional_id_pattern or "")
     except re.error:
@@ -48,7 +45,7 @@ def handle(
             transaction_state=metadata.state.label,
         )
         for metadata in broker.transactions
-        if _is_wanted(request, metadata, ctx.now_ms)
+        if _matches(request, metadata, ctx.now_ms)
         and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
@@ -56,10 +53,10 @@ def handle(
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
 
-def _is_wanted(request: ListTransactionsRequest, metadata: TransactionMetadata, now_ms: int) -> bool:
+def _matches(request: ListTransactionsRequest, metadata: TransactionMetadata, now_ms: int) -> bool:
     if request.producer_id_filters and metadata.producer_id not in request.producer_id_filters:
         return False
     if request.state_filters and metadata.state.label not in request.state_filters:
         return False
-    # What never began counts as begun long ago, as in Kafka.
+    # A transaction that has not started (-1) exceeds any duration, as in Kafka.
     return request.duration_filter < 0 or now_ms - metadata.start_ms > request.duration_filter

@@ -1,8 +1,8 @@
-"""TxnOffsetCommit, key 28, versions 0-6: offsets that are committed when the producer's transaction is (KIP-98).
+"""TxnOffsetCommit, key 28, versions 0-6: commits offsets with the producer's transaction (KIP-98).
 
-v2 has leader epochs (KIP-320), v3 says which member of the group it is (KIP-447), v4 knows TRANSACTION_ABORTABLE and v5
-takes the group into the transaction on the way (KIP-890), v6 has topic ids (KIP-1319). Follows
-KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
+v2 adds leader epochs (KIP-320), v3 the group member (KIP-447), v4 TRANSACTION_ABORTABLE. v5 also adds the group to the
+transaction (KIP-890), v6 has topic ids (KIP-1319). Follows KafkaApis.handleTxnOffsetCommitRequest and
+CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ _TOPIC_IDS_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
-    """One answer for each partition."""
+    """Return one error code for each partition."""
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
@@ -77,7 +77,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     def on_verified(code: ErrorCode) -> Message | Outcome:
         if code == ErrorCode.TRANSACTION_ABORTABLE and ctx.version < _ABORTABLE_SINCE:
             code = ErrorCode.INVALID_TXN_STATE
-        # Clients that commit offsets retry after the former, and need not know the latter.
+        # Clients retry an offset commit after COORDINATOR_LOAD_IN_PROGRESS, but may not after NETWORK_EXCEPTION.
         return respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.NETWORK_EXCEPTION else code)
 
     if not new:

@@ -1,8 +1,8 @@
-"""WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions. Brokers send it to each other, and an
-administrator to be rid of a transaction that hangs (KIP-664). v1 is flexible; v2 tells the transaction version, by
-which epochs are judged (KIP-1228).
+"""WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions.
 
-Follows KafkaApis.handleWriteTxnMarkersRequest: answered when the replicas have the markers.
+Brokers send it to each other, admin clients to end a hanging transaction (KIP-664). v1 is flexible; v2 has the
+transaction version, which defines the epoch check (KIP-1228). Follows KafkaApis.handleWriteTxnMarkersRequest: the
+response waits until the markers are replicated.
 """
 
 from collections.abc import Callable, Collection
@@ -36,7 +36,7 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "TransactionServices") -> Message | Outcome:
-    """One error code for each partition, by producer id; what was written is REQUEST_TIMED_OUT without its replicas."""
+    """Return an error code for each producer id and partition; REQUEST_TIMED_OUT without replication."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(

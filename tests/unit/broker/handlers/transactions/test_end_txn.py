@@ -269,7 +269,7 @@ def test_a_transaction_whose_marker_comes_too_late_hangs(caplog: pytest.LogCaptu
     rogue.producer_id, rogue.epoch = producer.producer_id, 5
     assert rogue.send(b"w") == 0
     assert producer.end() == 0
-    assert [record.message for record in caplog.records] == ["transaction marker refused"]
+    assert [record.message for record in caplog.records] == ["transaction marker rejected"]
     assert state(broker) == "PrepareCommit"
     assert producer.end() == ErrorCode.CONCURRENT_TRANSACTIONS
 
