@@ -1,8 +1,8 @@
-"""Decoders and encoders for a message class in one version: generated as source on first use, compiled once, kept.
+"""Compiled decoders and encoders: source is generated per message class and version on first use, and compiled once.
 
-`decoder`, `decode_prefix` and `encoder` give the functions, `source` the text they were made from, which tracebacks and
-debuggers show too. What is generated is decided in `decode_source` and `encode_source`. A class with a usual shape
-(`SINGLE`) has fast functions from `single_element`; they call the general ones, which are compiled when first needed.
+`decoder`, `decode_prefix` and `encoder` return the functions; `source` returns their text, which tracebacks and
+debuggers show too. `decode_source` and `encode_source` generate it. A class that declares `SINGLE` also has fast
+functions from `single_element`, which fall back to the general ones; those are then compiled when first needed.
 """
 
 import linecache
@@ -32,31 +32,31 @@ _GENERATORS: dict[str, Generator] = {
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
-    """Returns `decode(buf, pos, end)`, which returns the message that is exactly `buf[pos:end]`.
+    """Return `decode(buf, pos, end)`, which decodes the message that is exactly `buf[pos:end]`.
 
-    `buf` may go on behind `end` and may be overwritten afterwards: all values are copies, but for records, which are
-    views on it. Raises RemoteProtocolError for anything wrong: cut short, bytes left over, a length that is negative or
-    larger than what is left, null where the version has none, a string that is not UTF-8.
+    `buf` may be longer than `end`, and may be overwritten later: all values are copies, except records, which are
+    views. `decode` raises RemoteProtocolError for malformed data: truncated, trailing bytes, an invalid length, null in
+    a field that is not nullable, a string that is not UTF-8.
     """
-    return _function("decode", cls, version)  # type: ignore[return-value]  # what the generated source returns
+    return _function("decode", cls, version)  # type: ignore[return-value]  # generated
 
 
 def decode_prefix(cls: type[M], version: int) -> PrefixDecoder[M]:
-    """As `decoder`, for a message that more may follow (a header): returns it and the position after it."""
-    return _function("decode_prefix", cls, version)  # type: ignore[return-value]  # what the generated source returns
+    """Return a decoder for a message that other data may follow, which also returns the next position."""
+    return _function("decode_prefix", cls, version)  # type: ignore[return-value]  # generated
 
 
 def encoder(cls: type[M], version: int) -> Encoder[M]:
-    """Returns `encode(message, parts)`, which appends the message's bytes to `parts` in pieces.
+    """Return `encode(message, parts)`, which appends the encoded message to `parts` in pieces.
 
-    Record bytes go by reference: bytes, a memoryview of bytes, or a tuple or list of those. A value that does not fit
-    its type is a mistake of ours, and raises what struct or str raise.
+    Records are appended by reference: bytes, a memoryview of bytes, or a tuple or list of those. A value that does not
+    fit its type is an internal error and raises the exception of struct or str.
     """
-    return _function("encode", cls, version)  # type: ignore[return-value]  # what the generated source returns
+    return _function("encode", cls, version)  # type: ignore[return-value]  # generated
 
 
 def source(cls: type[Message], version: int) -> str:
-    """The source of the decoder and the encoder of `cls` in `version`: the fast ones, if any, then the general ones."""
+    """Return the source of the decoder and the encoder of `cls`: the fast ones, if any, then the general ones."""
     generators: list[Generator] = [decode_source, encode_source]
     if cls.SINGLE is not None:
         generators = [*(_single_generator(kind) for kind in ("decode", "encode")), *generators]
@@ -64,9 +64,9 @@ def source(cls: type[Message], version: int) -> str:
 
 
 def load(generated: Source, name: str, file: str) -> Callable[..., object]:
-    """Compile generated source, and return its function `name`. Tracebacks show the source as `file`."""
+    """Compile generated source and return its function `name`. Tracebacks show the source as `file`."""
     text = generated.text()
-    exec(compile(text, file, "exec"), generated.objects)  # noqa: S102  # our own text, made of field names alone
+    exec(compile(text, file, "exec"), generated.objects)  # noqa: S102 # our own text, made only of field names
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     function = generated.objects[name]
     assert callable(function)
@@ -74,9 +74,9 @@ def load(generated: Source, name: str, file: str) -> Callable[..., object]:
 
 
 def versions_of(cls: type[Message]) -> Versions:
-    """The versions that `cls`, a request, response or header, has."""
+    """Return the versions of `cls`, a request, response or header."""
     versions = getattr(cls, "VERSIONS", None)
-    assert isinstance(versions, Versions), f"{cls.__name__} is a part of a message"
+    assert isinstance(versions, Versions), f"{cls.__name__} is not a whole message"
     return versions
 
 
@@ -93,7 +93,7 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
     generated = _generate(_single_generator(kind), cls, version)
 
     def compile_general(*args: object) -> object:
-        function = generated.objects["general"] = general(kind, cls, version)  # in place of this one
+        function = generated.objects["general"] = general(kind, cls, version)  # replaces this function
         return function(*args)
 
     generated.use("general", compile_general)
@@ -101,7 +101,7 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
 
 
 def _single_generator(kind: str) -> Generator:
-    from . import single_element  # a start has no message with fast functions
+    from . import single_element  # start-up needs no fast functions
 
     return single_element.GENERATORS[kind]
 

@@ -1,7 +1,7 @@
-"""Generates the source of decoders: straight-line Python for one message class in one version.
+"""Generator of decoder source: straight-line Python for one message class and version.
 
-Fixed fields that follow one another are read by a single unpack, together with the length before the next variable part
-and with the string before them. All other reading is by index or slice at `pos`. See `wire` for what the text calls.
+Consecutive fixed-size fields are read by a single unpack, together with the length of the next variable part and the
+string before them. Everything else is read by index or slice at `pos`. `wire` has the functions that the source calls.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from .source import (
 
 
 def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `decode(buf, pos, end)`, which returns the message in `buf[pos:end]`."""
+    """Return the source of `decode(buf, pos, end)`, which decodes the message in `buf[pos:end]`."""
 
     def ending(source: Source) -> None:
         source.line("if pos != end:")
@@ -38,7 +38,7 @@ def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `decode_prefix(buf, pos, end)`, which returns the message and the position after it."""
+    """Return the source of `decode_prefix(buf, pos, end)`, which returns the message and the next position."""
 
     def ending(source: Source) -> None:
         source.line("if pos > end:")
@@ -71,7 +71,7 @@ def _source(name: str, cls: type[Message], version: int, flexible: bool, ending:
 
 
 def _tagged_readers(source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
-    # A tagged field's content may hold structs with tagged fields of their own: the list grows while we go.
+    # Tagged fields may contain structs with tagged fields, so the list grows during the loop.
     tables: dict[str, list[str]] = {}
     for table, field in tagged:
         function = source.global_name(f"read_{field.name}")
@@ -88,20 +88,20 @@ def _tagged_readers(source: Source, version: int, flexible: bool, tagged: list[t
 
 
 class _Reader:
-    """Emits the reading within one function. What is pending has not been read yet; `pos` stands before it."""
+    """Emits the reads of one function. Pending fields are not read yet, and start at `pos`."""
 
     def __init__(self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
-        self._tagged = tagged  # of all functions of this source: name of the table, field
+        self._tagged = tagged  # (name of the table, field), of all functions of this source
         self._format = ""  # of the pending fixed fields
         self._targets: list[str] = []  # their variables
         self._string = ""  # the variable of a pending string before them
-        self._length = ("", 0)  # of that string: variable, and what to add to it
+        self._length = ("", 0)  # of that string: variable, and a number to add
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Reads a `cls` into `variable`; nothing is pending afterwards."""
+        """Emit the reads of a `cls` into `variable`, with nothing pending afterwards."""
         values: dict[str, str] = {}
         for field in plain_fields(cls, self._version):
             values[field.name] = self._source.name(field.name)
@@ -118,7 +118,7 @@ class _Reader:
             self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
 
     def field(self, field: Field, variable: str) -> None:
-        """Reads one field into `variable`; its end may stay pending."""
+        """Emit the reads of one field into `variable`; its end may stay pending."""
         nullable = self._version in field.null
         if field.is_array:
             self._array(field, variable, nullable)
@@ -131,7 +131,7 @@ class _Reader:
             self._primitive(field, variable, nullable)
 
     def flush(self) -> None:
-        """Emits the reading of what is pending."""
+        """Emit the reads of pending fields."""
         code, targets, string = self._format, self._targets, self._string
         self._format, self._targets, self._string = "", [], ""
         line = self._source.line
@@ -155,8 +155,8 @@ class _Reader:
         self._targets.append(variable)
 
     def _constructor(self, cls: type[Message], values: dict[str, str]) -> str:
-        # Positional, which is twice as fast as by name: fields that are not here are given by their default, and the
-        # last of those not at all.
+        # Positional arguments are twice as fast as keywords. Missing fields before the last present one get their
+        # default.
         arguments: list[str] = []
         given = 0
         for field in fields_of(cls):
@@ -178,7 +178,7 @@ class _Reader:
         self._fixed("b", present)
         self.flush()
         self._source.line(f"{variable} = None")
-        # Kafka writes 1 before a struct, and for null -1, or 0 where it is tagged.
+        # Kafka writes 1 before a struct; for null -1, or 0 if it is tagged.
         self._source.line(f"if {present} {'>=' if field.tag is None else '>'} 0:")
         self._source.indent()
         self.struct(cls, variable)
@@ -240,14 +240,14 @@ class _Reader:
             self._source.dedent()
 
     def _elements(self, field: Field, variable: str, count: str, excess: int) -> None:
-        # `count` is the number of elements plus `excess`. An element has at least `least` bytes: a count that the
-        # bytes left cannot hold is a lie.
+        # `count` is the number of elements plus `excess`. An element has at least `least` bytes, which limits valid
+        # counts.
         least = smallest(field, self._version, self._flexible)
-        assert least > 0, f"{field.name}: elements without bytes would let a count lie"
+        assert least > 0, f"{field.name}: elements without bytes cannot limit the count"
         product = count if least == 1 else f"{count} * {least}"
         wrong = self._source.use("wrong_count", wire.wrong_count)
         fits = f"{'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}"
-        # Most arrays have one element, which is missed soon enough when it is not there.
+        # Fast check: most arrays have one element, and if it is missing, its own reads fail.
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
         if field.type is not None and field.type.code in _REPEATABLE:
@@ -270,7 +270,7 @@ class _Reader:
         self._source.dedent()
 
 
-_REPEATABLE = frozenset("?bhHiqd")  # formats that a struct repeats when a number stands before them
+_REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
 _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
 _unpackers: dict[str, wire.Unpack] = {}
 _strings: dict[str, wire.StringReaders] = {}
@@ -278,17 +278,17 @@ _arrays: dict[str, wire.ArrayReaders] = {}
 
 
 def tuple_of(variables: list[str]) -> str:
-    """A tuple of variables to assign to, in brackets."""
+    """Return a tuple of variables for an assignment."""
     return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
 
 
 def unpacker(code: str) -> wire.Unpack:
-    """Return the function that unpacks `code`, the same for all generated code."""
+    """Return the shared function that unpacks `code`."""
     return _unpackers.setdefault(code, Struct(">" + code).unpack_from)
 
 
 def string_readers(code: str) -> wire.StringReaders:
-    """Return the readers of a string and `code`, the same for all generated code."""
+    """Return the shared readers of a string followed by `code`."""
     return _strings.setdefault(code, wire.StringReaders(code))
 
 

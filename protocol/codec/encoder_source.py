@@ -1,7 +1,7 @@
-"""Generates the source of encoders: straight-line Python for one message class in one version.
+"""Generator of encoder source: straight-line Python for one message class and version.
 
-Fixed fields that follow one another are packed in one call; what can be joined cheaply goes to `parts` as one piece;
-record bytes go there by reference. Fields that the version lacks are not looked at. See `wire` for what the text calls.
+Consecutive fixed-size fields are packed in one call. Small parts are joined to one piece of `parts`; records are
+appended by reference. Fields that the version lacks are ignored. `wire` has the functions that the source calls.
 """
 
 from struct import Struct
@@ -25,7 +25,7 @@ from .source import (
 
 
 def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `encode(message, parts)`, which appends the message's bytes to `parts`."""
+    """Return the source of `encode(message, parts)`, which appends the encoded message to `parts`."""
     source = Source()
     source.use("varints", wire.varints)
     tagged: list[tuple[str, Field]] = []
@@ -42,7 +42,7 @@ def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def _tagged_writers(source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
-    # A tagged field's content may hold structs with tagged fields of their own: the list grows while we go.
+    # Tagged fields may contain structs with tagged fields, so the list grows during the loop.
     tables: dict[str, list[str]] = {}
     for table, field in tagged:
         function = source.global_name(f"write_{field.name}")
@@ -59,26 +59,26 @@ def _tagged_writers(source: Source, version: int, flexible: bool, tagged: list[t
 
 
 class _Writer:
-    """Emits the writing within one function. Pending fixed fields and pieces are appended by `flush`."""
+    """Emits the writes of one function. `flush` appends pending fields and pieces."""
 
     def __init__(self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
-        self._tagged = tagged  # of all functions of this source: name of the table, field
+        self._tagged = tagged  # (name of the table, field), of all functions of this source
         self._format = ""  # of the pending fixed fields
         self._values: list[str] = []  # their expressions
         self._pieces: list[str] = []  # bytes expressions before them
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Writes the `cls` in `variable`; its end may stay pending."""
+        """Emit the writes of the `cls` in `variable`; their end may stay pending."""
         for field in plain_fields(cls, self._version):
             self.field(field, f"{variable}.{field.name}")
         if self._flexible:
             self._tags(cls, variable)
 
     def field(self, field: Field, value: str) -> None:
-        """Writes one field, whose value the expression `value` gives."""
+        """Emit the writes of one field, whose value is the expression `value`."""
         nullable = self._version in field.null
         if field.is_array:
             self._array(field, value, nullable)
@@ -88,7 +88,7 @@ class _Writer:
             self._primitive(field, value, nullable)
 
     def flush(self) -> None:
-        """Appends what is pending."""
+        """Emit the appends of pending fields and pieces."""
         self._end_run()
         pieces, self._pieces = self._pieces, []
         if pieces:
@@ -193,8 +193,8 @@ class _Writer:
         self._pieces.append(content)
 
     def _records(self, field: Field, value: str) -> None:
-        # By reference: a fetch of 1 MiB costs no copy here. Null is written whatever the version says of it: only
-        # responses of ours hold records, and null is what Kafka puts there too when there are none.
+        # By reference: a fetch of 1 MiB is not copied. Null is allowed in any version: only our responses have records,
+        # and Kafka also writes null there if there are none.
         code = length_code(field, self._flexible)
         records = self._local(field, value)
         size = self._source.name(f"{field.name}_n")
@@ -242,7 +242,7 @@ def _encoded(field: Field, value: str) -> str:
 
 
 def is_default(field: Field, value: str) -> str:
-    """The condition under which the tagged field that the expression `value` gives is not written."""
+    """Return the condition under which a tagged field with the expression `value` is omitted."""
     if field.default is None:
         return f"{value} is None"
     if field.is_array:
@@ -251,18 +251,18 @@ def is_default(field: Field, value: str) -> str:
 
 
 def _zero(code: str, values: list[str]) -> str:
-    # The constant that ends nearly every struct: no tagged fields.
+    # The end of nearly every struct: no tagged fields.
     return 'b"\\0"' if (code, values) == ("B", ["0"]) else ""
 
 
-_REPEATABLE = frozenset("?bhHiqd")  # formats that a struct repeats when a number stands before them
-SEGMENTED = (tuple, list)  # types of records that are in several pieces
+_REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
+SEGMENTED = (tuple, list)  # types of records in several pieces
 _packers: dict[str, wire.Pack] = {}
 _arrays: dict[str, wire.ArrayWriters] = {}
 
 
 def packer(code: str) -> wire.Pack:
-    """Return the function that packs `code`, the same for all generated code."""
+    """Return the shared function that packs `code`."""
     return _packers.setdefault(code, Struct(">" + code).pack)
 
 

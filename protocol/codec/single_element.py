@@ -1,10 +1,8 @@
-"""Generates fast decoders and encoders for messages of the shape that `SINGLE` declares: one element in each array.
+"""Generator of fast decoders and encoders for messages with one element per array, as `SINGLE` declares.
 
-Theory of operation
--------------------
 Nearly every Produce and Fetch request is about one partition of one topic. In that shape every count is known, the
-other arrays are empty, and there are no tagged fields. What varies is a few values, a string and the records. A
-ProduceRequest v9 has these bytes:
+other arrays are empty, and there are no tagged fields. Only a few values, a string and the records vary. The bytes of a
+ProduceRequest v9 are:
 
     00 acks timeout_ms 02 name_n name 02 index records_n records 00 00 00
     |                  |              |                          +- no tagged fields: of the partition, topic, request
@@ -12,13 +10,13 @@ ProduceRequest v9 has these bytes:
     |                  +- 1 topic
     +- no transactional id
 
-`_Shape.items` flattens the field plan of the general generators into such a list, in which neighbouring constants are
-one item. The decoder reads the items up to the next string or records in one unpack, compares the constants, and
-constructs the message. The encoder packs the same items in one call.
+`_Shape.items` flattens the fields into such a list, in which adjacent constants are one item. The decoder unpacks the
+items up to the next string or records at once, compares the constants, and constructs the message. The encoder packs
+the same items in one call.
 
-A generated function either succeeds, or has no effect and calls the general function, which starts from the beginning
-and words every error. It falls through for any other shape, for malformed input and for values that do not fit their
-type. Therefore both return equal messages, write equal bytes and raise equal errors.
+For any other shape, malformed input, or a value that does not fit its type, a generated function has no effect and
+calls the general function, which starts over and raises all errors. So fast and general path have equal messages, bytes
+and errors.
 """
 
 from collections.abc import Iterator
@@ -46,12 +44,12 @@ from .source import (
     tagged_fields,
 )
 
-# What packing raises for another shape or for a value that does not fit.
+# Exceptions of packing another shape, or a value that does not fit.
 UNWRITABLE = (AttributeError, TypeError, ValueError, struct_error)
 
 
 class _Constant(NamedTuple):
-    """A count, a null or an empty string that the shape fixes; or several of them, as bytes."""
+    """A fixed count, null or empty string; or several of them, as bytes."""
 
     name: str
     code: str  # struct format, as in the following classes
@@ -66,21 +64,21 @@ class _Fixed(NamedTuple):
 
 
 class _NullOrEmpty(NamedTuple):
-    """The count of an array that is either null or empty."""
+    """The count of an array that is null or empty."""
 
     path: str
     code: str
 
 
 class _String(NamedTuple):
-    """A string and the length before it."""
+    """A string and its length."""
 
     path: str
     code: str  # of the length
 
 
 class _Records(NamedTuple):
-    """Records and the length before them."""
+    """Records and their length."""
 
     path: str
     code: str  # of the length
@@ -90,17 +88,17 @@ _Item = _Constant | _Fixed | _NullOrEmpty | _String | _Records
 
 
 def decode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `decode_single(buf, pos, end)`, the fast `decode`."""
+    """Return the source of `decode_single(buf, pos, end)`, the fast `decode`."""
     return _decoder_source("decode", _Shape(cls, version, flexible), "{0} == end", "return {1}")
 
 
 def decode_prefix_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `decode_prefix_single(buf, pos, end)`, the fast `decode_prefix`."""
+    """Return the source of `decode_prefix_single(buf, pos, end)`, the fast `decode_prefix`."""
     return _decoder_source("decode_prefix", _Shape(cls, version, flexible), "{0} <= end", "return ({1}, {0})")
 
 
 def encode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """The source of `encode_single(message, parts)`, the fast `encode`."""
+    """Return the source of `encode_single(message, parts)`, the fast `encode`."""
     source = Source()
     source.use("UNWRITABLE", UNWRITABLE)
     source.begin_function("def encode_single(message, parts):")
@@ -136,17 +134,17 @@ def _decoder_source(kind: str, shape: "_Shape", is_end: str, returns: str) -> So
 
 
 class _Shape:
-    """What `SINGLE` of a message class means in one version."""
+    """The wire format of a message class with `SINGLE`, in one version."""
 
     def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
-        assert cls.SINGLE is not None, f"{cls.__name__} declares no shape"
+        assert cls.SINGLE is not None, f"{cls.__name__} has no SINGLE"
         self.cls = cls
         self.version = version
         self.flexible = flexible
         self.single = cls.SINGLE
 
     def items(self) -> list[_Item]:
-        """All that is on the wire, in order; no two constants follow one another."""
+        """Return all items in wire order, with adjacent constants merged."""
         merged: list[_Item] = []
         for item in self._struct_items(self.cls, ""):
             before = merged[-1] if merged else None
@@ -182,7 +180,7 @@ class _Shape:
             return
         code = length_code(field, self.flexible)
         if name in single.null or name in single.empty:
-            assert field.default == (None if name in single.null else ""), f"{path} has another default"
+            assert field.default == (None if name in single.null else ""), f"{path}: SINGLE contradicts the default"
             yield _Constant(f"{name}_n", code, NULL[code] if name in single.null else EXCESS[code])
         elif field.type.name == "string":
             yield _String(path, code)
@@ -198,21 +196,21 @@ def _content(constant: _Constant) -> bytes:
 
 
 class _Reader:
-    """Emits the body of a decoder. Pending items have not been read yet; they begin at `base` plus `offset`."""
+    """Emits the body of a decoder. Pending items are not read yet; they start at `base` plus `offset`."""
 
     def __init__(self, source: Source, shape: _Shape) -> None:
         self._source = source
         self._shape = shape
-        self._values: dict[str, str] = {}  # path of a field -> expression of what was read
+        self._values: dict[str, str] = {}  # path of a field -> expression of its value
         self._format = ""  # of the pending items
         self._targets: list[str] = []  # their variables
-        self._string = ("", "", 0)  # before them: variable, variable of its length, what that has beyond it
+        self._string = ("", "", 0)  # string before them: variable, variable of its length, EXCESS of that
         self._base, self._offset = "pos", 0
-        self._checks: list[str] = []  # conditions on what was read since the last `if`
+        self._checks: list[str] = []  # conditions on the values read since the last `if`
         self._depth = 0  # of `if`
 
     def read(self, is_end: str, returns: str) -> None:
-        """Emits everything; `is_end` and `returns` are formats of the position reached (0) and the message (1)."""
+        """Emit everything; `is_end` and `returns` are formats of the position reached (0) and the message (1)."""
         for item in self._shape.items():
             match item:
                 case _Constant(name, code, value):
@@ -274,7 +272,7 @@ class _Reader:
         variable = self._source.name(_last(path))
         length = self._fixed(code, f"{_last(path)}_n")
         if code == "B":
-            self._checks.append(f"{length} < {wire.CACHED}")  # else more bytes of a varint follow
+            self._checks.append(f"{length} < {wire.CACHED}")  # else the varint has more bytes
         self._flush()
         self._check()
         self._string = variable, length, EXCESS[code]
@@ -292,12 +290,12 @@ class _Reader:
             line(f"if {length} > 127:")
             line(f"    {length}, {start} = {read_varint}(buf, {start}, {length})")
         line(f"{stop} = {start} + {signed(length, -EXCESS[code])}")
-        self._checks.append(f"{start} <= {stop}")  # not null; the last check is that all is before `end`
+        self._checks.append(f"{start} <= {stop}")  # not null; the last check is for `end`
         self._base, self._offset = stop, 0
         self._values[path] = f"buf[{start}:{stop}]"
 
     def _constructor(self, cls: type[Message], path: str) -> str:
-        # As in the general decoder: positional, without the last arguments that are defaults.
+        # As in the general decoder: positional, without trailing defaults.
         arguments: list[str] = []
         given = 0
         for field in fields_of(cls):
@@ -313,21 +311,20 @@ class _Reader:
 
 
 class _Writer:
-    """Emits the body of an encoder: conditions of the shape, then one expression for each piece of the bytes."""
+    """Emits the body of an encoder: checks of the shape, then one expression per piece."""
 
     def __init__(self, source: Source, shape: _Shape) -> None:
         self._source = source
         self._shape = shape
         self._variables: dict[str, str] = {}  # path of a struct or string -> its variable
-        self._formats = [""]  # of the pending items; behind a string among them a second one
+        self._formats = [""]  # of the pending items; a second one after a string
         self._values: list[str] = []  # their expressions
         self._string = ""  # variable of the string among them
-        self._joined: list[str] = []  # expressions of what comes before them in the same piece
+        self._joined: list[str] = []  # expressions before them in the same piece
         self._pieces: list[str] = []  # finished pieces
         self._depth = 0  # of `if`
 
     def write(self) -> None:
-        """Emits everything."""
         items = self._shape.items()
         self._check(self._open(self._shape.cls, "message", ""))
         self._check([check for item in items if isinstance(item, _String) for check in self._encode(item)])
@@ -344,7 +341,7 @@ class _Writer:
                 case _Records(path, code):
                     self._write_records(path, code)
         self._end_piece()
-        # One statement for all pieces, so that nothing was appended if one of them cannot be made.
+        # One statement for all pieces: if one of them fails, nothing is appended.
         if len(self._pieces) == 1:
             self._source.bracketed_line(f"parts.append({self._pieces[0]})")
         else:
@@ -354,7 +351,7 @@ class _Writer:
             self._source.dedent()
 
     def _open(self, cls: type[Message], variable: str, path: str) -> list[str]:
-        """Emits the unpacking of arrays; returns the conditions on all other fields."""
+        """Emit the unpacking of arrays; return the conditions on all other fields."""
         shape, single = self._shape, self._shape.single
         self._variables[path] = variable
         checks: list[str] = []
@@ -375,7 +372,7 @@ class _Writer:
         return checks
 
     def _encode(self, string: _String) -> list[str]:
-        """Emits the encoding of a string; returns the condition on its length."""
+        """Emit the encoding of a string; return the condition on its length."""
         variable = self._source.name(_last(string.path))
         self._source.line(f"{variable} = {self._value(string.path)}.encode()")
         self._source.line(f"{variable}_n = len({variable})")
@@ -433,7 +430,7 @@ class _Writer:
             before, after = formats
             packers = self._source.use(f"packers_{name}", wire.StringPackers(f">{before}", after))
             self._joined.append(f"{packers}[{string}_n]({', '.join(values)})")
-        elif values and values[0].startswith("b'"):  # constants alone
+        elif values and values[0].startswith("b'"):  # only constants
             self._joined += values
         elif values:
             pack_ = self._source.use(f"pack_{name}", packer(formats[0]))

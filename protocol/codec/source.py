@@ -1,4 +1,4 @@
-"""What both generators of codec source share: lines with indentation, names that do not clash, runs of fixed fields."""
+"""Helpers of both source generators: indented lines, unique names, field lists and struct formats."""
 
 import keyword
 import re
@@ -8,18 +8,18 @@ from struct import calcsize
 from sluice.protocol.message import Field, Message, fields_of
 from sluice.protocol.types import ZERO_UUID
 
-WIDTH = 120  # of a line, as in the rest of the project
+WIDTH = 120  # maximum line width
 BREAKS = re.compile(r"(?<=,) | (?=\+ )| (?=and )")
-NULL = {"B": 0, "h": -1, "i": -1}  # a length or count that means null, by its format
-EXCESS = {"B": 1, "h": 0, "i": 0}  # what a length or count has beyond the number of bytes or elements
-# Names the generated functions use for themselves; a field of such a name gets a number.
+NULL = {"B": 0, "h": -1, "i": -1}  # the length or count of null, by its format
+EXCESS = {"B": 1, "h": 0, "i": 0}  # a length or count on the wire minus the actual number
+# Names that generated functions use; a field of such a name gets a number.
 RESERVED = frozenset(
     {"append", "buf", "end", "error", "extend", "message", "parts", "pos", "start", "string", "value", "varints"}
 )
 
 
 class Source:
-    """Lines of one module of generated source, and the objects it refers to."""
+    """The lines of one generated module, and the objects that they use."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -29,11 +29,11 @@ class Source:
         self._global_names: set[str] = set(RESERVED)
 
     def line(self, text: str) -> None:
-        """Adds a line at the current depth."""
+        """Append a line at the current indentation."""
         self.lines.append("    " * self._indent + text)
 
     def bracketed_line(self, text: str) -> None:
-        """Adds a line whose every comma, `+` and `and` stands in brackets; it may be broken there."""
+        """Append a line whose commas, `+` and `and` are all in brackets, so it may be wrapped there."""
         room = WIDTH - 4 * self._indent
         whole = ""
         for piece in BREAKS.split(text):
@@ -51,7 +51,7 @@ class Source:
         self._indent -= 1
 
     def begin_function(self, head: str) -> None:
-        """Starts a function; the names of its variables are its own."""
+        """Start a function with its own variable names."""
         if self.lines:
             self.lines += ["", ""]
         self.line(head)
@@ -59,16 +59,16 @@ class Source:
         self._names = set()
 
     def name(self, wanted: str) -> str:
-        """A variable's name that no other in this function has: `wanted`, or that with a number."""
+        """Return an unused variable name for this function: `wanted`, if needed with a number."""
         return _free(wanted, self._names, self.objects.keys() | self._global_names)
 
     def global_name(self, wanted: str) -> str:
-        """A name at the top of the module that nothing else has."""
+        """Return an unused name for the module's top level."""
         return _free(wanted, self._global_names, self.objects.keys())
 
     def use(self, name: str, value: object) -> str:
-        """Makes `value` known to the source as `name`, and returns the name."""
-        assert self.objects.setdefault(name, value) is value, f"two things called {name}"
+        """Make `value` available to the source as `name`, and return the name."""
+        assert self.objects.setdefault(name, value) is value, f"{name} is already another object"
         return name
 
     def text(self) -> str:
@@ -85,40 +85,40 @@ def _free(wanted: str, taken: set[str], others: Set[str]) -> str:
 
 
 def signed(variable: str, number: int) -> str:
-    """`variable` plus `number`, as a person writes it."""
+    """Return source text for `variable` plus `number`."""
     if number == 0:
         return variable
     return f"{variable} {'+' if number > 0 else '-'} {abs(number)}"
 
 
 def condition(checks: list[str]) -> str:
-    """An `if` of all `checks`, for `bracketed_line`."""
+    """Return an `if` of all `checks`, for `bracketed_line`."""
     return f"if ({' and '.join(checks)}):" if len(checks) > 1 else f"if {checks[0]}:"
 
 
 def format_name(code: str) -> str:
-    """A struct format as part of a name."""
+    """Return a struct format as part of a name."""
     return code.replace("?", "T")
 
 
 def snake_case(name: str) -> str:
-    """`TopicProduceData` -> `topic_produce_data`."""
+    """Return `topic_produce_data` for `TopicProduceData`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def plain_fields(cls: type[Message], version: int) -> list[Field]:
-    """The fields of `cls` that `version` writes one after the other."""
+    """Return the fields of `cls` in `version` that are not tagged."""
     return [field for field in fields_of(cls) if version in field.versions and field.tag is None]
 
 
 def tagged_fields(cls: type[Message], version: int) -> list[Field]:
-    """The fields of `cls` that `version` writes as tagged fields, by rising tag."""
+    """Return the tagged fields of `cls` in `version`, by ascending tag."""
     found = [field for field in fields_of(cls) if version in field.versions and field.tag is not None]
     return sorted(found, key=lambda field: field.tag or 0)
 
 
 def default_literal(field: Field, source: Source) -> str:
-    """Source text that gives a field's default; every evaluation of a mutable one gives a new object."""
+    """Return source text for a field's default; mutable defaults are new objects at each evaluation."""
     default = field.default
     if isinstance(default, Message):
         assert field.struct is not None
@@ -130,10 +130,10 @@ def default_literal(field: Field, source: Source) -> str:
 
 
 def smallest(field: Field, version: int, flexible: bool) -> int:
-    """The least bytes one value, or one element if it is an array, of `field` can have."""
+    """Return the minimum size in bytes of one value, or array element, of `field`."""
     if field.struct is not None:
         inner = plain_fields(field.struct, version)
-        return sum(least_size(each, version, flexible) for each in inner) + flexible  # and a count of tagged fields
+        return sum(least_size(each, version, flexible) for each in inner) + flexible  # plus the count of tagged fields
     assert field.type is not None
     if field.type.code is not None:
         return field.type.size
@@ -141,7 +141,7 @@ def smallest(field: Field, version: int, flexible: bool) -> int:
 
 
 def least_size(field: Field, version: int, flexible: bool) -> int:
-    """The least bytes `field` as a whole can have."""
+    """Return the minimum size in bytes of `field` as a whole."""
     if field.is_array:
         return calcsize(">" + count_code(flexible))
     if field.struct is not None and version in field.null:
@@ -150,7 +150,7 @@ def least_size(field: Field, version: int, flexible: bool) -> int:
 
 
 def length_code(field: Field, flexible: bool) -> str:
-    """The struct format of the length before a string, bytes or records; `B` is the first byte of a varint."""
+    """Return the struct format of the length of a string, bytes or records; `B` is the first byte of a varint."""
     if flexible and field.compact:
         return "B"
     assert field.type is not None
@@ -158,5 +158,5 @@ def length_code(field: Field, flexible: bool) -> str:
 
 
 def count_code(flexible: bool) -> str:
-    """The struct format of the number of elements before an array."""
+    """Return the struct format of the count of an array."""
     return "B" if flexible else "i"

@@ -1,8 +1,8 @@
-"""What generated code calls: tables of ready unpackers and varints, tagged fields, and words for what is unreadable.
+"""Functions and tables that generated code uses: cached unpackers and varints, tagged fields, errors.
 
-Fixed parts are read by struct, which checks bounds itself; slices do not, so the generated code's last check is that
-the position is exactly the end. Until then nothing is allocated by what a length claims: counts are checked against the
-bytes left, strings against Kafka's longest.
+struct checks bounds itself, slices do not; so the generated code finally checks that the position is exactly the end.
+Before that check, nothing is allocated by an unchecked length: counts are compared with the remaining bytes, strings
+with Kafka's maximum.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,53 +19,52 @@ Pack = Callable[..., bytes]
 TaggedReader = Callable[[Buffer, int, int], tuple[object, int]]
 TaggedWriter = Callable[[object, Parts], None]
 
-LONGEST_STRING = 0x7FFF  # of Kafka's strings, in bytes; older versions write the length as an int16
-# One-byte varints, and as many small structs, cover what messages nearly always hold; caching more would let a peer
-# choose how much memory the tables take.
+LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int16 length
+# One-byte varints and equally small structs cover nearly all messages. A larger cache would let a peer choose its size.
 CACHED = 128
 
 
 class MalformedError(Exception):
-    """What is wrong, found while reading; the generated function adds the message's name and the position."""
+    """A decoding error; the generated function adds the message's name and the position."""
 
 
 UNREADABLE = (IndexError, struct_error, UnicodeDecodeError, MalformedError)
 
 
 def unreadable(name: str, error: Exception, position: int, size: int) -> RemoteProtocolError:
-    """The error for a message called `name` of `size` bytes that could not be read on from `position`."""
-    if position > size:  # what was read since then is not the message's
-        position, reason = size, "cut short"
+    """Return the error for a message `name` of `size` bytes that could not be decoded at `position`."""
+    if position > size:  # the last reads were beyond the message
+        position, reason = size, "truncated"
     elif isinstance(error, MalformedError):
         reason = str(error)
     elif isinstance(error, UnicodeDecodeError):
-        reason = "a string that is not UTF-8"
+        reason = "string is not UTF-8"
     else:
-        reason = "cut short"
+        reason = "truncated"
     return RemoteProtocolError(f"{name}: {reason} (at byte {position} of {size})")
 
 
 def wrong_end(excess: int) -> MalformedError:
-    """Reading ended `excess` bytes beyond the message's end; if negative, that many before it."""
-    return MalformedError("cut short" if excess > 0 else f"{-excess} bytes left over")
+    """Return the error for decoding that ended `excess` bytes after the message's end; before it if negative."""
+    return MalformedError("truncated" if excess > 0 else f"{-excess} trailing bytes")
 
 
 def wrong_count(field: str, count: int, left: int) -> MalformedError:
-    """An array that is null (-1) and must not be, has a negative count, or claims more than the bytes left can hold."""
-    return MalformedError(
-        f"null where {field} needs an array" if count == -1 else f"{count} elements of {field} in {left} bytes"
-    )
+    """Return the error for an array with an invalid count: negative (-1: null), or above the remaining bytes."""
+    if count == -1:
+        return MalformedError(f"{field}: expected an array, got null")
+    return MalformedError(f"{field}: invalid count {count} with {left} bytes left")
 
 
 def wrong_size(field: str, size: int, left: int) -> MalformedError:
-    """Bytes that are null (-1) and must not be, or claim a size that is negative or more than what is left."""
-    return MalformedError(
-        f"null where {field} needs bytes" if size == -1 else f"{size} bytes of {field} in {left} bytes"
-    )
+    """Return the error for bytes with an invalid size: negative (-1: null), or above the remaining bytes."""
+    if size == -1:
+        return MalformedError(f"{field}: expected bytes, got null")
+    return MalformedError(f"{field}: invalid size {size} with {left} bytes left")
 
 
 def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """An unsigned varint whose `first` byte, already read, says that more follow; returns it and the position after."""
+    """Return the unsigned varint with the given `first` byte (above 127), and the position after it."""
     value, shift = first & 0x7F, 7
     while True:
         byte = buf[pos]
@@ -75,23 +74,23 @@ def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 28:  # the fifth byte is the last of 32 bits
-            raise MalformedError("a varint of more than five bytes")
-    if value > 0x7FFF_FFFF:  # Kafka holds lengths in signed 32 bits
-        raise MalformedError(f"a length of {value}")
+            raise MalformedError("varint longer than 5 bytes")
+    if value > 0x7FFF_FFFF:  # Kafka's lengths are int32
+        raise MalformedError(f"length {value} exceeds {0x7FFF_FFFF}")
     return value, pos
 
 
 class StringReaders(dict[int, Unpack]):
-    """Length -> what unpacks a string of that many bytes and the fixed fields after it (`code`) in one call."""
+    """Length -> function that unpacks a string of that length and the fixed-size fields (`code`) after it."""
 
     def __init__(self, code: str) -> None:
         self._code = code
 
     def __missing__(self, length: int) -> Unpack:
         if length < 0:
-            raise MalformedError("null where a string is needed" if length == -1 else f"a string of {length} bytes")
+            raise MalformedError("expected a string, got null" if length == -1 else f"invalid string length {length}")
         if length > LONGEST_STRING:
-            raise MalformedError(f"a string of {length} bytes; the longest has {LONGEST_STRING}")
+            raise MalformedError(f"invalid string length {length}; expected at most {LONGEST_STRING}")
         unpack = Struct(f">{length}s{self._code}").unpack_from
         if length < CACHED:
             self[length] = unpack
@@ -99,7 +98,7 @@ class StringReaders(dict[int, Unpack]):
 
 
 class ArrayReaders(dict[int, Unpack]):
-    """Count -> what unpacks so many primitives of format `code`. The count was checked against the bytes left."""
+    """Count -> function that unpacks that number of `code` primitives. The caller checks the count."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -112,7 +111,7 @@ class ArrayReaders(dict[int, Unpack]):
 
 
 class ArrayWriters(dict[int, Pack]):
-    """Count -> what packs so many primitives of format `code`."""
+    """Count -> function that packs that number of `code` primitives."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -125,7 +124,7 @@ class ArrayWriters(dict[int, Pack]):
 
 
 class StringPackers(dict[int, Pack]):
-    """Length -> what packs a string of that many bytes between fields of these formats in one call."""
+    """Length -> function that packs a string of that length between fixed-size fields."""
 
     def __init__(self, before: str, after: str) -> None:
         self._formats = before, after
@@ -139,7 +138,7 @@ class StringPackers(dict[int, Pack]):
 
 
 class Varints(dict[int, bytes]):
-    """Number -> its unsigned varint: ready for one byte, made for more."""
+    """Number -> unsigned varint; only those of one byte are cached."""
 
     def __init__(self) -> None:
         super().__init__((number, bytes((number,))) for number in range(CACHED))
@@ -162,10 +161,10 @@ varints = Varints()
 def read_tagged(
     message: Message, buf: Buffer, pos: int, end: int, count: int, readers: Mapping[int, tuple[str, TaggedReader]]
 ) -> int:
-    """Reads tagged fields into `message`; returns the position after them. `count` is the first byte of their number.
+    """Read tagged fields into `message`; return the position after them. `count` is the first byte of their number.
 
-    `readers` are those of the tags this version knows: tag -> attribute and reader. Others are kept as bytes. Like
-    Kafka this does not mind tags out of order.
+    `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Like Kafka, this accepts
+    tags in any order.
     """
     if count > 0x7F:
         count, pos = read_varint(buf, pos, count)
@@ -175,7 +174,7 @@ def read_tagged(
         size, pos = _read_short_varint(buf, pos)
         stop = pos + size
         if stop > end:
-            raise MalformedError(f"{size} bytes of tag {tag} in {end - pos} bytes")
+            raise MalformedError(f"tag {tag}: invalid size {size} with {end - pos} bytes left")
         known = readers.get(tag)
         if known is None:
             unknown[tag] = bytes(buf[pos:stop])
@@ -197,10 +196,10 @@ def _read_short_varint(buf: Buffer, pos: int) -> tuple[int, int]:
 
 
 def write_tagged(message: Message, parts: Parts, writers: tuple[tuple[int, str, object, TaggedWriter], ...]) -> None:
-    """Appends the count and the tagged fields that are not at their default, unknown ones among them, by rising tag.
+    """Append the count and the tagged fields that are not at their default, including unknown ones, by ascending tag.
 
-    `writers` are tag, attribute, default and writer of the tags this version knows. None is always the default: of a
-    nullable field, and of a struct beside the struct of defaults.
+    `writers` are tag, attribute, default and writer of the version's tags. None always counts as the default, also for
+    a struct whose default is another one.
     """
     contents = dict(message.unknown_tagged_fields or {})
     for tag, attribute, default, write in writers:

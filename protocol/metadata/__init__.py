@@ -118,5 +118,5 @@ def _header(buffer: memoryview) -> tuple[int, int, int, int]:
                 number, position = read_varint(buffer, position, number)
             header.append(number)
     except IndexError:
-        raise RemoteProtocolError(f"metadata record: cut short (at byte {len(buffer)} of {len(buffer)})") from None
+        raise RemoteProtocolError(f"metadata record: truncated (at byte {len(buffer)} of {len(buffer)})") from None
     return header[0], header[1], header[2], position

@@ -1,8 +1,8 @@
-"""Record batches of magic 2: their header, where each begins in a buffer, their checksum (`DefaultRecordBatch`).
+"""Magic 2 record batches: header, boundaries in a buffer, checksum (`DefaultRecordBatch`).
 
-Layout: base offset, length of what follows it, partition leader epoch, magic, CRC-32C of what follows it, attributes,
-last offset delta, base and max timestamp, producer id and epoch, base sequence, record count; then the records, which
-are compressed as one section. Positions are bytes from the beginning of the buffer that is passed in.
+Layout: base offset, length of the rest, partition leader epoch, magic, CRC-32C of the rest, attributes, last offset
+delta, base and max timestamp, producer id and epoch, base sequence, record count, records (compressed as one section).
+Positions are in bytes from the start of the buffer that is passed in.
 """
 
 import struct
@@ -18,22 +18,24 @@ from .invalid import InvalidRecords
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
-PLACE = struct.Struct(">qii")  # base offset, length, partition leader epoch: before the checksum, for a broker to write
-LOG_OVERHEAD = 12  # base offset and length, which the length does not count
+PLACE = struct.Struct(
+    ">qii"
+)  # base offset, length, partition leader epoch: not in the checksum, so the broker may set them
+LOG_OVERHEAD = 12  # base offset and length, which the length does not include
 MAGIC_AT, CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, MAX_TIMESTAMP_AT = 16, 17, 21, 23, 35
 LARGEST_MAGIC = 2
 
 CODEC_MASK, LOG_APPEND_TIME_FLAG, TRANSACTIONAL_FLAG, CONTROL_FLAG, DELETE_HORIZON_FLAG = 0x07, 0x08, 0x10, 0x20, 0x40
-ATTRIBUTES_MASK = 0xFF  # Kafka does not look at the second byte
+ATTRIBUTES_MASK = 0xFF  # Kafka ignores the second byte
 NO_TIMESTAMP_TYPE, CREATE_TIME, LOG_APPEND_TIME = -1, 0, 1
 NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
 
-_SMALLEST_RECORD = 14  # of magic 0; Kafka measures every length by it
+_SMALLEST_RECORD = 14  # that of magic 0; Kafka's minimum for every length
 _INT32_MAX = 2**31 - 1
 
 
 class BatchHeader(msgspec.Struct, gc=False):
-    """The header of one batch, field by field as it is written. `length` is that of the batch less 12 bytes."""
+    """The header fields of one batch, in wire order. `length` is the batch's size less 12 bytes."""
 
     base_offset: int
     length: int
@@ -51,7 +53,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def size_in_bytes(self) -> int:
-        """Of the whole batch, header included."""
+        """Size of the whole batch, including the header."""
         return self.length + LOG_OVERHEAD
 
     @property
@@ -60,12 +62,11 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def compression(self) -> int:
-        """Codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are nobody's."""
+        """Codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are unused."""
         return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
-        """CREATE_TIME or LOG_APPEND_TIME."""
         return LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_FLAG else CREATE_TIME
 
     @property
@@ -78,7 +79,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the delete horizon of a compacted batch instead (KIP-534)."""
+        """Whether `base_timestamp` is the delete horizon of a compacted batch (KIP-534)."""
         return self.attributes & DELETE_HORIZON_FLAG != 0
 
     @property
@@ -89,18 +90,20 @@ class BatchHeader(msgspec.Struct, gc=False):
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """`sequence + increment`, wrapping from 2147483647 to 0."""
+    """Return `sequence + increment`, wrapping from 2147483647 to 0."""
     return sequence + increment if sequence <= _INT32_MAX - increment else increment - (_INT32_MAX - sequence) - 1
 
 
 def read_header(data: Bytes, position: int = 0) -> BatchHeader:
-    """The header of the magic 2 batch at `position`, its checksum not checked.
+    """Return the header of the magic 2 batch at `position`, without checking the checksum.
 
-    Raises InvalidRecords (CORRUPT_MESSAGE) when there are not 61 bytes, or the batch says it has fewer.
+    Raises:
+        InvalidRecords: CORRUPT_MESSAGE if fewer than 61 bytes remain, or the header specifies a smaller size.
     """
     if len(data) - position < HEADER_BYTES:
         raise InvalidRecords(
-            ErrorCode.CORRUPT_MESSAGE, f"Record batch is corrupt ({len(data) - position} bytes hold no header)"
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record batch is corrupt (expected a header of {HEADER_BYTES} bytes, got {len(data) - position})",
         )
     header = BatchHeader(*HEADER.unpack_from(data, position))
     if header.size_in_bytes < HEADER_BYTES:
@@ -109,9 +112,12 @@ def read_header(data: Bytes, position: int = 0) -> BatchHeader:
 
 
 def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:
-    """Position, size in bytes and magic of each batch or message in `data` (`ByteBufferLogInputStream`).
+    """Yield position, size in bytes and magic of each batch or message in `data` (`ByteBufferLogInputStream`).
 
-    A last one that is cut is not there. Raises InvalidRecords (CORRUPT_MESSAGE) at a length or magic that cannot be.
+    A truncated last batch is left out.
+
+    Raises:
+        InvalidRecords: CORRUPT_MESSAGE for an invalid length or magic.
     """
     position, end = 0, len(data)
     while end - position >= LOG_OVERHEAD:
@@ -133,13 +139,13 @@ def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def iter_batches(data: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each magic 2 batch in `data`, such as a log stores. Raises as `batch_bounds` does."""
+    """Yield position and header of each magic 2 batch in `data`. Raises like `batch_bounds`."""
     for position, _, _ in batch_bounds(data):
         yield position, read_header(data, position)
 
 
 def ensure_valid(batch: memoryview) -> None:
-    """Raises InvalidRecords (CORRUPT_MESSAGE) unless `batch`, one whole magic 2 batch, has the checksum it says."""
+    """Raise InvalidRecords (CORRUPT_MESSAGE) unless the checksum of `batch`, one whole magic 2 batch, is correct."""
     if len(batch) < HEADER_BYTES:
         raise _smaller_than_header(len(batch))
     stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")

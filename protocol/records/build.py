@@ -1,6 +1,6 @@
-"""Makes record batches and message sets, byte for byte as Kafka's `MemoryRecordsBuilder` does.
+"""Building of record batches and message sets, byte for byte like Kafka's `MemoryRecordsBuilder`.
 
-A compressed section is what our codec library makes of the same bytes, so there only the content is equal.
+The bytes of compressed sections depend on the codec library; only their content is the same.
 """
 
 import struct
@@ -33,7 +33,7 @@ from .record import Record
 
 ABORT, COMMIT = 0, 1  # control record types of transaction markers (KIP-98)
 _MAGIC = 2
-_LARGEST_OFFSET_DELTA = 2**31 - 1  # it has 32 bits
+_LARGEST_OFFSET_DELTA = 2**31 - 1  # int32 on the wire
 _CONTROL_KEY = struct.Struct(">hh")  # version, type
 _MARKER_VALUE = struct.Struct(">hi")  # version, coordinator epoch
 _VARINTS = tuple(bytes((value,)) for value in range(128))
@@ -56,11 +56,13 @@ def build_batch(
     partition_leader_epoch: int = NO_LEADER_EPOCH,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """One magic 2 batch of `records`, whose offsets are absolute and rise from `base_offset` on.
+    """Return one magic 2 batch of `records`, whose absolute offsets increase from `base_offset`.
 
-    `last_offset` overrides that of the last record, as compaction leaves it. `log_append_time` in ms is the maximum
-    timestamp under LOG_APPEND_TIME; and that of a batch without records, which is a header only. Raises InvalidRecords
-    for records, or a producer, that no batch can hold.
+    `last_offset` overrides the last record's offset, as after compaction. `log_append_time` is the maximum timestamp in
+    ms with LOG_APPEND_TIME or without records; a batch without records is only a header.
+
+    Raises:
+        InvalidRecords: The records or the producer state are invalid.
     """
     base_timestamp = delete_horizon_ms
     _ensure_producer_state(producer_id, producer_epoch, base_sequence, transactional=transactional, control=control)
@@ -122,7 +124,7 @@ def build_transaction_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """The control batch a transaction coordinator has written to a partition: `control_type` is COMMIT or ABORT."""
+    """Return the control batch that ends a transaction in a partition; `control_type` is COMMIT or ABORT."""
     record = transaction_marker(control_type, offset=offset, timestamp=timestamp, coordinator_epoch=coordinator_epoch)
     return build_batch(
         (record,),
@@ -136,20 +138,20 @@ def build_transaction_marker(
 
 
 def transaction_marker(control_type: int, *, offset: int, timestamp: int, coordinator_epoch: int) -> Record:
-    """The one record of such a batch (`EndTransactionMarker`, version 0)."""
+    """Return the record of a transaction marker (`EndTransactionMarker`, version 0)."""
     value = _MARKER_VALUE.pack(0, coordinator_epoch)
     return Record(offset, timestamp, _CONTROL_KEY.pack(0, control_type), value)
 
 
 def stamp_checksum(batch: bytearray | memoryview) -> None:
-    """Writes the CRC-32C of `batch`, one whole magic 2 batch, into its header."""
+    """Write the CRC-32C of `batch`, one whole magic 2 batch, to its header."""
     checksum = crc.crc32c(memoryview(batch)[ATTRIBUTES_AT:])
     batch[CRC_AT:ATTRIBUTES_AT] = checksum.to_bytes(4, "big")
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    """`record` as it stands in a records section, its length before it."""
-    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]  # no attribute of a record has a meaning yet
+    """Return `record` as in a records section, including its length."""
+    parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]  # a record's attributes are unused
     _append_bytes(parts, record.key)
     _append_bytes(parts, record.value)
     parts.append(varint(len(record.headers)))
@@ -168,7 +170,7 @@ def _append_bytes(parts: list[bytes], content: bytes | None) -> None:
 
 
 def varint(value: int) -> bytes:
-    """`value`, of 32 or 64 bits, as a zigzag varint."""
+    """Return `value`, of 32 or 64 bits, as a zigzag varint."""
     rest = value << 1 if value >= 0 else ~value << 1 | 1
     if rest < 128:
         return _VARINTS[rest]
@@ -181,7 +183,7 @@ def varint(value: int) -> bytes:
 
 
 def ensure_appendable(record: Record, last_offset: int | None) -> None:
-    """Raises InvalidRecords when `record` cannot follow the one with `last_offset` (None: it is the first)."""
+    """Raise InvalidRecords if `record` cannot follow the record at `last_offset` (None: it is the first)."""
     if last_offset is not None and record.offset <= last_offset:
         message = f"Illegal offset {record.offset} following previous offset {last_offset}"
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message} (Offsets must increase monotonically).")

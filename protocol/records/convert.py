@@ -1,4 +1,4 @@
-"""Takes stored batches down to the message sets that consumers before Kafka 0.11 can read (`RecordsUtil.downConvert`).
+"""Down-conversion of stored batches to message sets, for consumers before Kafka 0.11 (`RecordsUtil.downConvert`).
 
 Up-conversion is part of an append: `log_validator.py`.
 """
@@ -16,11 +16,13 @@ from .record import Record, iter_records
 
 
 def down_convert(data: Bytes, to_magic: int, first_offset: int) -> bytes:
-    """The batches of `data` as message sets of `to_magic`, 0 or 1; what is as old already is copied.
+    """Return the batches of `data` as message sets of `to_magic`, 0 or 1; those already as old are copied.
 
-    Control batches are left out, and of uncompressed batches the records before `first_offset`, the one a fetch asked
-    for. Raises InvalidRecords for zstd, which old consumers cannot read (UNSUPPORTED_COMPRESSION_TYPE), and for records
-    that cannot be read.
+    Control batches are left out; so are records of uncompressed batches before `first_offset`, the fetch offset.
+
+    Raises:
+        InvalidRecords: The records are corrupt, or compressed with zstd, which old consumers cannot read
+            (UNSUPPORTED_COMPRESSION_TYPE).
     """
     view = memoryview(data)
     parts = []
@@ -39,12 +41,12 @@ def _convert_batch(batch: memoryview, to_magic: int, first_offset: int) -> bytes
     if header.is_control:
         return b""
     codec, timestamp_type = _readable(header.compression), header.timestamp_type
-    # The maximum timestamp of a batch is what all its records have, where the broker has set it.
+    # With LogAppendTime, the batch's maximum timestamp is that of all its records.
     return _build(iter_records(batch), to_magic, first_offset, codec, timestamp_type, header.max_timestamp)
 
 
 def _convert_messages(batch: memoryview, to_magic: int, first_offset: int) -> bytes:
-    """One message, or compressed set: magic 1 as magic 0, or what it is."""
+    """Convert a message or compressed set of magic 1 to magic 0; copy it otherwise."""
     outer = read_message(batch)
     codec = _readable(outer.compression)
     if outer.magic <= to_magic:
@@ -54,7 +56,7 @@ def _convert_messages(batch: memoryview, to_magic: int, first_offset: int) -> by
 
 
 def _readable(codec: int) -> int:
-    """`codec`, if old consumers know it."""
+    """Return `codec` if old consumers support it."""
     if check_codec(codec) == ZSTD:
         message = "Down-conversion of zstandard-compressed batches is not supported"
         raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)

@@ -1,8 +1,8 @@
 """CRC-32C, the checksum of magic 2 batches.
 
-The `crc32c` package reads its own metadata when it is imported, which takes tens of milliseconds; a broker has to
-answer before that. So it is imported by the first checksum, or by `preload` once the server is listening. Callers
-write `crc.crc32c(...)`: after the import that name is the C function itself.
+Importing the `crc32c` package takes tens of milliseconds (it reads its own metadata), and a broker must respond sooner.
+So the first checksum imports it, or `preload` after the server listens. Call it as `crc.crc32c(...)`: the import
+replaces that name by the C function.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ crc32c: Callable[[Bytes], int] = _import_and_compute
 
 
 def preload() -> None:
-    """Imports the C implementation, if no checksum was computed yet."""
+    """Import the C implementation."""
     global crc32c
     from crc32c import crc32c as implementation
 

@@ -1,7 +1,7 @@
-"""Why records were refused: the Kafka error a producer gets for it.
+"""Errors of invalid records, with the Kafka error code for the producer.
 
-Kafka's broker answers what its classes throw. Exceptions that are Kafka's own have a code; Java's (an index out of
-bounds, a broken compressed stream) come out as UNKNOWN_SERVER_ERROR, and so they do here: clients are tested with that.
+Kafka's exceptions have an error code. Java's (an index out of bounds, a broken compressed stream) become
+UNKNOWN_SERVER_ERROR; so they do here, because clients are tested against that.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -9,10 +9,10 @@ from sluice.protocol.errors import ErrorCode
 RecordErrors = list[tuple[int, str]]
 
 
-class InvalidRecords(Exception):  # noqa: N818  the name of Kafka's answer, which a handler turns it into
-    """Records that cannot be taken: Kafka's error `code`, its `message`, and what is wrong with which record.
+class InvalidRecords(Exception):  # noqa: N818  named like Kafka's error
+    """Rejected records: Kafka's error `code` and `message`.
 
-    `record_errors` has the index of each bad record in its batch and why, as in the Produce response from version 8 on.
+    `record_errors` has (batch index, message) of each invalid record, as in the Produce response from version 8 on.
     """
 
     def __init__(self, code: ErrorCode, message: str, record_errors: RecordErrors | None = None) -> None:
@@ -26,7 +26,7 @@ class InvalidRecords(Exception):  # noqa: N818  the name of Kafka's answer, whic
 
 
 class SectionTooLarge(InvalidRecords):
-    """A records section that decompresses to more than the caller allowed."""
+    """A records section that decompresses to more than the caller's limit."""
 
     def __init__(self, limit_bytes: int) -> None:
         message = f"Invalid record size: the records decompress to more than {limit_bytes} bytes"
@@ -34,9 +34,9 @@ class SectionTooLarge(InvalidRecords):
 
 
 class BrokenStream(InvalidRecords):
-    """Compressed data that cannot be read on.
+    """Corrupt compressed data.
 
-    `read_bytes` is how much Kafka reads at a time: the read that comes upon the error gives nothing of what is before.
+    `read_bytes` is the size of Kafka's reads; the read that fails returns none of its bytes.
     """
 
     def __init__(self, what: str, read_bytes: int) -> None:

@@ -1,10 +1,10 @@
 """Message sets, the formats before Kafka 0.11: magic 0, and magic 1 with a timestamp (KIP-32).
 
-A message is offset, size, CRC-32 of what follows it, magic, attributes, in magic 1 a timestamp, then key and value. A
-compressed set is a message whose value is a set of messages; the offset of that wrapper is the last of the inner ones,
-which in magic 1 have relative offsets (KIP-31), in magic 0 absolute ones. As in Kafka (`LegacyRecord`,
-`AbstractLegacyRecordBatch`) key and value are looked for when they are asked for: what is wrong with them is found
-then, and is an error of Java's.
+A message is offset, size, CRC-32 of the rest, magic, attributes, in magic 1 a timestamp, key and value. A compressed
+set is a message (the wrapper) whose value is a message set. The wrapper's offset is that of the last inner message;
+inner offsets are relative in magic 1 (KIP-31), absolute in magic 0. As in Kafka (`LegacyRecord`,
+`AbstractLegacyRecordBatch`), key and value are decoded on access, so errors in them appear only then, as
+UNKNOWN_SERVER_ERROR.
 """
 
 import struct
@@ -20,14 +20,14 @@ from .invalid import InvalidRecords
 from .record import Record
 
 LOG_OVERHEAD = 12
-MAGIC_AT, ATTRIBUTES_AT, TIMESTAMP_AT, KEY_AT_V0, KEY_AT_V1 = 4, 5, 6, 6, 14  # from the CRC on
-SMALLEST_MESSAGE = 14  # magic 0 without key and value
+MAGIC_AT, ATTRIBUTES_AT, TIMESTAMP_AT, KEY_AT_V0, KEY_AT_V1 = 4, 5, 6, 6, 14  # positions from the CRC
+SMALLEST_MESSAGE = 14  # magic 0, no key, no value
 _TIMESTAMP_TYPES = {NO_TIMESTAMP_TYPE: "NoTimestampType", CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 
 
 class Message:
-    """One message of magic 0 or 1: `body` is what begins with the CRC. Nothing is checked before it is asked for."""
+    """One message of magic 0 or 1, decoded on access; `body` starts with the CRC."""
 
     __slots__ = ("attributes", "body", "magic", "offset", "wrapper")
 
@@ -40,12 +40,12 @@ class Message:
 
     @property
     def compression(self) -> int:
-        """Codec id. Raises InvalidRecords for one that no codec has."""
+        """Codec id. Raises InvalidRecords if it is unknown."""
         return check_codec(self.attributes & CODEC_MASK)
 
     @property
     def timestamp_type(self) -> int:
-        """That of the wrapper, where there is one: the broker changes only that."""
+        """The wrapper's timestamp type if there is one, as a broker updates only the wrapper."""
         if self.magic == 0:
             return NO_TIMESTAMP_TYPE
         attributes = self.attributes if self.wrapper is None else self.wrapper.attributes
@@ -55,7 +55,7 @@ class Message:
 
     @property
     def timestamp(self) -> int:
-        """In ms; -1 in magic 0."""
+        """Timestamp in ms; -1 in magic 0."""
         if self.magic == 0:
             return NO_TIMESTAMP
         if self.wrapper is not None and self.timestamp_type == LOG_APPEND_TIME:
@@ -64,7 +64,7 @@ class Message:
 
     @property
     def crc(self) -> int:
-        """The CRC-32 it says it has."""
+        """The stored CRC-32."""
         return int.from_bytes(self.body[:MAGIC_AT], "big")
 
     @property
@@ -88,17 +88,17 @@ class Message:
         return KEY_AT_V0 if self.magic == 0 else KEY_AT_V1
 
     def ensure_valid(self) -> None:
-        """Raises InvalidRecords (CORRUPT_MESSAGE) unless the checksum is right."""
+        """Raise InvalidRecords (CORRUPT_MESSAGE) unless the checksum is correct."""
         if self.crc != self.computed_crc:
             message = f"Record is corrupt (stored crc = {self.crc}, computed crc = {self.computed_crc})"
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
 
     def record(self) -> Record:
-        """Its content. Raises InvalidRecords (UNKNOWN_SERVER_ERROR) when it is not all there."""
+        """Return the content. Raises InvalidRecords (UNKNOWN_SERVER_ERROR) if it is truncated."""
         return Record(self.offset, self.timestamp, self.key, self.value)
 
     def __str__(self) -> str:
-        """In Kafka's words, as `record.summary`. Raises InvalidRecords as `record` does: Kafka's words do, too."""
+        """Return Kafka's text for the record; like in Kafka, it raises for a truncated record."""
         timestamp = f"{_TIMESTAMP_TYPES[self.timestamp_type]}={self.timestamp}, " if self.magic > 0 else ""
         sizes = f"key={len(self.key or b'')} bytes, value={len(self.value or b'')} bytes"
         attributes = f"attributes={_signed_byte(self.attributes)}, compression={NAMES[self.compression]}"
@@ -115,7 +115,7 @@ class Message:
     def _slice(self, position: int, size: int) -> memoryview:
         content = self.body[position : position + size]
         if len(content) < size:
-            message = f"{size} bytes at {position} are not in a message of {len(self.body)} bytes"
+            message = f"expected {size} bytes at {position}, got {len(content)} in a message of {len(self.body)} bytes"
             raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, message)
         return content
 
@@ -125,15 +125,14 @@ def _signed_byte(byte: int) -> int:
 
 
 def read_message(data: bytes | bytearray | memoryview) -> Message:
-    """The message that is all of `data`, offset and size included: one of the pieces `batch_bounds` finds."""
+    """Return the message in `data`, which is one piece of `batch_bounds`, including offset and size."""
     return Message(int.from_bytes(data[:8], "big", signed=True), memoryview(data)[LOG_OVERHEAD:])
 
 
 def iter_messages(outer: Message, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator[Message]:
-    """`outer` itself, or the messages inside it when it is compressed, with absolute offsets. No checksum is checked.
+    """Yield `outer`, or its inner messages if it is compressed, with absolute offsets and unchecked checksums.
 
-    Raises InvalidRecords where Kafka throws, which for a compressed set is before the first message is yielded unless
-    it is about one being compressed again.
+    Raises InvalidRecords where Kafka throws: before the first message, except if an inner message is compressed.
     """
     if outer.compression == NONE:
         return iter((outer,))
@@ -150,8 +149,8 @@ def _iter_inner(wrapper: Message, inner: list[Message]) -> Iterator[Message]:
 
 
 def _base_offset(wrapper: Message, last_inner_offset: int) -> int:
-    """What is added to the inner offsets: 0 where they are absolute."""
-    # 0 in the wrapper is what producers send, librdkafka among them: the inner offsets are the ones that count.
+    """Return the number to add to inner offsets: 0 if they are absolute."""
+    # Producers, such as librdkafka, send wrapper offset 0; then the inner offsets are absolute.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     if wrapper.offset < last_inner_offset:
@@ -164,7 +163,7 @@ def _base_offset(wrapper: Message, last_inner_offset: int) -> int:
 
 
 def _read_inner(wrapper: Message, limit_bytes: int) -> list[Message]:
-    """The messages inside `wrapper`, at least one, with the offsets that stand there."""
+    """Return the messages inside `wrapper`, at least one, with their stored offsets."""
     if wrapper.compression == ZSTD:
         message = f"Invalid wrapper compressionType found in legacy deep record iterator {wrapper.magic}"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, message)
@@ -203,10 +202,10 @@ def build_message_set(
     log_append_time: int = NO_TIMESTAMP,
     base_offset: int | None = None,
 ) -> bytes:
-    """A message set of `records` (absolute offsets, no headers), as Kafka's `MemoryRecordsBuilder` makes it.
+    """Return a message set of `records` (absolute offsets, no headers), like Kafka's `MemoryRecordsBuilder`.
 
-    `base_offset` is what inner offsets are relative to, by default the first record's. `log_append_time` in ms is
-    every message's timestamp under LOG_APPEND_TIME.
+    Inner offsets are relative to `base_offset`, by default the first record's offset. With LOG_APPEND_TIME,
+    `log_append_time` is the timestamp in ms of every message.
     """
     relative = magic == 1 and compression != NONE
     parts = []
@@ -241,7 +240,7 @@ def encode_message(
     timestamp_type: int,
     compression: int = NONE,
 ) -> bytes:
-    """One message, with its checksum, after its offset and size."""
+    """Return one message with offset, size and checksum."""
     attributes = compression
     if magic == 1 and timestamp_type == LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG

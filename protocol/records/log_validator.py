@@ -1,8 +1,8 @@
-"""Offsets, timestamps and format of records on their way into a log, exactly as Kafka's `LogValidator` has them.
+"""Validation of records before an append, with their new offsets and timestamps: exactly as in Kafka's `LogValidator`.
 
-Three ways through: an uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that stays as
-it is; anything else (message sets, another codec) is read and built anew as one magic 2 batch. Each checks in its own
-order, and Kafka's errors depend on it.
+There are three paths: an uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that keeps
+its format; anything else (message sets, another codec) is rebuilt as one magic 2 batch. Each path checks in its own
+order, which decides the error that Kafka returns.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,27 +42,27 @@ from .walk import SkimmedRecord, skim_stream
 
 Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 
-CLIENT, COORDINATOR = 0, 1  # who appends (`AppendOrigin`): a producer, or the broker's own coordinators
-_MAGIC = 2  # of what is stored
+CLIENT, COORDINATOR = 0, 1  # the origin of an append (`AppendOrigin`): a producer, or the broker's coordinators
+_MAGIC = 2  # of stored batches
 _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
 
 class AppendConfig(msgspec.Struct, frozen=True, gc=False):
-    """What a topic says about the records it takes. The defaults are Kafka's."""
+    """The topic's settings for records. The defaults are Kafka's."""
 
-    max_message_bytes: int = 1024 * 1024 + 12  # `max.message.bytes`: a MiB and the 12 bytes before it
+    max_message_bytes: int = 1024 * 1024 + 12  # `max.message.bytes`: 1 MiB plus the log overhead
     timestamp_type: int = CREATE_TIME  # `message.timestamp.type`
-    compression: int | None = None  # `compression.type` as a codec id; None is "producer"
-    compression_level: int | None = None  # of that codec (KIP-390); None is its default
+    compression: int | None = None  # `compression.type` as a codec id; None: "producer"
+    compression_level: int | None = None  # of that codec (KIP-390); None: its default
     before_max_ms: int = 2**63 - 1  # `message.timestamp.before.max.ms`
     after_max_ms: int = 60 * 60 * 1000  # `message.timestamp.after.max.ms`
     compacted: bool = False  # `cleanup.policy` has "compact": records need keys
-    deep_max_bytes: int | None = None  # walk over the records of sections up to this size; None: of all
-    partition: str = ""  # its name in messages, as in "orders-0"
+    deep_max_bytes: int | None = None  # check each record only in sections up to this size; None: always
+    partition: str = ""  # for messages, as in "orders-0"
 
 
 class Appendable(msgspec.Struct, gc=False):
-    """What is to be stored: one batch, and its header; None if there is nothing. Times are ms, -1 is none."""
+    """The batch to store and its header; None if there is none. Times are in ms, -1 for none."""
 
     data: memoryview
     header: BatchHeader | None
@@ -71,7 +71,7 @@ class Appendable(msgspec.Struct, gc=False):
 
 
 class LogValidator:
-    """One append. `codec` is that of the records as they came."""
+    """The validation of one append. `codec` is that of the received records."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class LogValidator:
         self.origin = origin
 
     def assign_offsets(self) -> Appendable:
-        """The records, ready to be stored. Raises InvalidRecords. May write into `data`, unless it is read-only."""
+        """Return the records ready to be stored. Raises InvalidRecords. Modifies `data`, unless it is read-only."""
         if self.codec != NONE or self.target_codec != NONE:
             return self._assign_compressed()
         if all(magic == _MAGIC for _, _, magic in batch_bounds(self.data)):
@@ -115,7 +115,7 @@ class LogValidator:
             return self._convert_messages()
         header = self._header(first)
         self._validate_batch(header)
-        # Control records are not compressed unless they were written compressed.
+        # Uncompressed control records stay uncompressed.
         if self.codec != self.target_codec and not (self.codec == NONE and header.is_control):
             return self._build(self._validated(self._read_records(header), header.timestamp_type), header)
         section = self._read_section(header)
@@ -129,18 +129,18 @@ class LogValidator:
         skimmed = self._validated(skim_stream(*section, header), header.timestamp_type)
         if _are_consecutive(skimmed):
             return self._stamp(header, _max_timestamp(skimmed), len(skimmed))
-        # Kafka skipped over the keys and values that it now needs, and trips over that.
+        # Kafka has skipped the keys and values that a rebuild needs, and fails with this error.
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
 
     def _convert_uncompressed(self) -> Appendable:
-        for position, size, magic in batch_bounds(self.data):  # Kafka estimates the size of the result first
+        for position, size, magic in batch_bounds(self.data):  # Kafka first estimates the size of the result
             batch = self.data[position : position + size]
             for record in iter_messages(read_message(batch)) if magic != _MAGIC else iter_records(batch):
                 _ = record.key, record.value
         return self._convert_messages()
 
     def _convert_messages(self) -> Appendable:
-        """Makes one magic 2 batch of all messages, or sets of messages, that there are."""
+        """Rebuild all messages and message sets as one magic 2 batch."""
         first_magic = self._first_batch()[2]
         messages: list[Message] = []
         for position, size, magic in batch_bounds(self.data):
@@ -150,12 +150,12 @@ class LogValidator:
             outer = read_message(self.data[position : position + size])
             wrapper = outer if outer.compression != NONE else None
             messages += self._validated(iter_messages(outer), outer.timestamp_type, wrapper)
-            if self.codec == NONE and self.target_codec == NONE:  # then Kafka appends each before it looks at the next
+            if self.codec == NONE and self.target_codec == NONE:  # here Kafka appends each before it reads the next
                 ensure_appendable(messages[-1].record(), None)
         return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
-        """Position, size and magic of the first batch; makes sure that it is the only one, where it has to be."""
+        """Return position, size and magic of the first batch; check that it is the only one where required."""
         batches = batch_bounds(self.data)
         first = next(batches, None)
         if first is None:
@@ -165,12 +165,12 @@ class LogValidator:
         return first
 
     def _header(self, bounds: tuple[int, int, int]) -> BatchHeader:
-        if bounds[1] < HEADER_BYTES:  # its checksum would have told; Kafka does not look at the size again
+        if bounds[1] < HEADER_BYTES:  # rejected by `analyze` before; Kafka does not check the size again
             raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {bounds[1]} bytes has no record count")
         return read_header(self.data, bounds[0])
 
     def _validate_batch(self, header: BatchHeader) -> None:
-        """What a header may say, if it comes from a client."""
+        """Check the header of a client's batch."""
         if self.origin != CLIENT:
             return
         offsets = f"[{header.base_offset}, {header.last_offset}]"
@@ -190,7 +190,7 @@ class LogValidator:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
 
     def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
-        """The decompressed records of a batch that is to stay as it is; None when it is too large to be walked."""
+        """Return the decompressed records of a batch that keeps its format; None if its records need no check."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = MAX_SECTION_BYTES
         deep_max_bytes = self.config.deep_max_bytes
@@ -208,7 +208,7 @@ class LogValidator:
         return bytes(section), failure
 
     def _read_records(self, header: BatchHeader) -> Iterator[Record]:
-        """The records of a batch that is to be built anew."""
+        """Yield the records of a batch that is rebuilt."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         if self.codec == NONE:
             return read_buffer(bytes(view), header)
@@ -216,9 +216,9 @@ class LogValidator:
         return read_stream(bytes(section), failure, header)
 
     def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:
-        """All of `records`; raises InvalidRecords with what is wrong with which, if anything is.
+        """Return all of `records`; raise InvalidRecords with the errors of all invalid ones.
 
-        `timestamp_type` is that of their batch; `wrapper` the message they are inside of, if they are.
+        `timestamp_type` is that of their batch; `wrapper` is the message that contains them, if any.
         """
         valid = []
         errors: RecordErrors = []
@@ -245,7 +245,7 @@ class LogValidator:
         raise InvalidRecords(code, f"One or more records have been rejected due to {message}", errors)
 
     def _message_error(self, message: Message, wrapper: Message) -> str | None:
-        """What is wrong with `message` as one inside of `wrapper`. Raises InvalidRecords if it is its checksum."""
+        """Return the error of a `message` inside `wrapper`. Raises InvalidRecords for a wrong checksum."""
         if message.magic != wrapper.magic:
             where = f"in topic partition {self.config.partition}"
             return f"Record {message}'s magic does not match outer magic {wrapper.magic} {where}"
@@ -258,7 +258,7 @@ class LogValidator:
         return f"Compacted topic cannot accept message without key in topic partition {self.config.partition}"
 
     def _timestamp_error(self, record: Record | SkimmedRecord | Message, timestamp_type: int) -> str | None:
-        """What is wrong with the timestamp of `record`, of a batch of `timestamp_type`."""
+        """Return the error of the timestamp of `record`, from a batch of `timestamp_type`."""
         timestamp = record.timestamp
         if self.config.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
             age_ms = int64(self.now_ms - timestamp)
@@ -276,7 +276,7 @@ class LogValidator:
         return None
 
     def _is_in_time(self, header: BatchHeader) -> bool:
-        """Whether the timestamps are in range, if they are those that the header has."""
+        """Return whether the timestamps in the header are in range."""
         if self.config.timestamp_type != CREATE_TIME:
             return header.timestamp_type == CREATE_TIME
         earliest = self.now_ms - self.config.before_max_ms
@@ -284,7 +284,7 @@ class LogValidator:
         return earliest <= min(header.base_timestamp, header.max_timestamp) and header.max_timestamp <= latest
 
     def _stamp(self, header: BatchHeader, max_timestamp: int, count: int) -> Appendable:
-        """Writes into the batch what the broker decides, and its checksum if that changed."""
+        """Write offset, leader epoch and timestamps to the batch, and its checksum if needed."""
         view = memoryview(bytearray(self.data)) if self.data.readonly else self.data
         batch = view[: header.size_in_bytes]
         log_append_time = NO_TIMESTAMP
@@ -302,7 +302,7 @@ class LogValidator:
         return Appendable(view, read_header(batch), max_timestamp, log_append_time)
 
     def _build(self, records: list[Record], header: BatchHeader | None) -> Appendable:
-        """One batch of `records`, with the producer's state out of the `header` they had, if they had one."""
+        """Build one batch of `records`, with the producer state of their `header`, if any."""
         data = build_batch(
             [
                 Record(offset, record.timestamp, record.key, record.value, record.headers)
@@ -331,10 +331,9 @@ class LogValidator:
 
 
 def _max_timestamp(records: Sequence[Record | SkimmedRecord]) -> int:
-    """Not less than -1, "no timestamp"."""
+    """Return the maximum timestamp, at least NO_TIMESTAMP."""
     return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
 
 
 def _are_consecutive(records: Sequence[Record | SkimmedRecord]) -> bool:
-    """Whether the offsets are 0, 1, 2 and so on."""
     return all(record.offset == index for index, record in enumerate(records))

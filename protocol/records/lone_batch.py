@@ -1,9 +1,8 @@
-"""The batch that a producer without linger sends: one record that has a value and nothing else, not compressed.
+"""The batch of a producer without linger: one uncompressed record with a value, no key and no headers.
 
-Such a record, without key, headers and a timestamp of its own, can be written in one way only in so many bytes, and so
-can most of the batch around it. So it need not be walked, only compared: one read takes apart a batch of this size,
-whatever it is, and `place`, `PLAIN` and `begin` are what it has where it is such a batch. The record ends with a zero,
-of headers.
+For each batch size, such a record has only one encoding, and so has most of the batch header. So the batch is compared,
+not parsed: one read splits a batch of this size, and `place`, `PLAIN` and `begin` are the expected parts. The record
+ends with a zero, the count of headers.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,22 +12,22 @@ from .batch import HEADER_BYTES, LOG_OVERHEAD
 from .build import varint
 from .crc import Bytes
 
-# No record is shorter: five lengths and deltas, attributes, the count of headers.
+# The shortest record: five lengths and deltas, attributes, the count of headers.
 SMALLEST_BATCH = HEADER_BYTES + 7
-# Larger batches are walked: of all sizes up to here the table takes less than a MiB.
+# Larger batches are parsed; for sizes up to this the table needs less than 1 MiB.
 _LARGEST = 1024
 PLAIN = bytes(6)  # attributes and last offset delta: no codec, no transaction, one record
-_NEVER = b"\1"  # a negative length: no record begins so
+_NEVER = b"\1"  # a negative length, with which no record starts
 _COUNT = (1).to_bytes(4, "big")
 
 # Place; magic; checksum; attributes and last offset delta; base and max timestamp; producer id and epoch, base
-# sequence; record count and how the record begins; its last byte.
+# sequence; record count and start of the record; its last byte.
 Parts = tuple[bytes, int, int, bytes, int, int, int, int, int, bytes, int]
-Shape = tuple[Callable[[Bytes], Parts], bytes, bytes]  # what reads the parts; and of them `place` and `begin`
+Shape = tuple[Callable[[Bytes], Parts], bytes, bytes]  # reader of the parts; expected `place` and `begin`
 
 
 class _LoneBatches(dict[int, Shape]):
-    """Size of a batch, SMALLEST_BATCH at least -> its shape. Above the largest that is kept, none has it."""
+    """Batch size, at least SMALLEST_BATCH -> shape. Sizes above `_LARGEST` get a shape that never matches."""
 
     def __missing__(self, size: int) -> Shape:
         if size > _LARGEST:
@@ -41,8 +40,8 @@ class _LoneBatches(dict[int, Shape]):
 
 
 def record_start(size: int) -> bytes:
-    """How `size` bytes begin that are a record of a value and nothing else; b"\\1" if there is no such record."""
-    # Its length; attributes, timestamp delta, offset delta, null key; the value and its length; the count of headers.
+    r"""Return the first bytes of a record of `size` bytes with only a value; b"\\1" if there is none."""
+    # Length; attributes, timestamp delta, offset delta, null key; value length and value; count of headers.
     for body in range(size - 1, size - 6, -1):
         for value in range(body - 6, max(body - 11, -1), -1):
             start = b"%b\0\0\0\1%b" % (varint(body), varint(value))

@@ -1,8 +1,8 @@
-"""The records inside a magic 2 batch, read exactly as Kafka reads them (`DefaultRecord`, `DefaultRecordBatch`).
+"""The records inside a magic 2 batch, read exactly like Kafka (`DefaultRecord`, `DefaultRecordBatch`).
 
-Kafka has two ways, and they disagree about what is wrong: records of an uncompressed batch are read out of the buffer
-of the whole batch, those of a compressed one out of a stream, each into a buffer of its own. `iter_records` follows
-both, with the message of each error. `walk.py` is the fast way for records that have nothing wrong with them.
+Kafka has two readers with different errors: records of an uncompressed batch are read from the buffer of the whole
+batch, those of a compressed one from a stream, each into its own buffer. `iter_records` follows both, including their
+messages. `walk.py` is the fast path for valid records.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _INVALID_STRUCTURE = "Found invalid record structure"
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One record of any magic: absolute offset, timestamp in ms, headers as (name, value) in their order."""
+    """One record of any magic: absolute offset, timestamp in ms, headers as (name, value) in order."""
 
     offset: int
     timestamp: int
@@ -41,19 +41,20 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def summary(offset: int, timestamp: int, key_bytes: int, value_bytes: int) -> str:
-    """A record in Kafka's words, which go to producers: where it is and how large, not what is in it."""
+    """Return Kafka's text for a record, which producers receive: position and sizes, not the content."""
     return f"Record(offset={offset}, timestamp={timestamp}, key={key_bytes} bytes, value={value_bytes} bytes)"
 
 
 class VarintError(ValueError):
-    """A varint that does not end where the largest number of its type would have."""
+    """A varint longer than the longest of its type."""
 
 
 def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator[Record]:
-    """The records of `batch`, one whole magic 2 batch whose checksum is not checked here.
+    """Yield the records of `batch`, one whole magic 2 batch, without checking its checksum.
 
-    Raises InvalidRecords at the record where Kafka's reader would throw, those before it having been yielded, and
-    SectionTooLarge when the section decompresses to more than `limit_bytes`.
+    Raises:
+        InvalidRecords: At the record where Kafka's reader throws, after the records before it.
+        SectionTooLarge: The section decompresses to more than `limit_bytes`.
     """
     header = read_header(batch)
     if header.record_count == 0:
@@ -69,14 +70,14 @@ def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator
 
 
 def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
-    """The records of an uncompressed `section`."""
+    """Yield the records of an uncompressed `section`."""
     position, end = 0, len(section)
     for left in reversed(range(header.record_count)):
         try:
             size, position = read_varint(section, position)
         except IndexError:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, _PREMATURE_END) from None
-        except VarintError as error:  # nothing in Kafka catches this one
+        except VarintError as error:  # Kafka does not catch this one
             raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
         if end - position < size:
             message = f"but instead the buffer has only {end - position} remaining bytes."
@@ -88,7 +89,7 @@ def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def read_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[Record]:
-    """The records of what a compressed section gave before it ended with `failure`, or well."""
+    """Yield the records of a decompressed section, which may end with `failure`."""
     if failure is not None:
         section = section[: _read_before(section, failure.read_bytes)]
     position, end = 0, len(section)
@@ -106,9 +107,9 @@ def read_stream(section: bytes, failure: BrokenStream | None, header: BatchHeade
 
 
 def _read_before(section: bytes, read_bytes: int) -> int:
-    """How much of `section`, which ends with an error, gets to a reader that reads `read_bytes` at a time.
+    """Return how many bytes of a corrupt `section` reach a reader that reads `read_bytes` at a time.
 
-    What is left of a record's body, if it is more, is read at once.
+    The rest of a record's body, if it is longer, is read at once.
     """
     position = given = reading = 0
     try:
@@ -127,7 +128,7 @@ def _read_before(section: bytes, read_bytes: int) -> int:
 
 
 def read_stream_size(section: bytes, position: int, failure: BrokenStream | None) -> tuple[int, int]:
-    """The length a record in a compressed section begins with, and the position after it."""
+    """Return the length at the start of a record in a compressed section, and the position after it."""
     try:
         size, position = read_varint(section, position)
     except IndexError:
@@ -140,7 +141,7 @@ def read_stream_size(section: bytes, position: int, failure: BrokenStream | None
 
 
 def ensure_stream_ended(section: bytes, position: int, failure: BrokenStream | None) -> None:
-    """Raises unless nothing follows the last record, not even a broken end of the stream."""
+    """Raise unless the stream ends after the last record, without an error."""
     if position < len(section):
         raise InvalidRecords(ErrorCode.INVALID_RECORD, _REMAINING)
     if failure is not None:
@@ -148,10 +149,10 @@ def ensure_stream_ended(section: bytes, position: int, failure: BrokenStream | N
 
 
 def _read_body(buffer: bytes, position: int, size: int, header: BatchHeader) -> tuple[Record, int]:
-    """The record of `size` bytes whose attributes are at `position`, and the position after it."""
+    """Return the record of `size` bytes with its attributes at `position`, and the position after it."""
     start = position
     try:
-        buffer[position]  # the attributes, which have no meaning yet
+        buffer[position]  # raises IndexError without attributes; their value is unused
         timestamp_delta, position = read_varlong(buffer, position + 1)
         offset_delta, position = read_varint(buffer, position)
         key, position = _read_bytes(buffer, position)
@@ -166,7 +167,7 @@ def _read_body(buffer: bytes, position: int, size: int, header: BatchHeader) -> 
 
 
 def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
-    """A record's timestamp in ms: where the broker set it, all records of the batch have that one."""
+    """Return a record's timestamp in ms; with LogAppendTime, that of the batch."""
     if header.timestamp_type == LOG_APPEND_TIME:
         return header.max_timestamp
     return int64(header.base_timestamp + timestamp_delta)
@@ -188,19 +189,19 @@ def _read_headers(buffer: bytes, position: int) -> tuple[tuple[Header, ...], int
 
 
 def ensure_header_count(count: int) -> None:
-    """Raises for a negative number of headers."""
+    """Raise for a negative number of headers."""
     if count < 0:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Found invalid number of record headers {count}")
 
 
 def ensure_header_name(size: int) -> None:
-    """Raises for the length of a header name that would be null."""
+    """Raise for a negative (null) length of a header name."""
     if size < 0:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid negative header key size {size}")
 
 
 def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    """The bytes after their length at `position`, None for any negative length; IndexError when they are not there."""
+    """Return the length-prefixed bytes at `position`, None for a negative length; IndexError if truncated."""
     size, position = read_varint(buffer, position)
     if size < 0:
         return None, position
@@ -210,7 +211,7 @@ def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """The zigzag varint of 32 bits at `position`, and the position after it. Raises IndexError, VarintError."""
+    """Return the 32-bit zigzag varint at `position`, and the position after it. Raises IndexError, VarintError."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -228,7 +229,7 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
-    """The zigzag varint of 64 bits at `position`, and the position after it. Raises IndexError, VarintError."""
+    """Return the 64-bit zigzag varint at `position`, and the position after it. Raises IndexError, VarintError."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -246,7 +247,7 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def int64(value: int) -> int:
-    """`value` as a Java long, which wraps."""
+    """Return `value` as a Java long, which wraps."""
     return (value + 2**63) % 2**64 - 2**63
 
 

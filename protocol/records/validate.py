@@ -1,13 +1,12 @@
-"""What a broker does to records before it stores them: check them, give them offsets, set what the topic sets.
+"""A broker's processing of produced records before the append: checks, offsets, and the topic's settings.
 
-Follows `ProduceRequest.validateRecords`, then `UnifiedLog.analyzeAndValidateRecords`, then `LogValidator` (in
-`log_validator.py`), in their order, so that of several things wrong the same one is answered. What is different: the
-format stored is always magic 2, and `deep_max_bytes` may spare large batches the walk over their records, which costs
-Python about a microsecond each. Those are trusted to hold what their header says; its checksum, lengths, offsets and
-count are checked all the same.
+Follows `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords` and `LogValidator` (in
+`log_validator.py`), in their order, so that the same one of several errors is returned. Different on purpose: the
+stored format is always magic 2, and with `deep_max_bytes` the records of large batches are not checked, which would
+take Python about a microsecond each. Their headers' checksum, lengths, offsets and count are still checked.
 
-The usual request, one magic 2 batch that stays as it is, is stamped in place: `validate` copies nothing. Whatever is
-unusual about it goes the long way, `analyze` and `LogValidator`, which also finds the words for what is wrong.
+Fast path: a magic 2 batch that keeps its format is stamped in place, without a copy. All others take the general path,
+`analyze` and `LogValidator`, which also creates the error messages.
 """
 
 import struct
@@ -41,12 +40,12 @@ from .walk import walk
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xB")
 NOT_PLAIN_ATTRIBUTES = ~CODEC_MASK
 _UNUSUAL_ATTRIBUTES = NOT_PLAIN_ATTRIBUTES & ~TRANSACTIONAL_FLAG
-_ONE_BATCH_VERSION = 3  # of Produce: from here on, one magic 2 batch for each partition
-ANY_CODEC_VERSION = 7  # of Produce: from here on also zstd
+_ONE_BATCH_VERSION = 3  # Produce versions that require one magic 2 batch per partition
+ANY_CODEC_VERSION = 7  # Produce versions that allow zstd
 
 
 def check_produced(version: int, data: Bytes) -> None:
-    """Raises InvalidRecords when a Produce request of this `version` must not have `data` for a partition."""
+    """Raise InvalidRecords if a Produce request of this `version` must not have `data` for a partition."""
     if version < _ONE_BATCH_VERSION:
         return
     size = len(data)
@@ -79,11 +78,13 @@ def _not_allowed(version: int, what: str) -> InvalidRecords:
 def validate(
     data: Bytes, first_offset: int, now_ms: int, leader_epoch: int, config: AppendConfig, origin: int = CLIENT
 ) -> Appendable:
-    """Checks `data`, what a request has for one partition, and makes it what is stored from `first_offset` on.
+    """Validate `data`, the records of a request for one partition; return the batch to store from `first_offset` on.
 
-    When it can stay as it is, `data` itself is changed: base offset and leader epoch are written into it (a copy, if it
-    is read-only). Bytes of a cut last batch are left off; if nothing else is there, there is nothing to append, and no
-    error. Raises InvalidRecords; `data` is then as it was.
+    If the batch keeps its format, base offset and leader epoch are written to `data` itself (to a copy, if it is
+    read-only). A truncated last batch is dropped; without any whole batch there is nothing to append, and no error.
+
+    Raises:
+        InvalidRecords: The records are invalid; `data` is unchanged.
     """
     if origin == CLIENT:
         usual = stamp_usual(data, first_offset, now_ms, leader_epoch, config, _UNUSUAL_ATTRIBUTES)
@@ -104,9 +105,9 @@ def stamp_usual(
     config: AppendConfig,
     unusual_attributes: int = NOT_PLAIN_ATTRIBUTES,
 ) -> Appendable | None:
-    """What `validate` returns for a client's one magic 2 batch that stays as it is; None: look closer.
+    """Return the result of `validate` for a client's single magic 2 batch that keeps its format; None if unsure.
 
-    Then `data` is as it was. Unless others are `unusual_attributes`, a batch of a transaction is looked at closer, too.
+    With None, `data` is unchanged. By default, transactional batches return None too.
     """
     size = len(data)
     if size < SMALLEST_BATCH:
@@ -156,9 +157,9 @@ def stamp_usual(
 
 
 def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfig) -> tuple[int, int] | None:
-    """Lowest and highest timestamp delta of a batch whose records are as they should be; None: look closer.
+    """Return the lowest and highest timestamp delta of valid records; None: use the general path.
 
-    Of a batch that is too large to be walked they are what the header says.
+    For a batch too large for a check of its records, they are from the header.
     """
     codec, count = header.compression, header.record_count
     if (
@@ -186,9 +187,10 @@ def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfi
 
 
 def analyze(data: Bytes, config: AppendConfig, origin: int) -> tuple[int, int]:
-    """How many bytes of `data` are whole batches, and their codec (`UnifiedLog.analyzeAndValidateRecords`).
+    """Return the size of the whole batches in `data`, and their codec (`UnifiedLog.analyzeAndValidateRecords`).
 
-    Raises InvalidRecords for the first batch with a base offset, a size or a checksum that is not right.
+    Raises:
+        InvalidRecords: The first batch with an invalid base offset, size or checksum.
     """
     valid_bytes, codec = 0, NONE
     view = memoryview(data)
@@ -209,12 +211,12 @@ def analyze(data: Bytes, config: AppendConfig, origin: int) -> tuple[int, int]:
 
 
 def _analyze_batch(batch: memoryview, config: AppendConfig, origin: int) -> int:
-    """The codec of one magic 2 batch that is what it says it is."""
+    """Return the codec of one valid magic 2 batch."""
     base_offset = int.from_bytes(batch[:8], "big", signed=True)
     if origin == CLIENT and base_offset != 0:
         message = f"The baseOffset of the record batch in the append to {config.partition} should be 0"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{message}, but it is {base_offset}")
-    if len(batch) < LAST_OFFSET_DELTA_AT + 4:  # Kafka asks for the last offset before it looks at the size
+    if len(batch) < LAST_OFFSET_DELTA_AT + 4:  # Kafka reads the last offset before it checks the size
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {len(batch)} bytes has no last offset delta")
     _ensure_size(len(batch), config)
     stored = int.from_bytes(batch[CRC_AT:ATTRIBUTES_AT], "big")

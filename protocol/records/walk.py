@@ -1,9 +1,9 @@
-"""Walks over the records of a section to check them, without making anything of them.
+"""Checks of the records in a section, without creating objects.
 
-`walk` is the hot loop, for records as every client writes them: it says yes, with the range of their timestamps, or
-that somebody has to look closer. The closer looks are `record.read_buffer` and, for a compressed section that stays as
-it is, `skim_stream`, Kafka's reader that skips keys, values and headers (`PartialDefaultRecord`): it does not compare
-a record's length with what is in it, which therefore a compressed batch can have wrong.
+`walk` is the hot loop for records as clients usually write them: it returns the range of their timestamps, or None for
+the general path. That path is `record.read_buffer`, or for a compressed section that keeps its format `skim_stream`,
+Kafka's reader that skips keys, values and headers (`PartialDefaultRecord`). `skim_stream` does not compare a record's
+length with its content, so a compressed batch may have wrong lengths.
 """
 
 from collections.abc import Iterator
@@ -30,22 +30,22 @@ _INT64_MAX = 2**63 - 1
 
 
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:
-    """Lowest and highest timestamp delta, if `section` is `count` well-formed records with offset deltas 0, 1, 2, ...
+    """Return the lowest and highest timestamp delta of `count` valid records with offset deltas 0, 1, 2, ...
 
-    None when it is not, or might not be: for instance a null key where `null_keys` are not allowed. One long loop with
-    the short varints in line, because calls are what it would cost; and bytes rather than a memoryview, whose items
-    take twice as long.
+    Returns None if `section` is not, or may not be, such records; null keys are valid only with `null_keys`. One long
+    loop with short varints inlined, because calls would dominate its cost; `section` is bytes, because indexing a
+    memoryview takes twice as long.
     """
     position = 0
     lowest, highest = _INT64_MAX, -_INT64_MAX
     try:
         for index in range(count):
             byte = section[position]
-            if byte & 1:  # a negative length, here and below: zigzag has the sign in the lowest bit
+            if byte & 1:  # negative, here and below: zigzag has the sign in the lowest bit
                 return None
             if byte < 128:
                 end = position + 1 + (byte >> 1)
-                position += 2  # past the attributes too
+                position += 2  # also skips the attributes
             else:
                 second = section[position + 1]
                 if second < 128:
@@ -115,7 +115,7 @@ def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | No
 
 
 def _walk_headers(section: bytes, position: int) -> int:
-    """The position after the headers whose count is at `position`; -1 when they are not well-formed."""
+    """Return the position after the headers whose count is at `position`; -1 if they are invalid."""
     count, position = read_varint(section, position)
     if not 0 <= count <= len(section) - position:
         return -1
@@ -130,7 +130,7 @@ def _walk_headers(section: bytes, position: int) -> int:
 
 
 class SkimmedRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record of which only the sizes of key and value are known; negative ones are null."""
+    """A record with only the sizes of key and value; negative sizes are null."""
 
     offset: int
     timestamp: int
@@ -146,7 +146,7 @@ class SkimmedRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[SkimmedRecord]:
-    """The records of a compressed section, without what is in them.
+    """Yield the records of a compressed section without their content.
 
     Raises InvalidRecords where Kafka's skipping reader throws.
     """
@@ -182,7 +182,7 @@ def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeade
 
 
 def _skip(section: bytes, position: int, size: int) -> int:
-    """The position after `size` bytes, none if it is negative; IndexError when they are not there."""
+    """Return the position after `size` bytes (0 if negative); raise IndexError if they are missing."""
     if size > len(section) - position:
         raise IndexError(position)
     return position + max(size, 0)

@@ -1,7 +1,7 @@
-"""The five codecs of the records section, as Kafka's producers write and its streams read them (`CompressionType`).
+"""The five codecs of records sections, as Kafka's producers write and its streams read them (`CompressionType`).
 
-Kafka reads records out of a stream: those before the place where the stream breaks are read, then comes the error. So
-`decompress` gives both, the bytes up to there and the error. Each codec is a module, imported when it is first used.
+Kafka reads records from a stream: it returns the records before the corrupt position, then the error. So `decompress`
+returns both, the bytes before the error and the error. Each codec is imported when it is first used.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -11,27 +11,27 @@ from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# What a read of Kafka's loses when it comes upon an error: snappy's stream fills the buffer it is given block by block,
-# and that is this large (`SnappyCompression.decompressionOutputSize`). The others hand out what they have first.
+# The bytes that a failed read loses in Kafka: its snappy stream fills the caller's buffer of this size block by block
+# (`SnappyCompression.decompressionOutputSize`). The other codecs first return the bytes that they have.
 _SNAPPY_READ_BYTES = 2 * 1024
 
-# The most a section may decompress to, where the caller has no limit of its own: what `socket.request.max.bytes` lets
-# a producer send uncompressed. Kafka streams, and has no limit but the size of one record
-# (`max.decompressed.message.bytes`); here a section is in memory as a whole, so a bomb has to end somewhere.
+# Default limit of a decompressed section: `socket.request.max.bytes`, what a producer may send uncompressed. Kafka
+# reads a stream and limits only each record (`max.decompressed.message.bytes`); here whole sections are in memory, so
+# this limit stops decompression bombs.
 MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 
 def check_codec(codec: int) -> int:
-    """`codec` itself; raises InvalidRecords for an id that no codec has (attributes have room for 5 to 7)."""
+    """Return `codec`; raise InvalidRecords if it is unknown (5 to 7)."""
     if codec > ZSTD:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
     return codec
 
 
 def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[Bytes, BrokenStream | None]:
-    """The records section inside `data`, as far as it can be read, and the error that reading it ended with.
+    """Return the decompressed section up to the first error, and that error.
 
-    Raises SectionTooLarge when it is more than `limit_bytes`; never holds much more than that.
+    Raises SectionTooLarge for more than `limit_bytes`; uses not much more memory than that.
     """
     section: Bytes
     failure: str | None
@@ -59,7 +59,7 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
 
 
 def compress(codec: int, section: Bytes, magic: int, level: int | None = None) -> bytes:
-    """`section` as a producer of this `magic` compresses it; `level` None is the codec's default."""
+    """Return `section` as compressed by a producer of this `magic`; `level` None is the codec's default."""
     if check_codec(codec) == NONE:
         return bytes(section)
     if codec == GZIP:

@@ -1,7 +1,7 @@
-"""gzip (RFC 1952) by the standard library's zlib, with the reading habits of Java's GZIPInputStream.
+"""gzip (RFC 1952) with zlib, reading like Java's GZIPInputStream.
 
-Data is handed out before the trailer after it is checked, members may follow each other, and what follows the last
-member without being one is not looked at. When deflate data turns out corrupt, the piece being inflated is lost.
+Data is returned before its trailer is checked. Several members may follow each other; other data after the last member
+is ignored. If deflate data is corrupt, the chunk being inflated is lost.
 """
 
 import zlib
@@ -9,25 +9,25 @@ import zlib
 from sluice.protocol.records.crc import Bytes
 from sluice.protocol.records.invalid import SectionTooLarge
 
-_WHOLE_MEMBER = 16 + zlib.MAX_WBITS  # zlib reads header and trailer too
+_WHOLE_MEMBER = 16 + zlib.MAX_WBITS  # zlib handles header and trailer
 _RAW_DEFLATE = -zlib.MAX_WBITS
-_INPUT_BYTES = 8 * 1024  # Kafka's GzipCompression: the stream's input buffer,
-_OUTPUT_BYTES = 16 * 1024  # and the buffer around it
+_INPUT_BYTES = 8 * 1024  # the input buffer of Kafka's GzipCompression
+_OUTPUT_BYTES = 16 * 1024  # and its output buffer
 _HEADER_BYTES = 10
 _TRAILER_BYTES = 8
-_LEAST_LEFT_FOR_A_MEMBER = 26  # GZIPInputStream looks for another member when more than trailer+header+trailer is left
+_LEAST_LEFT_FOR_A_MEMBER = 26  # GZIPInputStream reads another member if more than trailer+header+trailer remains
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT = 2, 4, 8, 16
 _DEFAULT_LEVEL = -1
 
 
 def compress(section: Bytes, level: int | None) -> bytes:
-    """One gzip member without a time in its header: the same records give the same bytes."""
+    """Return one gzip member without a time, so equal records give equal bytes."""
     compressor = zlib.compressobj(_DEFAULT_LEVEL if level is None else level, zlib.DEFLATED, _WHOLE_MEMBER)
     return compressor.compress(section) + compressor.flush()
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
-    """What `data` inflates to, as far as it can be read, and what was wrong. Raises SectionTooLarge."""
+    """Return the inflated bytes up to the first error, and that error. Raises SectionTooLarge."""
     inflater = zlib.decompressobj(_WHOLE_MEMBER)
     try:
         section = inflater.decompress(data, limit_bytes + 1)
@@ -41,7 +41,7 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
 
 
 def _decompress_in_pieces(data: bytes, limit_bytes: int) -> tuple[bytes, str | None]:
-    """The exact way, for what is not one whole and correct member."""
+    """Inflate like Java, for data other than one whole and correct member."""
     section = bytearray()
     position, failure = _skip_header(data, 0)
     while failure is None:
@@ -58,7 +58,7 @@ def _decompress_in_pieces(data: bytes, limit_bytes: int) -> tuple[bytes, str | N
 
 
 def _inflate(data: bytes, position: int, section: bytearray, limit_bytes: int) -> tuple[int, str | None]:
-    """Appends the deflate stream at `position` to `section`; returns the position after it, or what was wrong."""
+    """Append the deflate stream at `position` to `section`; return the position after it, or the error."""
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     while not inflater.eof:
         piece = inflater.unconsumed_tail
@@ -78,7 +78,7 @@ def _inflate(data: bytes, position: int, section: bytearray, limit_bytes: int) -
 
 
 def _skip_header(data: bytes, position: int) -> tuple[int, str | None]:
-    """The position after the member header at `position`, or what is wrong with the header."""
+    """Return the position after the member header at `position`, or the error."""
     header = data[position : position + _HEADER_BYTES]
     if not b"\x1f\x8b".startswith(header[:2]):
         return position, "Not in GZIP format"

@@ -1,8 +1,8 @@
-"""lz4 frames, read and written block by block as Kafka's Lz4BlockInputStream and Lz4BlockOutputStream do.
+"""lz4 frames, read and written block by block like Kafka's Lz4BlockInputStream and Lz4BlockOutputStream.
 
-Of the frame format Kafka takes independent blocks only, skips a content size, and does not check a content checksum.
-KAFKA-3160: for magic 0 the header's checksum is computed over the wrong bytes by those who write it, and so it is not
-checked by those who read it. Own framing over cramjam's block functions, because no library writes that checksum.
+Kafka supports only independent blocks, skips the content size, and does not verify the content checksum. KAFKA-3160:
+for magic 0, writers compute the header checksum over the wrong bytes, so readers do not verify it. No library writes
+that checksum; therefore only cramjam's block functions are used.
 """
 
 import struct
@@ -20,12 +20,12 @@ _UNCOMPRESSED_BLOCK = 0x80000000
 _VERSION_MASK, _VERSION, _INDEPENDENT, _BLOCK_CHECKSUM = 0xC0, 0x40, 0x20, 0x10
 _CONTENT_SIZE, _CONTENT_CHECKSUM, _RESERVED_FLAGS = 0x08, 0x04, 0x03
 _RESERVED_DESCRIPTOR, _SMALLEST_BLOCK_ID = 0x8F, 4
-_LARGEST_RATIO = 255  # what one more byte of a length adds at most: no block holds more than this many times its size
+_LARGEST_RATIO = 255  # one more length byte adds at most 255 bytes, so no block expands further
 _PREMATURE_END = "Stream ended prematurely"
 
 
 def compress(section: Bytes, level: int | None, *, header_checksum: bool) -> bytes:
-    """`section` as one frame of 64 KiB blocks. `header_checksum` False writes the broken one of magic 0."""
+    """Return `section` as one frame of 64 KiB blocks; without `header_checksum`, with the wrong checksum of magic 0."""
     descriptor = bytes((_FLAGS, _BLOCK_64_KB))
     checksum = xxh32(descriptor if header_checksum else _MAGIC + descriptor) >> 8 & 0xFF
     parts = [_MAGIC, descriptor, bytes((checksum,))]
@@ -37,7 +37,7 @@ def compress(section: Bytes, level: int | None, *, header_checksum: bool) -> byt
             parts += (struct.pack("<I", len(packed)), packed)
         else:
             parts += (struct.pack("<I", len(block) | _UNCOMPRESSED_BLOCK), bytes(block))
-    parts.append(bytes(4))  # the end mark: a block of no bytes
+    parts.append(bytes(4))  # end mark: an empty block
     return b"".join(parts)
 
 
@@ -48,7 +48,7 @@ def _compress_block(block: memoryview, level: int | None) -> bytes:
 
 
 def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple[bytes, str | None]:
-    """What the frame `data` holds, as far as it can be read, and what was wrong. Raises SectionTooLarge."""
+    """Return the content of the frame up to the first error, and that error. Raises SectionTooLarge."""
     view = memoryview(data)
     position, flags, block_bytes, failure = _read_header(view, header_checksum)
     parts: list[memoryview] = []
@@ -62,7 +62,7 @@ def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple
         stored = length & _UNCOMPRESSED_BLOCK
         length &= ~_UNCOMPRESSED_BLOCK
         if length == 0:
-            # Kafka reads a content checksum without comparing it; one that is not there is an error.
+            # Kafka reads the content checksum without verifying it; a missing one is an error.
             if flags & _CONTENT_CHECKSUM and position + 4 > len(view):
                 failure = "no content checksum"
             break
@@ -87,7 +87,7 @@ def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple
 
 
 def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[memoryview]) -> str | None:
-    """Appends the content of one block to `parts`, or says what is wrong with it."""
+    """Append the content of one block to `parts`, or return the error."""
     if stored:
         parts.append(block)
         return None
@@ -101,7 +101,7 @@ def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[me
 
 
 def _read_header(view: memoryview, header_checksum: bool) -> tuple[int, int, int, str | None]:
-    """Position after the frame's header, its flags, the size of the largest block; and what is wrong with it."""
+    """Return the position after the frame header, its flags, the largest block size, and the error."""
     if len(view) < 6:
         return 0, 0, 0, _PREMATURE_END
     if view[:4] != _MAGIC:
@@ -124,7 +124,7 @@ _MASK = 0xFFFFFFFF
 
 
 def xxh32(data: Bytes) -> int:
-    """xxHash32 with seed 0, for the few bytes of a frame header and for block checksums, which few clients write."""
+    """Return the xxHash32 with seed 0; only for frame headers and for block checksums, which few clients write."""
     size = len(data)
     position = 0
     if size >= 16:

@@ -1,7 +1,7 @@
-"""snappy in the framing of Java's snappy library (SnappyOutputStream), and raw, as librdkafka and others write it.
+"""snappy, in the framing of Java's snappy library (SnappyOutputStream) or raw, as librdkafka and others write it.
 
-Framed: a header of 16 bytes, then blocks, each its length and a raw snappy stream. Whatever does not begin with the
-header is taken for one raw stream, as SnappyInputStream does.
+Framed data is a header of 16 bytes, then blocks of a length and a raw snappy stream. Like SnappyInputStream, data
+without the header is one raw stream.
 """
 
 import struct
@@ -12,15 +12,15 @@ from sluice.protocol.records.crc import Bytes
 from sluice.protocol.records.invalid import SectionTooLarge
 
 _MAGIC = b"\x82SNAPPY\x00"
-_HEADER = _MAGIC + struct.pack(">ii", 1, 1)  # version, and the oldest version that can read it
+_HEADER = _MAGIC + struct.pack(">ii", 1, 1)  # version, oldest compatible version
 _BLOCK_BYTES = 32 * 1024  # SnappyOutputStream's default
 _OLDEST_VERSION = 1
 _LENGTH_BYTES = 4
-_VARINT_BYTES = 5  # the longest of 32 bits
+_VARINT_BYTES = 5  # the longest for 32 bits
 
 
 def compress(section: Bytes) -> bytes:
-    """`section` framed as Java's producers frame it. Snappy has no levels."""
+    """Return `section` in the framing of Java's producers. Snappy has no levels."""
     parts = [_HEADER]
     view = memoryview(section)
     for start in range(0, len(view), _BLOCK_BYTES):
@@ -30,7 +30,7 @@ def compress(section: Bytes) -> bytes:
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
-    """What `data` holds, as far as it can be read, and what was wrong. Raises SectionTooLarge."""
+    """Return the content of `data` up to the first error, and that error. Raises SectionTooLarge."""
     view = memoryview(data)
     if not view:
         return b"", "[EMPTY_INPUT] Cannot decompress empty stream"
@@ -47,13 +47,13 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
 
 
 def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, str | None]:
-    """The blocks from `position` on, and what was wrong with the one they end before."""
+    """Return the content of the blocks from `position` up to the first error, and that error."""
     parts: list[bytes] = []
     room = limit_bytes
     failure = None
-    while position + _LENGTH_BYTES <= len(view):  # fewer than the bytes of a length are the end, not an error
+    while position + _LENGTH_BYTES <= len(view):  # an incomplete length is the end, not an error
         length_bytes = view[position : position + _LENGTH_BYTES]
-        if length_bytes == _MAGIC[:_LENGTH_BYTES]:  # streams may be concatenated: here the next one begins
+        if length_bytes == _MAGIC[:_LENGTH_BYTES]:  # the next of several concatenated streams
             if position + len(_HEADER) > len(view):
                 failure = "Insufficient header size in a concatenated block"
                 break
@@ -80,7 +80,7 @@ def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, s
 
 
 def _uncompressed_bytes(block: memoryview) -> int:
-    """The size a raw snappy stream begins with, in a varint: what it decompresses to, or it is corrupt."""
+    """Return the uncompressed size, the varint at the start of a raw stream."""
     size = shift = 0
     for byte in block[:_VARINT_BYTES]:
         size |= (byte & 0x7F) << shift

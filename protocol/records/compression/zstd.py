@@ -1,7 +1,7 @@
-"""zstd (RFC 8878) by cramjam, which decompresses into a buffer: how large it has to be is read from the frames first.
+"""zstd (RFC 8878) with cramjam, which decompresses into a buffer whose size is read from the frames first.
 
-A block holds at most 128 KiB, and the headers of frames and blocks are never compressed. So the most a section can
-decompress to is known before anything is allocated, and no more than the limit ever is.
+A block has at most 128 KiB, and frame and block headers are not compressed. So an upper bound of the decompressed size
+is known before the buffer is allocated, and the buffer never exceeds the limit by more than a block.
 """
 
 import struct
@@ -16,24 +16,24 @@ _MAGIC = 0xFD2FB528
 _SKIPPABLE_MAGIC, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _BLOCK_BYTES = 128 * 1024
 _RAW_BLOCK, _RLE_BLOCK = 0, 1
-_DEFAULT_LEVEL = 3  # zstd's own, and Kafka's
+_DEFAULT_LEVEL = 3  # zstd's and Kafka's default
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
-_LEAST_OF_TWO_BYTES = 256  # a content size in two bytes is without these
-_UNKNOWN = 2**64  # more than any content size
+_LEAST_OF_TWO_BYTES = 256  # subtracted from content sizes of two bytes
+_UNKNOWN = 2**64  # above any content size
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 
 
 def compress(section: Bytes, level: int | None) -> bytes:
-    """`section` as one zstd frame."""
+    """Return `section` as one zstd frame."""
     return bytes(cramjam.zstd.compress(section, _DEFAULT_LEVEL if level is None else level))
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
-    """What the frames of `data` hold, as far as they can be read, and what was wrong. Raises SectionTooLarge."""
+    """Return the content of the frames up to the first error, and that error. Raises SectionTooLarge."""
     if not data:
-        return b"", None  # a stream of no frames is not an error to Java's ZstdInputStream
+        return b"", None  # no error in Java's ZstdInputStream
     size = _most_bytes(memoryview(data))
-    # The bound counts each compressed block as full, so it may pass the limit where the content does not.
+    # The bound counts compressed blocks as full, so it may exceed the limit although the content does not.
     section = bytearray(min(size, limit_bytes + _BLOCK_BYTES))
     try:
         written = cramjam.zstd.decompress_into(data, section)
@@ -48,9 +48,9 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
 
 
 def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
-    """What was decompressed into `section` before the error that is known to come.
+    """Return the bytes that were decompressed into `section` before the error.
 
-    The library does not say how much it wrote. So it is written once more over other bytes: the two buffers are equal
+    The library does not return their number. So decompress again into a buffer of other bytes: the buffers are equal
     exactly where something was written.
     """
     other = bytearray(b"\xff" * len(section))
@@ -67,7 +67,7 @@ def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
 
 
 def _most_bytes(view: memoryview) -> int:
-    """The most that the frames of `view` can decompress to, counting up to where they are cut or broken."""
+    """Return an upper bound of the decompressed size of all frames before the first corrupt one."""
     total = position = 0
     while position + 4 <= len(view):
         magic: int = struct.unpack_from("<I", view, position)[0]
@@ -82,7 +82,7 @@ def _most_bytes(view: memoryview) -> int:
 
 
 def _most_bytes_of_frame(view: memoryview, position: int) -> tuple[int, int]:
-    """The most that the frame whose header begins at `position` can hold, and the position after it."""
+    """Return an upper bound of the content of the frame with its header at `position`, and the position after it."""
     if position >= len(view):
         return 0, position
     descriptor = view[position]

@@ -93,7 +93,7 @@ def test_cut_at_any_byte_it_is_an_error_and_so_is_a_byte_too_many(message: tuple
         for cut in (buffer, buffer[:end]):
             for read in (decode, prefix):
                 assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")
-    with pytest.raises(RemoteProtocolError, match="1 bytes left over"):
+    with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
         decode(buffer, 0, len(content) + 1)
 
 

@@ -82,7 +82,7 @@ def test_a_wrong_vector_fails_by_its_first_difference(changed: Vector, failure: 
 
 def test_bytes_that_cannot_be_read_and_text_that_is_no_json_are_failures() -> None:
     assert check_line(json.dumps(EMPTY_FETCH | {"hex": "00"}), check_protocol) == [
-        "Fetch response 1: RemoteProtocolError: FetchResponse v1: cut short (at byte 1 of 1)"
+        "Fetch response 1: RemoteProtocolError: FetchResponse v1: truncated (at byte 1 of 1)"
     ]
     assert "not JSON" in str(check_line("{", check_protocol))
 

@@ -199,31 +199,31 @@ TO_NUMBERS = TO_FLAGS + bytes(4)
 TO_FLAGS_V1 = b"\1\0\0\1\1\xff"
 TO_INNERS_V1 = TO_FLAGS_V1 + b"\1\1\1\1\1"
 LIES = {
-    "a string longer than the message": (0, b"\x7f\xff", "cut short"),
-    "a string of negative length": (0, b"\xff\xfe", "a string of -2 bytes"),
-    "a null string": (0, b"\xff\xff", "null where a string is needed"),
-    "a null compact string": (1, b"\0", "null where a string is needed"),
-    "a compact string of 32768 bytes": (1, b"\x81\x80\2" + b"x" * 32768, "a string of 32768 bytes; the longest"),
-    "a compact string of 2 GB": (1, b"\xff\xff\xff\xff\7", "a string of 2147483646 bytes"),
-    "a varint beyond int32": (1, b"\xff\xff\xff\xff\x0f", "a length of 4294967295"),
-    "a varint of six bytes": (1, b"\xff\xff\xff\xff\xff\1", "a varint of more than five bytes"),
+    "a string longer than the message": (0, b"\x7f\xff", "truncated"),
+    "a string of negative length": (0, b"\xff\xfe", "invalid string length -2"),
+    "a null string": (0, b"\xff\xff", "expected a string, got null"),
+    "a null compact string": (1, b"\0", "expected a string, got null"),
+    "a compact string of 32768 bytes": (1, b"\x81\x80\2" + b"x" * 32768, "invalid string length 32768; expected at most"),
+    "a compact string of 2 GB": (1, b"\xff\xff\xff\xff\7", "invalid string length 2147483646"),
+    "a varint beyond int32": (1, b"\xff\xff\xff\xff\x0f", "length 4294967295 exceeds 2147483647"),
+    "a varint of six bytes": (1, b"\xff\xff\xff\xff\xff\1", "varint longer than 5 bytes"),
     "a string that is not UTF-8": (0, b"\0\1\xff\xff\xff", "not UTF-8"),
-    "a nullable string of length -2": (0, b"\0\0\xff\xfe", "a string of -2 bytes"),
-    "bytes of negative length": (0, TO_BLOB + pack(">i", -2), "-2 bytes of blob"),
-    "null bytes": (0, TO_BLOB + pack(">i", -1), "null where blob needs bytes"),
-    "null compact bytes": (1, b"\1\0\0\0", "null where blob needs bytes"),
-    "bytes of 2 GB": (0, TO_BLOB + pack(">i", MANY), "2147483647 bytes of blob in"),
-    "records of 2 GB": (0, TO_BATCH + pack(">i", MANY), "2147483647 bytes of batch in"),
-    "records of length -2": (0, TO_BATCH + pack(">i", -2), "-2 bytes of batch"),
-    "two billion booleans": (0, TO_FLAGS + pack(">i", MANY), "2147483647 elements of flags in"),
-    "a null array": (0, TO_FLAGS + pack(">i", -1), "null where flags needs an array"),
-    "an array of -2": (0, TO_FLAGS + pack(">i", -2), "-2 elements of flags"),
-    "a nullable array of -2": (0, TO_NUMBERS + pack(">i", -2), "-2 elements of numbers"),
-    "one number more than fits": (0, TO_NUMBERS + pack(">ii", 2, 0), "2 elements of numbers"),
-    "a null compact array": (1, TO_FLAGS_V1 + b"\0", "null where flags needs an array"),
-    "two billion compact structs": (1, TO_INNERS_V1 + b"\xff\xff\xff\xff\7", "2147483646 elements of inners in"),
-    "a tag larger than the message": (1, TO_INNERS_V1 + b"\1\1\x07\x7f", "127 bytes of tag 7 in"),
-    "two billion tags": (1, TO_INNERS_V1 + b"\1\xff\xff\xff\xff\7", "cut short"),
+    "a nullable string of length -2": (0, b"\0\0\xff\xfe", "invalid string length -2"),
+    "bytes of negative length": (0, TO_BLOB + pack(">i", -2), "blob: invalid size -2 with"),
+    "null bytes": (0, TO_BLOB + pack(">i", -1), "blob: expected bytes, got null"),
+    "null compact bytes": (1, b"\1\0\0\0", "blob: expected bytes, got null"),
+    "bytes of 2 GB": (0, TO_BLOB + pack(">i", MANY), "blob: invalid size 2147483647 with"),
+    "records of 2 GB": (0, TO_BATCH + pack(">i", MANY), "batch: invalid size 2147483647 with"),
+    "records of length -2": (0, TO_BATCH + pack(">i", -2), "batch: invalid size -2 with"),
+    "two billion booleans": (0, TO_FLAGS + pack(">i", MANY), "flags: invalid count 2147483647 with"),
+    "a null array": (0, TO_FLAGS + pack(">i", -1), "flags: expected an array, got null"),
+    "an array of -2": (0, TO_FLAGS + pack(">i", -2), "flags: invalid count -2 with"),
+    "a nullable array of -2": (0, TO_NUMBERS + pack(">i", -2), "numbers: invalid count -2 with"),
+    "one number more than fits": (0, TO_NUMBERS + pack(">ii", 2, 0), "numbers: invalid count 2 with"),
+    "a null compact array": (1, TO_FLAGS_V1 + b"\0", "flags: expected an array, got null"),
+    "two billion compact structs": (1, TO_INNERS_V1 + b"\xff\xff\xff\xff\7", "inners: invalid count 2147483646 with"),
+    "a tag larger than the message": (1, TO_INNERS_V1 + b"\1\1\x07\x7f", "tag 7: invalid size 127 with"),
+    "two billion tags": (1, TO_INNERS_V1 + b"\1\xff\xff\xff\xff\7", "truncated"),
 }  # fmt: skip
 
 
@@ -265,14 +265,14 @@ def test_a_tagged_struct_that_is_null_is_a_zero(content: bytes, inner: Inner | N
 
 
 def test_a_tagged_field_that_is_not_as_long_as_it_says_is_an_error() -> None:
-    with pytest.raises(RemoteProtocolError, match="1 bytes left over"):
+    with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
         decoded(Tagged, 1, b"\1\2\5\0\0\0\7\0")
-    with pytest.raises(RemoteProtocolError, match="cut short"):
+    with pytest.raises(RemoteProtocolError, match="truncated"):
         decoded(Tagged, 1, b"\1\2\3\0\0\7")
 
 
 def test_the_error_names_message_version_and_place() -> None:
-    with pytest.raises(RemoteProtocolError, match=r"^Batch v0: cut short \(at byte 3 of 3\)$"):
+    with pytest.raises(RemoteProtocolError, match=r"^Batch v0: truncated \(at byte 3 of 3\)$"):
         decoded(Batch, 0, b"\0\0\0")
 
 
@@ -285,5 +285,5 @@ def test_a_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
 
 
 def test_a_struct_that_is_no_message_has_no_codec() -> None:
-    with pytest.raises(AssertionError, match="Inner is a part of a message"):
+    with pytest.raises(AssertionError, match="Inner is not a whole message"):
         decoder(Inner, 0)

@@ -102,12 +102,12 @@ def test_every_field_of_a_version_survives(cls: type[MetadataMessage], version: 
 
 @pytest.mark.parametrize("end", range(len(TOPIC)))
 def test_cut_at_any_byte_it_is_an_error(end: int) -> None:
-    with pytest.raises(RemoteProtocolError, match="cut short"):
+    with pytest.raises(RemoteProtocolError, match="truncated"):
         decode_value(TOPIC[:end])
 
 
 def test_bytes_left_over_are_an_error() -> None:
-    with pytest.raises(RemoteProtocolError, match="1 bytes left over"):
+    with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
         decode_value(TOPIC + b"\0")
 
 

@@ -127,7 +127,7 @@ def test_the_checksum_sees_each_bit_from_itself_on_and_none_before_it() -> None:
 def test_fewer_bytes_than_a_header_are_corrupt() -> None:
     with pytest.raises(InvalidRecords, match="the size 60 is smaller than the minimum allowed overhead 61"):
         ensure_valid(memoryview(BATCH)[: HEADER_BYTES - 1])
-    with pytest.raises(InvalidRecords, match="60 bytes hold no header"):
+    with pytest.raises(InvalidRecords, match="expected a header of 61 bytes, got 60"):
         read_header(BATCH[: HEADER_BYTES - 1])
     with pytest.raises(InvalidRecords, match="the size 60 is smaller"):
         read_header(BATCH[:8] + struct.pack(">i", 48) + BATCH[12:])

@@ -109,7 +109,7 @@ UNKNOWN = [
     ("a version of a newer Kafka", b"\1\3\3", "PartitionRecord (type 3) version 3 (known are 0 to 2)"),
     ("a frame of a newer Kafka", b"\2\3\0", "frame version 2 (known is 1)"),
     ("no value", None, "record without a value"),
-    ("half a record", b"\1\2\0\5ab", "TopicRecord v0: cut short (at byte 1 of 3)"),
+    ("half a record", b"\1\2\0\5ab", "TopicRecord v0: truncated (at byte 1 of 3)"),
 ]
 
 
@@ -130,7 +130,7 @@ def test_a_record_that_is_not_understood_is_named_with_its_offset(
         pytest.param(b"\0\0\0\7", b"\0\0\0", "control record type 7 (known are 2 to 6)", id="of a newer quorum"),
         pytest.param(b"\0\0", b"\0\0\0", "control record without type or value", id="without a type"),
         pytest.param(b"\0\0\0\2", None, "control record without type or value", id="without a value"),
-        pytest.param(b"\0\0\0\4", b"\0", "SnapshotFooterRecord v0: cut short (at byte 0 of 1)", id="cut short"),
+        pytest.param(b"\0\0\0\4", b"\0", "SnapshotFooterRecord v0: truncated (at byte 0 of 1)", id="cut short"),
     ],
 )
 def test_so_is_a_control_record(tmp_path: Path, key: bytes, value: bytes | None, reason: str) -> None:
