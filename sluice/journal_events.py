@@ -1,22 +1,21 @@
-"""What the journal tells: one type for each kind of event. Pure data, read by judges and pipelines without a broker.
+"""The events of the journal: one type per kind, independent of the broker.
 
-Encoded as JSON, an event is an object whose `kind` says which of these it is; the fields are those of the type, in its
-order, and none is ever left out. Times are nanoseconds since the epoch on one clock that never goes back: it showed the
-wall clock's time when the journal began, and is read to 1/1024 of a millisecond.
+As JSON, an event is an object with its `kind` and all fields of its type, in order. Times are nanoseconds since the
+epoch on a monotonic clock that was set to the wall clock's time at the start of the journal.
 """
 
 import msgspec
 
-# What a field holds that does not apply.
+# The value of an integer field that does not apply.
 NOBODY = -1
 
 
 class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="kind"):
-    """What all events have.
+    """The fields of all events.
 
-    seq: numbers the events of a cluster from 1 on, without a hole
-    at_ns: when it happened; of a request, when it was answered
-    broker: node id of the broker it happened on or, of the cluster's, to; -1: to none
+    seq: number of the event in the cluster, from 1, without gaps
+    at_ns: time of the event; for a request, of its response
+    broker: node id of the broker concerned; -1 if there is none
     """
 
     seq: int
@@ -25,15 +24,15 @@ class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="kind"):
 
 
 class ClientEvent(Event, kw_only=True, frozen=True):
-    """What a client did or was told.
+    """The fields of events of a client.
 
-    connection: numbers the connections of a cluster from 1 on
-    listener: the listener that the client came to
-    peer: address and port that it came from
-    client_id: as in the last request header; "" before the first, and where it is null
-    software_name: as ApiVersions told it (KIP-511), else ""
-    software_version: the same
-    principal: who sent it, such as User:alice
+    connection: number of the connection in the cluster, from 1
+    listener: name of the broker's listener
+    peer: address and port of the client
+    client_id: client id in the last request header; "" before the first request, and if it is null
+    software_name: client software name from ApiVersions (KIP-511), else ""
+    software_version: client software version from ApiVersions, else ""
+    principal: principal of the connection, such as User:alice
     """
 
     connection: int
@@ -50,10 +49,10 @@ class ConnectionOpened(ClientEvent, kw_only=True, frozen=True, tag="connection-o
 
 
 class ConnectionRefused(ClientEvent, kw_only=True, frozen=True, tag="connection-refused"):
-    """A limit keeps a connection out that was opened; it is closed after `throttle_time_ms`.
+    """A limit rejects a new connection, which is closed after `throttle_time_ms`.
 
-    reason: which limit
-    throttle_time_ms: how long the broker keeps silent before it closes
+    reason: the limit
+    throttle_time_ms: delay of the close
     """
 
     reason: str
@@ -63,8 +62,8 @@ class ConnectionRefused(ClientEvent, kw_only=True, frozen=True, tag="connection-
 class ConnectionClosed(ClientEvent, kw_only=True, frozen=True, tag="connection-closed"):
     """A connection ended.
 
-    by_client: whether the client ended it
-    reason: why the broker did, where there is more to say
+    by_client: whether the client closed it
+    reason: why the broker closed it; may be empty
     """
 
     by_client: bool
@@ -72,13 +71,13 @@ class ConnectionClosed(ClientEvent, kw_only=True, frozen=True, tag="connection-c
 
 
 class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
-    """A partition that a request names.
+    """A partition in a request.
 
-    topic: its name, or its id in hexadecimal where nobody knows it by that
-    partition: its index; -1: the request names the topic as a whole
-    producer_id: of the first batch that Produce brings, -1 of a producer that is not idempotent
-    producer_epoch: the same
-    base_sequence: the same
+    topic: topic name, or topic id in hexadecimal if it is unknown
+    partition: partition index; -1 if the request names only the topic
+    producer_id: producer id of the first batch in a Produce; -1 without an idempotent producer
+    producer_epoch: producer epoch of that batch
+    base_sequence: base sequence of that batch
     """
 
     topic: str
@@ -89,27 +88,27 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
-    """A request and its answer.
+    """A request and its response.
 
-    api: such as Produce
-    api_key: its number
-    version: of the request
-    correlation_id: what the client numbered it with
-    received_ns: its last byte was read; of one that waited behind others, at most this late
-    started_ns: it was begun to be handled
-    answered_ns: its answer was ready; null: it has none, as the connection ended before
-    written_ns: the answer was handed to the socket; null: it has not been, or there is none (Produce with acks=0)
-    request_bytes: header and body, without the size before them
-    response_bytes: the same of the answer; 0: there is none
-    partitions: topics and partitions that it names, the first 16 of them; of a fetch, those of its session
-    partitions_left_off: how many more there are
-    group_id: the consumer group that it is about, else ""
-    transactional_id: the same
-    attempt_key: what stays the same when the request is sent again: of each partition TOPIC-PARTITION and, from an
-        idempotent producer, @PRODUCER_ID.EPOCH.SEQUENCE; joined by commas
-    error_codes: the error codes in the answer, each once
-    throttle_time_ms: as the answer has it; 0 where its version has no such field
-    rule_id: of the fault rule that hit it, else ""
+    api: API name, such as Produce
+    api_key: API key
+    version: API version of the request
+    correlation_id: correlation id of the request
+    received_ns: when its last byte was read; for a pipelined request, an upper bound
+    started_ns: when its handling began
+    answered_ns: when its response was ready; null if the connection ended before
+    written_ns: when its response was passed to the socket; null if it was not, or there is none (Produce with acks=0)
+    request_bytes: size of header and body, without the size field
+    response_bytes: the same for the response; 0 without a response
+    partitions: topics and partitions in the request, at most 16; for a fetch session, those of the session
+    partitions_left_off: number of further partitions
+    group_id: group id in the request, else ""
+    transactional_id: transactional id in the request, else ""
+    attempt_key: identity of the request across retries: TOPIC-PARTITION of each partition, with an idempotent
+        producer's @PRODUCER_ID.EPOCH.SEQUENCE, joined by commas
+    error_codes: distinct error codes in the response
+    throttle_time_ms: throttle time in the response; 0 if its version has no such field
+    rule_id: id of the fault rule that hit the request, else ""
     """
 
     api: str
@@ -133,13 +132,13 @@ class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):
 
 
 class Throttle(ClientEvent, kw_only=True, frozen=True, tag="throttle"):
-    """A quota makes a client wait.
+    """A quota throttles a client.
 
-    api: of the request that exceeded it
-    version: the same
-    correlation_id: the same
-    quota: which quota demands the wait: Produce, Fetch, Request or ControllerMutation
-    throttle_time_ms: for how long
+    api: API of the request that exceeded the quota
+    version: its version
+    correlation_id: its correlation id
+    quota: type of the quota: Produce, Fetch, Request or ControllerMutation
+    throttle_time_ms: duration
     """
 
     api: str
@@ -152,11 +151,11 @@ class Throttle(ClientEvent, kw_only=True, frozen=True, tag="throttle"):
 class Fault(ClientEvent, kw_only=True, frozen=True, tag="fault"):
     """A fault rule hit a request or a connection.
 
-    api: of the request, "" where it hit the connection
-    version: the same, -1
-    correlation_id: the same, -1
-    rule_id: the rule
-    action: what it did
+    api: API of the request; "" if the rule hit the connection
+    version: its version; -1 if the rule hit the connection
+    correlation_id: its correlation id; -1 if the rule hit the connection
+    rule_id: id of the rule
+    action: what the rule did
     """
 
     api: str
@@ -167,14 +166,14 @@ class Fault(ClientEvent, kw_only=True, frozen=True, tag="fault"):
 
 
 class GroupState(Event, kw_only=True, frozen=True, tag="group-state"):
-    """A group went on to another state.
+    """A group changed its state.
 
-    group_id: the group
+    group_id: group id
     group_type: classic or consumer (KIP-848)
-    before: the state it was in, as DescribeGroups names it
-    after: the state it is in
-    generation: of the group; its epoch where it is of KIP-848
-    members: how many it has
+    before: previous state, as in DescribeGroups
+    after: new state
+    generation: generation of the group; for a consumer group (KIP-848), its epoch
+    members: number of members
     """
 
     group_id: str
@@ -186,13 +185,13 @@ class GroupState(Event, kw_only=True, frozen=True, tag="group-state"):
 
 
 class TransactionState(Event, kw_only=True, frozen=True, tag="transaction-state"):
-    """A transactional id went on to another state, and that is replicated.
+    """A transaction changed its state, and the change is replicated.
 
-    transactional_id: whose
-    producer_id: who has it
-    producer_epoch: the same
-    before: the state it was in, as DescribeTransactions names it
-    after: the state it is in
+    transactional_id: transactional id
+    producer_id: producer id
+    producer_epoch: producer epoch
+    before: previous state, as in DescribeTransactions
+    after: new state
     """
 
     transactional_id: str
@@ -203,14 +202,14 @@ class TransactionState(Event, kw_only=True, frozen=True, tag="transaction-state"
 
 
 class LeaderChange(Event, kw_only=True, frozen=True, tag="leader-change"):
-    """Another broker leads a partition, or none does: `broker`.
+    """A partition has a new leader, `broker`, or none.
 
-    topic: the partition's topic
-    partition: its index
-    before: who led it; -1: nobody
-    leader_epoch: of the new leader
-    isr: the replicas that are in sync
-    lost_records: how many records of the leader before the new one did not have
+    topic: topic name
+    partition: partition index
+    before: node id of the previous leader; -1 if there was none
+    leader_epoch: epoch of the new leader
+    isr: in-sync replicas
+    lost_records: number of the previous leader's records that the new one did not have
     """
 
     topic: str
@@ -222,22 +221,22 @@ class LeaderChange(Event, kw_only=True, frozen=True, tag="leader-change"):
 
 
 class BrokerState(Event, kw_only=True, frozen=True, tag="broker-state"):
-    """Something happened to a broker.
+    """A broker changed its state.
 
-    state: running, stopped or isolated, as it is; fenced or unfenced, as the controller takes it
+    state: running, stopped or isolated (the process); fenced or unfenced (in the controller's view)
     """
 
     state: str
 
 
 class ScenarioStep(Event, kw_only=True, frozen=True, tag="scenario-step"):
-    """A scenario begins, does something, or ends; `broker` is the one it does that to, -1 where it is to none.
+    """A scenario starts, executes a step, or ends; `broker` is the broker concerned, or -1.
 
-    run: which run of it
-    scenario: its name
-    step: what it is about in the scenario's file, such as steps[3].stop; "" where it is nothing in it
+    run: id of the run
+    scenario: name of the scenario
+    step: place in the scenario's file, such as steps[3].stop; "" without one
     what: what happens
-    problem: why it could not be done, else ""
+    problem: why the step failed, else ""
     """
 
     run: str
@@ -248,9 +247,9 @@ class ScenarioStep(Event, kw_only=True, frozen=True, tag="scenario-step"):
 
 
 class Gap(Event, kw_only=True, frozen=True, tag="gap"):
-    """Events that were lost to this reader: the ring had room for no more before they were read. `seq` is the last's.
+    """Events were overwritten before they were read; `seq` is that of the last one.
 
-    lost: how many
+    lost: number of lost events
     """
 
     lost: int
@@ -291,11 +290,12 @@ KINDS: dict[str, type[AnyEvent]] = {
 
 
 def decode(data: bytes | str) -> AnyEvent:
-    """An event from its JSON. Raises msgspec.DecodeError."""
+    """Decode an event from JSON, or raise msgspec.DecodeError."""
     event: AnyEvent = msgspec.json.decode(data, type=AnyEvent)
     return event
 
 
 def schema() -> dict[str, object]:
-    """The JSON Schema of an event."""
+    """Return the JSON Schema of an event."""
+
     return msgspec.json.schema(AnyEvent)

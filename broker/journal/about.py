@@ -44,11 +44,11 @@ def produce_subject(request: "ProduceRequest") -> RequestSubject:
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
-    except ValueError:  # more than one
+    except ValueError:  # several
         return _many_batches_subject(request)
     try:
         header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes
-    except (TypeError, StructError):  # no records, or no batch
+    except (TypeError, StructError):  # no complete batch
         header = None
     return topic.name or topic.topic_id, item.index, header, request.transactional_id
 
@@ -59,7 +59,7 @@ def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
 
 
 def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
-    """Return the partitions that the request names. For a fetch session, the handler adds those of the session."""
+    """Return the partitions in the request; the handler adds those of a fetch session."""
     return partitions_subject(read(request, topics_by_id)[0])
 
 

@@ -1,4 +1,4 @@
-"""An event as one line for people: time, client, what happened."""
+"""Events as lines of text: time, client, what happened."""
 
 from datetime import UTC, datetime
 
@@ -39,14 +39,14 @@ def _what(event: AnyEvent) -> str:
         case Request():
             return _request(event)
         case ConnectionOpened():
-            return f"opened, from {event.peer} to {event.listener}"
+            return f"connected from {event.peer} to {event.listener}"
         case ConnectionRefused():
             return f"refused: {event.reason}"
         case ConnectionClosed():
             by = "client" if event.by_client else "broker"
             return f"closed by the {by}" + (f": {event.reason}" if event.reason else "")
         case Throttle():
-            return f"throttled for {event.throttle_time_ms} ms by its {event.quota} quota, over {event.api}"
+            return f"throttled for {event.throttle_time_ms} ms by its {event.quota} quota, for {event.api}"
         case Fault():
             return f"hit by fault rule {event.rule_id}: {event.action}" + (f" on {event.api}" if event.api else "")
         case GroupState():
@@ -59,7 +59,7 @@ def _what(event: AnyEvent) -> str:
         case BrokerState():
             return f"is {event.state}"
         case ScenarioStep():
-            failed = f", which failed: {event.problem}" if event.problem else ""
+            failed = f", failed: {event.problem}" if event.problem else ""
             return f"scenario {event.scenario}: {event.what}{failed}"
         case Gap():
             return f"{event.lost} events were lost before they were read"
@@ -70,7 +70,7 @@ def _request(event: Request) -> str:
     if event.attempt_key or event.group_id or event.transactional_id:
         parts.append(" ".join(filter(None, (event.attempt_key, event.group_id, event.transactional_id))))
     if event.answered_ns is None:
-        parts.append("no answer")
+        parts.append("no response")
     else:
         parts.append(f"{(event.answered_ns - event.received_ns) / 1e6:.3f} ms")
     parts += [_error(code) for code in event.error_codes]

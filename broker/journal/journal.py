@@ -1,14 +1,13 @@
 """The journal: a ring of the newest `sluice.journal.events` events.
 
-Theory of operation. A request costs as little as possible while it is handled: its subject is taken from it (about.py),
-one clock is read when its response is ready, and one tuple goes into the ring. The tuple refers to no record bytes and
-no message, so the memory of the ring is bounded. Only a reader makes events of the tuples (entries.py). Readers poll;
-nothing notifies them (reader.py). So a reader cannot slow the broker down. One that is too slow finds entries
-overwritten that it has not read, and receives a `Gap` with their number.
+Theory of operation. Recording is cheap: about.py extracts a request's subject, one clock is read when the response is
+ready, and one tuple goes into the ring. The tuple refers to neither record bytes nor messages, which bounds the ring's
+memory. Readers convert tuples to events (entries.py). They poll (reader.py), so a reader cannot slow down the broker; if
+a reader is too slow, a `Gap` reports how many entries were overwritten.
 
-Requests of one read are handled one after the other, and their responses are sent together. The times of receipt and
-sending are therefore one list that their entries share. It is completed when the responses are sent. A request starts
-when the response before it is ready.
+Requests of one read are handled in turn, and their responses are sent together. Their entries share a list with the
+times of receipt and sending, which is completed when the responses are sent. A request starts when the previous
+response is ready.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from .about import EMPTY_SUBJECT, Reader, reader_of
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
-UNANSWERED = -1  # in place of a response size
+UNANSWERED = -1  # instead of a response size
 # A larger response has records; only its first error is recorded.
 _LARGEST_READ_BYTES = 256 * 1024
 _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is larger by its tagged fields
@@ -33,7 +32,7 @@ _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is la
 class Journal:
     """The events of the brokers of a cluster."""
 
-    empty_subject = EMPTY_SUBJECT  # of a request that cannot be decoded
+    empty_subject = EMPTY_SUBJECT  # for a request that cannot be decoded
 
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
         """Create a ring of `size` entries."""
@@ -86,7 +85,7 @@ class Journal:
         self.written = number + 1
 
     def parked(self, ctx: RequestContext) -> None:
-        """Keep the times of a request that is parked: others may be received and answered before it is."""
+        """Keep the times of a parked request, because others may be received and answered first."""
         annotations = _annotations_of(ctx)
         if not annotations.begun_ms:
             annotations.received_ms = ctx.connection.read_ms
@@ -105,7 +104,7 @@ class Journal:
         self.add_client_event("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
     def closed(self, ctx: RequestContext) -> None:
-        """Record the end of a connection. A request in flight gets no response."""
+        """Record the end of a connection, and the request in flight as unanswered."""
         connection = ctx.connection
         subject, ctx.subject = ctx.subject, None
         if subject is not None:
@@ -123,7 +122,7 @@ class Journal:
     # -- other events --------------------------------------------------------------------------------------------------
 
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
-        """Record that a quota throttles a client. The response will state the throttle time."""
+        """Record that a quota throttles a client."""
         if ctx.subject is None:
             return
         self.parked(ctx)
@@ -146,7 +145,7 @@ class Journal:
         self.add_cluster_event("fault", broker, **no_client, **no_request, rule_id=rule_id, action=action)
 
     def set_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record the throttle time that a fault rule puts into a response in place of the quota's."""
+        """Record the throttle time that a fault rule puts into a response."""
         if ctx.subject is not None:
             _annotations_of(ctx).throttle_ms = throttle_ms
 
@@ -195,7 +194,7 @@ def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
 
 
 def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
-    """Return the annotations of a response of `size` bytes. The next request on the connection starts without."""
+    """Return the annotations of a response of `size` bytes, and clear the connection's."""
     annotations = _annotations_of(ctx)
     ctx.annotations = None
     if ctx.error_code and size:
@@ -204,13 +203,13 @@ def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: in
 
 
 def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
-    """Return the error codes in a response of `size` bytes, each once, in their order.
+    """Return the distinct error codes in a response of `size` bytes, in order.
 
-    Few responses have an error, so decoding those again costs less than counting the errors of all.
+    Decoding the few responses with an error again costs less than recording the errors of all.
     """
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)
-    from sluice.protocol.error_codes import codes_in  # with the first error
+    from sluice.protocol.error_codes import codes_in  # deferred to the first error
 
     view, route = memoryview(b"".join(body)), ctx.route
     response, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))

@@ -1,10 +1,10 @@
-"""Reading the journal: the events in the ring, and those that follow.
+"""Readers of the journal: events in the ring, and new ones.
 
     events = cluster.journal.events(client_id="checkout", api="Produce")
     async for event in cluster.journal.follow(kind="throttle"): ...
 
-`follow` polls every 20 ms, and reads so few events at once that the broker's clients do not notice. If events were
-overwritten before they were read, one `Gap` reports their number, whatever the filter: their fields are lost.
+`follow` polls every 20 ms and reads few enough events at once to not delay the broker's clients. If events were
+overwritten before they were read, a `Gap` reports their number regardless of the filter, because their fields are lost.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from .entries import Entry, broker_of, entry, event
 from .journal import Journal
 
 POLL_MS = 20.0
-# Entries read in one event-loop iteration. Making events of all of them takes about 3 ms.
+# Entries read per event-loop iteration; converting all of them to events takes about 3 ms.
 PAGE_ENTRIES = 256
 API_NAMES = tuple(api.name for api in API_KEYS.values())
 # Names of filters, and the values that each accepts.
@@ -50,10 +50,10 @@ class EventFilter(NamedTuple):
 
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
-    """Return the filter of these values by name. Raises ValueError, with one line that states what is accepted."""
+    """Return the filter with these values by name, or raise ValueError."""
     unknown = [name for name in given if name not in FILTERS]
     if unknown:
-        raise ValueError(f"{unknown[0]} is no filter, which are {', '.join(FILTERS)}")
+        raise ValueError(f"unknown filter {unknown[0]}; expected {', '.join(FILTERS)}")
     brokers = given.get("broker", ())
     for name in brokers:
         if not (name.isascii() and name.isdecimal()):
@@ -82,7 +82,7 @@ class EventPage(NamedTuple):
 
 
 class JournalReader:
-    """The journal of a cluster, for reading."""
+    """The readable journal of a cluster."""
 
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -102,7 +102,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[AnyEvent]:
-        """Return all events with a `seq` above `after`, oldest first. Raises ValueError for an unknown value."""
+        """Return all events with a `seq` above `after`, oldest first; raise ValueError for an unknown filter value."""
         event_filter = _event_filter(kind, client_id, api, broker)
         return self.read(after, event_filter, self._journal.size + 1).events
 
@@ -114,7 +114,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[Request]:
-        """Return the requests among them. To see whether events were lost, use `events`."""
+        """Return the requests among the events. Use `events` to detect lost ones."""
         found = self.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
         return [one for one in found if isinstance(one, Request)]
 
@@ -127,7 +127,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> AsyncIterator[AnyEvent]:
-        """Yield events with a `seq` above `after` as they are recorded; None: those from now on."""
+        """Yield events with a `seq` above `after` as they are recorded; None starts at the next event."""
         event_filter = _event_filter(kind, client_id, api, broker)
         position = self.last_seq if after is None else after
         while True:

@@ -1,11 +1,11 @@
-"""One broker: its configuration, its state, and the parts that work on it. No sockets: those are the server's.
+"""One broker: its configuration, state and components, without sockets, which are the server's.
 
-What it has in common with the other brokers of the process is the cluster's.
+What the brokers of the process share is in the cluster.
 """
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 from typing import TYPE_CHECKING, cast
 
 from sluice.broker.controller.cluster import Cluster
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
     from sluice.protocol.apis.api_versions import ApiVersion
 
-# Kafka's Metrics looks for expired sensors this often.
+# The interval at which Kafka's Metrics removes expired sensors.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
-# How soon a quota callback is told that topics or leaders changed.
+# The interval at which a quota callback is notified of changed topics and leaders.
 _METADATA_CHECK_MS = 1_000
 
 
 class Broker:
-    """Everything that requests read and change. One thread owns it."""
+    """The state that requests read and change. Only one thread may use it."""
 
     def __init__(
         self,
@@ -57,21 +57,21 @@ class Broker:
         cluster: Cluster | None = None,
         node_id: int | None = None,
     ) -> None:
-        """The next broker of `cluster`, or the one of `node_id` again; without a cluster, one that is alone."""
+        """Create the next broker of `cluster`, or the one of `node_id` again; without a cluster, a standalone one."""
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
         self.metadata = self._new_metadata()
-        self.is_isolated = False  # whether only clients reach it
+        self.is_isolated = False  # whether it is cut off from the controller and the other brokers
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
         self.clock = clock
         self.random = random
         self.started_ms = clock.monotonic_ms()
-        self.endpoints: dict[str, Endpoint] = {}  # what clients are told of each listener, by its name
-        self.on_configured: list[Callable[[], None]] = []  # what is done when its configs were altered
+        self.endpoints: dict[str, Endpoint] = {}  # advertised addresses by listener name
+        self.on_configured: list[Callable[[], None]] = []  # called after its configs were altered
         self.timer = Timer(clock)
         self.replicas = ReplicaManager(self.node_id, config, self.timer, cluster)
-        self.fault_waits: DelayedOperationPurgatory | None = None  # where requests wait because of fault rules
+        self.fault_waits: DelayedOperationPurgatory | None = None  # requests delayed by fault rules
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.scheduler = Scheduler(self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
@@ -121,7 +121,7 @@ class Broker:
 
     @property
     def controller_id(self) -> int:
-        """The broker that clients are referred to as the controller, NO_LEADER while it is unavailable."""
+        """The node id that clients get as the controller; NO_LEADER while it is unavailable."""
         return self.metadata.controller_id if self.cluster.controller_id != NO_LEADER else NO_LEADER
 
     def auto_create_topic(self, name: str) -> Topic | TopicError:
@@ -131,7 +131,7 @@ class Broker:
         return self.cluster.auto_create(name)
 
     def internal_topic(self, name: str) -> Topic:
-        """Return one of Kafka's internal topics, created on first use. Raises NotDurableError."""
+        """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))
 
     def isolate(self, metadata: MetadataCache) -> None:
@@ -146,7 +146,7 @@ class Broker:
         return isolated
 
     def hold_forwarded(self, *, hold: bool) -> None:
-        """Make requests for the controller wait while this broker does not reach it, or handle those that waited."""
+        """Hold requests for the controller while this broker is cut off from it, or handle the held ones."""
         self.dispatcher.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
@@ -154,26 +154,24 @@ class Broker:
         return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
 
     def started_leading(self, partition: Partition) -> None:
-        """This broker leads a partition from now on; what a coordinator keeps in it is loaded."""
+        """Load the coordinator state in a partition that this broker now leads, and complete delayed produces."""
         partition.traffic = partition.topic.traffic_on(self.node_id)
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.load(partition)
-        for broker in self.cluster.brokers.values():  # what they have appended may be lost, with who led before
-            if not broker.is_isolated:  # else it does not hear of that
+        for broker in self.cluster.brokers.values():  # records that the old leader appended may be lost
+            if not broker.is_isolated:  # an isolated broker does not learn of the change
                 broker.replicas.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
-        """Another leads it, or none: what waits here for it is sent there, and so are those who were coordinated."""
+        """Unload the coordinator state in a partition that this broker no longer leads, and complete its requests."""
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)
         self.replicas.complete_delayed_operations(partition)
 
     def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
-        """The coordinator that keeps its state in a partition; None where none does, or there is nothing to do for it:
-        nobody has asked for it yet, and nothing is written there that goes on by itself.
-        """
+        """Return the coordinator with state in a partition; None if there is none, or it is unused and has no state."""
         if partition.topic.name == GROUP_METADATA_TOPIC:
             return self.groups if partition.log.log_end_offset else self.groups_in_use
         if partition.topic.name == TRANSACTION_STATE_TOPIC:
@@ -189,8 +187,8 @@ class Broker:
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
-        """What is advertised, as ApiVersions tells it: made once, for every connection asks."""
-        from sluice.protocol.apis.api_versions import ApiVersion  # with the first that asks
+        """The advertised versions for ApiVersions responses; built once, because every connection requests them."""
+        from sluice.protocol.apis.api_versions import ApiVersion  # deferred to the first request
 
         return [
             ApiVersion(api_key=key, min_version=first, max_version=last)
@@ -199,53 +197,49 @@ class Broker:
 
     @cached_property
     def fetch_sessions(self) -> "FetchSessionCache":
-        """The sessions of fetching clients, there from the first that opens one."""
-        from sluice.broker.replica.fetch_session import FetchSessionCache  # not before: a start is not to wait for it
+        """The fetch sessions, created on first use."""
+        from sluice.broker.replica.fetch_session import FetchSessionCache  # deferred: slows down the start
 
         return FetchSessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"), self.random)
 
     @property
     def fetch_sessions_in_use(self) -> "FetchSessionCache | None":
-        """The sessions of fetching clients; None where no client has opened one."""
+        """The fetch sessions; None before their first use."""
         return self.fetch_sessions if "fetch_sessions" in vars(self) else None
 
     @cached_property
     def groups(self) -> "GroupCoordinator":
-        """The coordinator of groups, there from when a client first asks for one."""
-        from sluice.broker.coordinator.group.coordinator import (
-            GroupCoordinator,  # not before: a start is not to wait for it
-        )
+        """The group coordinator, created on first use."""
+        from sluice.broker.coordinator.group.coordinator import GroupCoordinator  # deferred: slows down the start
 
         return GroupCoordinator(self)
 
     @property
     def groups_in_use(self) -> "GroupCoordinator | None":
-        """The coordinator of groups; None where no client has asked for one."""
+        """The group coordinator; None before its first use."""
         return self.groups if "groups" in vars(self) else None
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
-        """The coordinator of transactions, made when one is first asked about."""
-        from sluice.broker.coordinator.transaction.coordinator import (
-            TransactionCoordinator,  # only those who use it wait for it
-        )
+        """The transaction coordinator, created on first use."""
+        from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator  # deferred: often unused
 
         return TransactionCoordinator(self)
 
     @property
     def transactions_in_use(self) -> "TransactionCoordinator | None":
-        """The coordinator of transactions; None where there was nothing for one to do."""
+        """The transaction coordinator; None before its first use."""
         return self.transactions if "transactions" in vars(self) else None
 
     def resume_transactions(self) -> None:
-        """After a start there are transactions: what is to happen to them happens, though nobody asks."""
+        """Complete decided transactions and abort expired ones after a start, without a client's request."""
         if self.transactions_in_use is None:
             _ = self.transactions
         self.actions.complete()
 
     @cached_property
     def telemetry(self) -> "Telemetry":
-        """What clients tell of themselves, there from when the first of them does."""
+        """The telemetry that clients push (KIP-714), created on first use."""
         from sluice.broker.controller.configs.client_metrics_manager import Telemetry
 
         most = self.config.integer("telemetry.max.bytes")
@@ -253,18 +247,18 @@ class Broker:
 
     @property
     def telemetry_in_use(self) -> "Telemetry | None":
-        """The same; None where no client has told anything."""
+        """The telemetry; None before its first use."""
         return self.telemetry if "telemetry" in vars(self) else None
 
     @cached_property
     def configs(self) -> "ConfigurationControl":
-        """What can be altered while the broker runs; loaded with the first request that asks for it."""
+        """The configs that can be altered at runtime, loaded on first use."""
         from sluice.broker.controller.configs.control import ConfigurationControl
 
         return ConfigurationControl(self.node_id, self.config, self.cluster)
 
     def delete_topic(self, topic: Topic) -> ErrorCode:
-        """Deletes a topic, and answers what waited for its partitions, on whichever broker; or says why not."""
+        """Delete a topic and complete the requests waiting for it on all brokers, or return an error."""
         failed = self.cluster.delete(topic)
         if failed:
             return failed
@@ -279,7 +273,7 @@ class Broker:
             self.groups_in_use.delete_topic_offsets(topic)
 
     def new_producer_id(self) -> int:
-        """A producer id that nobody had before. Raises NotDurableError."""
+        """Return a new producer id, or raise NotDurableError."""
         found = next(self._producer_ids, None)
         if found is None:
             self._producer_ids = iter(self.cluster.new_producer_ids(self.node_id))
@@ -287,7 +281,7 @@ class Broker:
         return found
 
     def close(self) -> None:
-        """Stops time: nothing that waits completes any more."""
+        """Stop all timers: delayed operations no longer complete."""
         self.timer.close()
         self.quotas.close()
         self._quota_resolver.close()
@@ -295,10 +289,10 @@ class Broker:
             self.cluster.close()
 
     def _new_authorizer(self) -> "Authorizer | None":
-        """Who decides what clients may do; None where everybody may do everything."""
+        """Return the authorizer; None if everything is allowed."""
         if not self.config.text("authorizer.class.name"):
             return None
-        from sluice.broker.security.acl.authorizer import Authorizer  # most brokers have none
+        from sluice.broker.security.acl.authorizer import Authorizer  # deferred: most brokers have none
 
         return Authorizer(self.config, self.cluster.acls)
 
@@ -311,5 +305,5 @@ class Broker:
 
 
 def brokers_of(cluster: Cluster) -> Mapping[int, Broker]:
-    """Return the brokers of a cluster, by node id. The cluster itself refers to what the controller uses of them."""
+    """Return the brokers of a cluster by node id. The cluster itself declares only what the controller uses."""
     return cast("Mapping[int, Broker]", cluster.brokers)

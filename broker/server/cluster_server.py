@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from sluice.broker.controller.elections import Election
     from sluice.broker.faults.engine import FaultEngine
 
-# Clients that were waiting for the start have asked their first questions by then.
+# By then, clients that were waiting for the start have sent their first requests.
 _PRELOAD_AFTER_MS = 500
 
 
 class ClusterServer:
-    """`sluice.brokers` brokers, each with a server of its own."""
+    """The `sluice.brokers` brokers of a cluster, each with a socket server."""
 
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.cluster = Cluster(config, clock, random)
         self.servers: dict[int, SocketServer] = {}  # by node id
-        self.brokers: dict[int, Broker] = {}  # the same
+        self.brokers: dict[int, Broker] = {}  # by node id
         self.is_stopping = False
         self._clock = clock
         self._random = random
-        self._chance = random.getstate()  # as it is given, whatever is drawn from it later
+        self._random_state = random.getstate()  # before the first draw
         self._loop = loop
         self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
@@ -46,14 +46,14 @@ class ClusterServer:
             self.brokers[broker.node_id] = broker
             self.servers[broker.node_id] = SocketServer(broker, loop)
         if self.cluster.logs.directory is not None:
-            from .log_dir_recovery import recover_log_dir  # only those who have a directory wait for it
+            from .log_dir_recovery import recover_log_dir  # deferred: unused without a data directory
 
             recover_log_dir(self.cluster, self.cluster.logs.directory)
 
     async def start(self, listeners: Mapping[int, Sequence[Endpoint]] | None = None) -> None:
         """Listen on the configured listeners, or on `listeners` by node id.
 
-        Raises SluiceError if an address is not available; then no port stays bound.
+        Raises SluiceError if an address is unavailable; then no port stays bound.
         """
         try:
             for number, (node_id, server) in enumerate(self.servers.items()):
@@ -63,10 +63,10 @@ class ClusterServer:
             await self.stop()
             raise
         if self.cluster.journal is not None and self.config.boolean("sluice.journal.topic"):
-            from .journal_topic import JournalTopic  # only those who want it wait for it
+            from .journal_topic import JournalTopic  # deferred: off by default
 
             JournalTopic(self.cluster, self.cluster.journal)
-        # Loads what the first Produce needs, which takes 25 ms: no client that comes at once should wait for it.
+        # What the first Produce loads takes 25 ms; load it before a client waits for it.
         self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
             self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, self._resume_transactions)
@@ -74,9 +74,9 @@ class ClusterServer:
     @cached_property
     def faults(self) -> "FaultEngine":
         """The fault rules, created on first use."""
-        from sluice.broker.faults.engine import FaultEngine, seed_of  # most brokers have no fault rules
+        from sluice.broker.faults.engine import FaultEngine, seed_of  # deferred: most brokers have no fault rules
 
-        return FaultEngine(self, seed_of(self._chance))
+        return FaultEngine(self, seed_of(self._random_state))
 
     @property
     def faults_in_use(self) -> "FaultEngine | None":
@@ -84,14 +84,14 @@ class ClusterServer:
         return self.faults if "faults" in vars(self) else None
 
     def _resume_transactions(self) -> None:
-        """What was decided before a restart is completed, and what runs out of time is aborted, though nobody asks."""
+        """Complete decided transactions from before a restart, and abort expired ones, without a client's request."""
         for broker in self.cluster.brokers.values():
             broker.resume_transactions()
 
-    # Single brokers. Each of these raises ClusterError, one line, where it cannot be.
+    # Operations on single brokers. Each raises ClusterError if the broker's state does not allow it.
 
     def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
-        """Stops a broker: it gives up what it leads first, or, not `controlled`, it is gone as if it had crashed."""
+        """Stop a broker: `controlled`, it first gives up its leaderships; else it stops as in a crash."""
         controller = self._checked_controller(node_id, "stop")
         if controlled and controller.is_running(node_id):
             controller.shut_down(node_id)
@@ -105,7 +105,7 @@ class ClusterServer:
             server.cut()
 
     async def start_broker(self, node_id: int) -> None:
-        """Starts a broker that was stopped, where it was before: a new one, which knows only what all know."""
+        """Start a stopped broker on its former addresses; it keeps no state except the cluster's."""
         controller = self._checked_controller(node_id, "start")
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
@@ -134,37 +134,38 @@ class ClusterServer:
             on_started(problem)
 
         task = self._loop.create_task(start())
-        self._starting.add(task)  # the loop itself would let go of it
+        self._starting.add(task)  # the event loop keeps only a weak reference
         task.add_done_callback(self._starting.discard)
 
     def isolate_broker(self, node_id: int) -> None:
-        """Clients still reach the broker; the controller and the other brokers do not."""
+        """Cut a broker off from the controller and the other brokers; clients still reach it."""
         self._checked_controller(node_id, "isolate").isolate(node_id)
 
     def rejoin_broker(self, node_id: int) -> None:
-        """All reach a broker again that was isolated."""
+        """End a broker's isolation."""
         self._checked_controller(node_id, "rejoin").rejoin(node_id)
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
-        """Makes a broker that is in sync the leader of a partition."""
+        """Make an in-sync broker the leader of a partition."""
         problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)
         if problem is not None:
             raise ClusterError(problem)
 
     def elect_leader(self, topic: str, index: int, election: "Election") -> None:
-        """Holds an election for a partition; nothing changes where none is needed."""
+        """Elect a leader for a partition, if that is needed."""
         error = self.cluster.controller.elect_leader(self.partition(topic, index), election)
         if error and error != ErrorCode.ELECTION_NOT_NEEDED:
             raise ClusterError(f"{topic}-{index}: {error.message}")
 
     def partition(self, topic: str, index: int) -> Partition:
-        """A partition that is there."""
+        """Return an existing partition, or raise UnknownResourceError."""
         found = self.cluster.topics.get(topic)
         if found is None:
             raise UnknownResourceError(f"there is no topic {topic}")
         partition = found.partition(index)
         if partition is None:
-            raise UnknownResourceError(f"{topic} has partitions 0 to {len(found.partitions) - 1}, not {index}")
+            last = len(found.partitions) - 1
+            raise UnknownResourceError(f"partition {topic}-{index} does not exist; expected partition 0 to {last}")
         return partition
 
     def check_transition(self, node_id: int, event: str) -> None:
@@ -173,9 +174,8 @@ class ClusterServer:
 
     def _checked_controller(self, node_id: int, event: str) -> "Controller":
         if node_id not in self.servers:
-            raise UnknownResourceError(
-                f"there is no broker {node_id}; those there are: {', '.join(map(str, self.servers))}"
-            )
+            node_ids = ", ".join(map(str, self.servers))
+            raise UnknownResourceError(f"there is no broker {node_id}; expected one of {node_ids}")
         problem = self.cluster.controller.transition_error(node_id, event)
         if problem is not None:
             raise ClusterError(problem)

@@ -1,12 +1,11 @@
-"""The journal as a topic, `__sluice_journal`: whatever consumes Kafka can consume what happened, as it happens.
+"""The journal as the topic `__sluice_journal`, for consumers of any Kafka client.
 
-One partition, so that there is one order. A record's key is the client id (null of an event that is no client's), its
-value the event as JSON, its timestamp when that happened. Records are made of the ring as any reader makes events,
-every 20 ms and so many at once that clients do not notice; where more happens than that, the topic has a gap event as
-any slow reader gets one.
+It has one partition, which keeps the order. A record's key is the client id (null if the event has no client), its
+value the event as JSON, its timestamp the event's time. Every 20 ms, up to 256 events of the ring are written: few
+enough to not delay clients. If entries are overwritten first, a gap event reports them, as to any slow reader.
 
-Off until `sluice.journal.topic=true`: at full rate a record takes more time than the request that it is about. It is
-an internal topic, which clients cannot write to. What is asked about it is not in the journal (about.py).
+Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request. Clients cannot write to
+this internal topic. Requests about it are not in the journal (about.py).
 """
 
 import msgspec
@@ -25,10 +24,10 @@ from sluice.protocol.records.record import Record
 from .broker import brokers_of
 
 _ALL = EventFilter()
-# At full rate a slice is some 20 ms of events: when there are more, the next is written before clients fill the ring.
+# Interval when a full page is waiting: at full rate a page is some 20 ms of events, and clients must not fill the ring.
 _HURRY_MS = 5
 _NANOS_PER_MS = 1_000_000
-# A slice is one batch: 256 events, each with 16 topics of the longest names.
+# A page is one batch: 256 events, each with up to 16 topics of the longest names.
 _CONFIGS = {
     "cleanup.policy": "delete",
     "max.message.bytes": "16777216",
@@ -39,7 +38,7 @@ _MOST_REPLICAS = 3
 
 
 class JournalTopic:
-    """Writes the journal to its topic, from where it stands now on; the topic is made if it is not there."""
+    """The writer of the journal's topic, which it creates if it is missing."""
 
     def __init__(self, cluster: "Cluster", journal: Journal) -> None:
         self._cluster = cluster
@@ -58,7 +57,7 @@ class JournalTopic:
         self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= PAGE_ENTRIES else POLL_MS)
 
     def _write(self, events: list[AnyEvent]) -> bool:
-        """Whether they are written: not while nobody leads the partition, nor where the disk fails."""
+        """Write events as one batch; return False without a leader or on a disk error."""
         partition = self._partition()
         leader = None if partition is None else brokers_of(self._cluster).get(partition.leader)
         if partition is None or leader is None:
@@ -68,13 +67,13 @@ class JournalTopic:
         result = log.append(memoryview(batch), now_ms, partition.leader_epoch, COORDINATOR)
         if result.error_code:
             return False
-        enforce_retention(log, now_ms)  # the broker's own look, every five minutes, could come gigabytes later
+        enforce_retention(log, now_ms)  # the broker's own check, every five minutes, could be gigabytes too late
         leader.replicas.appended(partition)
         leader.actions.complete()
         return True
 
     def _partition(self) -> Partition | None:
-        """The topic's partition, where one can be had that somebody leads."""
+        """Return the topic's partition, created if missing; None without a leader."""
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
             self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))

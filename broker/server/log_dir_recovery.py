@@ -1,9 +1,9 @@
 """Recovery of a data directory: topics from its metadata log, or imported from the logs themselves.
 
 If the metadata log has no topic, the topics of the directory are imported, so that a broker can start from copies of
-Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the number of directories. If
-the metadata log has topics, the directories of other topics are stray, as in Kafka: the process died while a topic was
-created or deleted. They are not changed, and are put aside when a topic of their name is created.
+Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the highest index plus one.
+If the metadata log has topics, the directories of other topics are stray, as in Kafka: the process died while a topic
+was created or deleted. They are not changed, and are moved away when a topic of their name is created.
 """
 
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger("sluice.broker")
 
 
 def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
-    """Restore the cluster, whose brokers exist, from the directory. Raises SluiceError."""
+    """Restore the cluster, whose brokers exist, from the directory, or raise SluiceError."""
     try:
         cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id)
         if cluster.topics:
@@ -44,7 +44,7 @@ def _import_topics(cluster: Cluster, directory: LogDirectory) -> None:
         for topic, partitions in found.items()
     ]
     if cluster.import_topics(topics):
-        raise SluiceError(f"{directory.path}: the metadata log cannot be written")
+        raise SluiceError(f"{directory.path}: cannot write the metadata log; check its permissions and disk space")
     if found:
         log.info("topics found", extra={"topics": " ".join(found)})
 
@@ -56,4 +56,4 @@ def _log_stray_directories(cluster: Cluster, directory: LogDirectory) -> None:
         if topic not in cluster.topics or cluster.topics[topic].partition(index) is None
     ]
     if strays:
-        log.warning("directories of no partition of this cluster", extra={"directories": " ".join(strays)})
+        log.warning("directories without a partition in this cluster", extra={"directories": " ".join(strays)})

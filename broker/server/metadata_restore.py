@@ -1,8 +1,8 @@
-"""Fills a cluster with what its metadata log says, before it serves anybody.
+"""Restoration of a cluster from its metadata log, before the first request.
 
-Follows what a KRaft broker and controller do at start: all that was set is put in force, and each partition gets a
-leader, anew if it is the same (as when a single node has registered again). What is set but means nothing here
-stays in the log, and is named in one line.
+Follows a start of KRaft's brokers and controller: all settings take effect, and each partition elects a leader, with a
+new epoch even if it is the same (as when a single node registers again). Settings without effect here stay in the log
+and are listed in one warning.
 """
 
 import logging
@@ -33,9 +33,10 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 
 
 def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> DurableMetadata:
-    """Opens the metadata log in this data directory, and makes `cluster`, which has its brokers, what it says.
+    """Open the metadata log of a data directory and restore `cluster`, whose brokers exist.
 
-    Raises SluiceError with one line where that cannot be.
+    Raises:
+        SluiceError: The log cannot be read or written.
     """
     first = next(iter(brokers_of(cluster).values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
@@ -47,13 +48,13 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
         for number, broker in enumerate(brokers_of(cluster).values())
     ]
     if metadata.append([*registrations, *_elections(metadata, cluster.brokers.keys())]):
-        raise SluiceError(f"{log_dir}: the metadata log cannot be written")
+        raise SluiceError(f"{log_dir}: cannot write the metadata log; check its permissions and disk space")
     fill(cluster, metadata.image)
     return metadata
 
 
 def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) -> RegisterBrokerRecord:
-    """Before it listens, hence with the ports that are configured, be they 0."""
+    """Return a broker's registration; as it does not listen yet, with the configured ports, even 0."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=random_uuid(broker.random.randbytes),
@@ -88,7 +89,7 @@ def _elections(metadata: DurableMetadata, node_ids: Collection[int]) -> list[Met
 
 
 def _elected(partition: PartitionRecord, node_ids: Collection[int]) -> PartitionState:
-    """With the first replica that is here, in sync by preference; all that are here have the partition's one log."""
+    """Elect the first existing replica that is in sync, else the first existing one: all replicas share one log."""
     before = _state(partition)
     here = tuple(node_id for node_id in before.replicas if node_id in node_ids)
     in_sync = tuple(node_id for node_id in before.isr if node_id in here) or here[:1]
@@ -111,9 +112,9 @@ def _state(partition: PartitionRecord) -> PartitionState:
 
 
 def fill(cluster: Cluster, image: MetadataImage) -> None:
-    """Makes an empty cluster what `image` says."""
+    """Apply `image` to an empty cluster."""
     ignored: list[str] = []
-    # Those of brokers first: they are what topics take for a default.
+    # Broker configs first: they are defaults of topics.
     for kind in (BROKER, GROUP, CLIENT_METRICS):
         for (resource_kind, name), own in image.configs.items():
             if resource_kind == kind:
@@ -128,7 +129,7 @@ def fill(cluster: Cluster, image: MetadataImage) -> None:
         ignored += _add_credential(cluster, record)
     cluster.next_producer_id = image.next_producer_id
     if ignored:
-        log.warning("set in the data directory, without effect here", extra={"settings": ", ".join(ignored)})
+        log.warning("settings in the data directory without effect", extra={"settings": ", ".join(ignored)})
 
 
 def _add_topic(cluster: Cluster, topic: TopicImage, configs: Mapping[str, str]) -> list[str]:
@@ -145,7 +146,7 @@ def _add_topic(cluster: Cluster, topic: TopicImage, configs: Mapping[str, str]) 
 def _configure(cluster: Cluster, kind: int, name: str, own: Mapping[str, str]) -> list[str]:
     some_broker = next(iter(brokers_of(cluster).values()))
     broker = brokers_of(cluster).get(int(name)) if kind == BROKER and name.isdecimal() else some_broker
-    if broker is None:  # one that is not here, its configs neither
+    if broker is None:  # a broker outside the cluster has no configs here
         return []
     store = broker.configs.stores[kind]
     known = {key: value for key, value in own.items() if store.validate(name, {key: value}) is None}
@@ -164,7 +165,7 @@ def _set_quotas(cluster: Cluster, entity: Mapping[str, str | None], quotas: Mapp
 
 
 def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) -> list[str]:
-    # Only where there are some.
+    # Deferred: only for clusters with ACLs.
     from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 
     acl = Acl(
@@ -176,14 +177,14 @@ def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) 
         AclOperation(record.operation),
         AclPermissionType(record.permission_type),
     )
-    if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):  # UNKNOWN, of a newer Kafka
+    if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type):  # UNKNOWN: from a newer Kafka
         return [f"ACL of {acl.principal} on {acl.resource_name}"]
     cluster.acls.add(acl_id, acl)
     return []
 
 
 def _add_credential(cluster: Cluster, record: UserScramCredentialRecord) -> list[str]:
-    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism  # as above
+    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism  # deferred, as above
 
     mechanism = next((one for one in ScramMechanism if one.value == record.mechanism), None)
     if mechanism is None:

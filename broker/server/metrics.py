@@ -1,12 +1,11 @@
-"""What a scrape reads: plain integers that the request path counted, turned into Prometheus' families.
+"""Prometheus collectors over the plain integers that the request path counts.
 
-Declared in `sluice.metrics`. Client ids are chosen by clients, so there is a cap on how many have series of their own
-(`sluice.metrics.client.ids.max`): the first to come, until their sensors expire; the others are added up as
-`__other__`. Which ones have a series must not change with their rates, or counters would jump. Fault rules, which
-scripts may add without end, are capped alike: the first to be added have series.
+`sluice.metrics` declares the families. Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many
+have series: the first ones, until their sensors expire. The others are added up as `__other__`. Selection by rate
+would make counters jump. Fault rules have the same limit.
 
-Of several brokers each has its own series, told apart by the label `broker`. Logs and partitions count for those that
-have replicas, and what passed through a partition for its leader.
+With several brokers, each series has the label `broker`. Replicas count for the log and partition metrics, leaders for
+the traffic of a topic.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
     from sluice.broker.security.authentication_counts import AuthenticationCounts
 
-# Kafka's names of what a quota manager measures, by its kind: as attributes of its beans.
+# Names of Kafka's bean attributes by kind of quota manager.
 _RATE: Callable[[ClientUsage], float] = attrgetter("rate")
 _WAIT: Callable[[ClientUsage], float] = attrgetter("throttle_time_avg_ms")
 _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
@@ -47,14 +46,14 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
     "Request": {"request_time": _RATE, "throttle_time": _WAIT},
     "ControllerMutation": {
         "mutation_rate": _RATE,
-        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,  # of several: no such thing
+        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,  # undefined for a sum
         "throttle_time": _WAIT,
     },
 }
 
 
 class BrokerCollector(Collector):
-    """Collects from one broker and its server whenever it is asked."""
+    """The collector of one broker's metrics."""
 
     def __init__(self, cluster: ClusterServer, node_id: int) -> None:
         self._cluster = cluster
@@ -62,7 +61,7 @@ class BrokerCollector(Collector):
         self._server = cluster.servers[node_id]
 
     def collect(self) -> Iterator[Metric]:
-        """All families; those without a value yet are there with none."""
+        """Yield all families, also those without a value."""
         yield from self._state()
         yield from self._requests()
         yield from self._purgatories()
@@ -119,7 +118,7 @@ class BrokerCollector(Collector):
         broker = self._broker
         now_ms = broker.throttler.time.peek(broker.clock.wall_ms())
         most = broker.config.integer("sluice.metrics.client.ids.max")
-        # The controller's are told by the first broker alone, for all.
+        # Only the first broker reports the controller's quotas.
         is_first = broker.node_id == min(broker.cluster.brokers)
         mutation = broker.cluster.controller_quotas.mutation if is_first else None
         managers = {manager.kind: manager for manager in (*broker.quotas, *([] if mutation is None else [mutation]))}
@@ -189,14 +188,14 @@ class BrokerCollector(Collector):
     def _faults(self) -> Iterator[Metric]:
         broker, faults = self._broker, self._cluster.faults_in_use
         yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
-        is_first = broker.node_id == min(broker.cluster.brokers)  # it tells what is the cluster's
+        is_first = broker.node_id == min(broker.cluster.brokers)  # it reports the cluster's metrics
         yield _counter(
             "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
 
     def _fault_hits(self, faults: "FaultEngine") -> list[tuple[list[str], int]]:
         node_id, most = self._broker.node_id, self._broker.config.integer("sluice.metrics.client.ids.max")
-        # As of clients: a rule of the name that the others share is one of them.
+        # As for clients: a rule named `__other__` is counted with the rest.
         rules = sorted(faults, key=lambda fault: fault.id == OTHER)
         hits = [(fault.id, fault.hits_on.get(node_id, 0)) for fault in rules]
         shown = [*hits[:most], (OTHER, sum(count for _, count in hits[most:]))]
@@ -218,13 +217,13 @@ class BrokerCollector(Collector):
 
 
 class ClusterCollector(Collector):
-    """Collects from several brokers: their series in one family, with a label more."""
+    """The collector of several brokers' metrics, with the label `broker`."""
 
     def __init__(self, cluster: ClusterServer) -> None:
         self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """Yield all families."""
         families: dict[str, Metric] = {}
         for node_id in self._cluster.servers:
             for family in BrokerCollector(self._cluster, node_id).collect():
@@ -266,7 +265,7 @@ def _counter(name: str, rows: _Rows) -> Metric:
 
 
 def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bounds: Sequence[float]) -> Metric:
-    """Rows of labels, counts (one per bound and one beyond the last, not cumulative) and sum."""
+    """Return a histogram of rows: labels, counts (one per bound and one above the last, not cumulative) and sum."""
     family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
     for labels, counts, total in rows:
         edges = [*(str(bound) for bound in bounds), "+Inf"]
@@ -275,7 +274,7 @@ def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bo
 
 
 def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], float]]:
-    # One series an API: versions and errors are told apart by the counter.
+    # One series per API: the request counter has versions and errors.
     for api_name, group in groupby(routes, key=lambda route: route.api_name):
         versions = list(group)
         counts = [sum(column) for column in zip(*(route.latency_counts for route in versions), strict=True)]
@@ -283,7 +282,7 @@ def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], 
 
 
 def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientUsage]:
-    # A client may call itself `__other__`: it is the first to be one of them, for no series may come twice.
+    # A client named `__other__` comes last and so joins the rest first: no series may occur twice.
     clients = sorted(manager.snapshot(now_ms), key=lambda client: client.client_id == OTHER)
     shown, rest = clients[:most], clients[most:]
     if rest:

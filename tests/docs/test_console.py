@@ -146,7 +146,7 @@ def test_curl_is_there_where_the_machine_has_none(tmp_path: Path, monkeypatch: p
         "$ curl -s http://127.0.0.1:9644/healthz",
         '{"status":"ok"}',
         "$ curl -s --json '{}' http://127.0.0.1:9644/api/v1/brokers/4/stop",
-        '{"error":"there is no broker 4; those there are: 1"}',
+        '{"error":"there is no broker 4; expected one of 1"}',
         "$ curl -s -X POST -H 'X-Sluice-Request: 1' http://127.0.0.1:9644/api/v1/brokers/1/start",
         '{"error":"broker 1 is running"}',
     ]

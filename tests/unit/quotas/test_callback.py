@@ -141,7 +141,9 @@ def test_a_limit_that_is_none_is_a_failure(limit: float, caplog: pytest.LogCaptu
     tenants = Tenants()
     tenants.limits["a"] = limit
     assert use(manager_of(tenants), "a.one") == 0
-    assert failures(caplog) == [("quota_limit", f"ValueError: quota_limit: expected a finite number above 0, got {limit!r}")]
+    assert failures(caplog) == [
+        ("quota_limit", f"ValueError: quota_limit: expected a finite number above 0, got {limit!r}")
+    ]
 
 
 def test_tags_that_are_no_strings_are_a_failure(
@@ -149,7 +151,9 @@ def test_tags_that_are_no_strings_are_a_failure(
 ) -> None:
     monkeypatch.setattr(Tenants, "quota_metric_tags", lambda *_: {"tenant": 5})
     assert use(manager_of(Tenants()), "a.one") == 0
-    assert ("quota_metric_tags", "TypeError: quota_metric_tags: expected strings, got {'tenant': 5}") in failures(caplog)
+    assert ("quota_metric_tags", "TypeError: quota_metric_tags: expected strings, got {'tenant': 5}") in failures(
+        caplog
+    )
 
 
 def test_what_it_is_told_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:

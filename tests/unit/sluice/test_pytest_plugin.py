@@ -281,7 +281,7 @@ def test_what_fails_has_the_journal_in_its_report(pytester: pytest.Pytester) -> 
             "E  *the last events of client shop:",
             "*- sluice journal -*",
             "broker 127.0.0.1:*: * events",
-            "  * opened, from *",
+            "  * connected from *",
             "  * shop Produce v*",
         ]
     )

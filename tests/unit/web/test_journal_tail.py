@@ -19,7 +19,7 @@ def test_lines_are_in_the_words_of_the_command() -> None:
     broker.client("shop").ask(MetadataRequest(), 9)
     opened, asked = _read(broker).lines
     assert (opened.seq, opened.kind, opened.connection, opened.client_id) == (1, "connection-opened", 1, "")
-    assert opened.what.startswith("opened, from 127.0.0.1:")
+    assert opened.what.startswith("connected from 127.0.0.1:")
     assert (asked.seq, asked.client_id) == (2, "shop")
     assert asked.what.startswith("Metadata v9 (1), ")
 

@@ -64,12 +64,12 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
             **WHO,  # type: ignore[arg-type]
             **REQUEST,  # type: ignore[arg-type]
         ),
-        "broker 1 #4 shop Produce v9 (7), t-0 tx, no answer, UNKNOWN_TOPIC_OR_PARTITION, 999,"
+        "broker 1 #4 shop Produce v9 (7), t-0 tx, no response, UNKNOWN_TOPIC_OR_PARTITION, 999,"
         " throttle_time_ms=5, rule r",
     ),
     "opened": (
         ConnectionOpened(seq=1, **{**WHO, "client_id": ""}),  # type: ignore[arg-type]
-        "broker 1 #4 127.0.0.1:5 opened, from 127.0.0.1:5 to PLAINTEXT",
+        "broker 1 #4 127.0.0.1:5 connected from 127.0.0.1:5 to PLAINTEXT",
     ),
     "refused": (
         ConnectionRefused(seq=1, reason="why", throttle_time_ms=0, **WHO),  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
     ),
     "throttled": (
         Throttle(seq=1, api="Produce", version=9, correlation_id=7, quota="Request", throttle_time_ms=5, **WHO),  # type: ignore[arg-type]
-        "broker 1 #4 shop throttled for 5 ms by its Request quota, over Produce",
+        "broker 1 #4 shop throttled for 5 ms by its Request quota, for Produce",
     ),
     "a fault": (
         Fault(seq=1, api="Produce", version=9, correlation_id=7, rule_id="r", action="delay", **WHO),  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
     ),
     "a step that could not be": (
         ScenarioStep(**CLUSTER, broker=-1, run="r", scenario="s", step="steps[1].say", what="x", problem="y"),
-        "scenario s: x, which failed: y",
+        "scenario s: x, failed: y",
     ),
     "a gap": (Gap(**CLUSTER, broker=-1, lost=3), "3 events were lost before they were read"),
 }

@@ -106,7 +106,7 @@ def test_requests_are_found_by_client_and_api() -> None:
 
 
 WRONG = {
-    "an unknown filter": ({"colour": ["red"]}, "colour is no filter, which are client_id, api, kind, broker"),
+    "an unknown filter": ({"colour": ["red"]}, "unknown filter colour; expected client_id, api, kind, broker"),
     "an unknown kind": ({"kind": ["dream"]}, f"kind=dream: must be one of {', '.join(KINDS)}"),
     "an unknown API": (
         {"api": ["Produce", "produce"]},

@@ -172,7 +172,7 @@ class TestDirectoriesThatNothingTellsOf:
             f"version: 0\ntopic_id: {printed_uuid(bytes(range(16)))}"
         )
         again = start(copies)
-        (line,) = [one for one in caplog.records if one.message == "directories of no partition of this cluster"]
+        (line,) = [one for one in caplog.records if one.message == "directories without a partition in this cluster"]
         assert vars(line)["directories"] == "c-0"
         assert "c" not in again.cluster.topics
         assert (copies / "c-0").is_dir(), "it is left alone"

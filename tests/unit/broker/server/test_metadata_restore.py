@@ -189,7 +189,7 @@ def test_what_has_no_effect_is_named_and_kept(
     write(tmp_path, *partition(replicas=[1], isr=[1], leader=1), record)
     broker = start(tmp_path)
     (line,) = caplog.records
-    assert line.message == "set in the data directory, without effect here"
+    assert line.message == "settings in the data directory without effect"
     assert vars(line)["settings"] == named
     metadata_log = broker.cluster.metadata_log
     assert metadata_log is not None
@@ -223,4 +223,4 @@ def test_a_log_that_cannot_be_written_is_no_start(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("sluice.broker.controller.metadata_log.metadata_log.MetadataLog.append", lambda *_: 56)
     with pytest.raises(SluiceError) as caught:
         start(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: the metadata log cannot be written"
+    assert str(caught.value) == f"{tmp_path}: cannot write the metadata log; check its permissions and disk space"

@@ -64,7 +64,7 @@ def test_a_topic_is_as_it_was_asked_for() -> None:
         assert len(cluster.partition("by-default", 3).replicas) == 2
         await cluster.create_topic("small", 1, replication_factor=1, config={"retention.ms": 5000, "preallocate": True})
         assert len(cluster.partition("small", 0).replicas) == 1
-        with pytest.raises(SluiceError, match="small has partitions 0 to 0, not 1"):
+        with pytest.raises(SluiceError, match="partition small-1 does not exist; expected partition 0 to 0"):
             cluster.partition("small", 1)
 
     live(do, Broker(2, config={"num.partitions": 4, "default.replication.factor": "2"}))

@@ -64,7 +64,7 @@ WRONG = {
             "the events that count:",
             " broker 1 #",
             " shop throttled for ",
-            " ms by its Produce quota, over Produce",
+            " ms by its Produce quota, for Produce",
         ),
     ),
     "throttled by another quota": Wrong(

@@ -108,7 +108,7 @@ def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> 
         assert await waiting == (
             "after 0.5 s: 1 of 3 Request with client_id=a, api=Metadata, and 1 for which `where` is false; "
             "meanwhile the journal has 4 more events; the last of all are:\n"
-            "  ... broker 1 #1 ... opened, from ... to PLAINTEXT\n"
+            "  ... broker 1 #1 ... connected from ... to PLAINTEXT\n"
             "  ... broker 1 #1 a Metadata v9 (1), ...\n"
             "  ... broker 1 #1 a Metadata v8 (1), ...\n"
             "  ... broker 1 #1 a closed by the client"
