@@ -1,8 +1,8 @@
-"""A cluster of brokers with its admin port: what the CLI and `sluice.Broker` start."""
+"""A cluster of brokers with its admin port, for the CLI and `sluice.Broker`."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type of an injected value)
 
 from sluice.broker.admin.server import AdminPort, LoadPage
 from sluice.broker.network.socket_server import BACKLOG, bind
@@ -13,12 +13,12 @@ from sluice.errors import SluiceError
 
 
 class BrokerProcess(ClusterServer):
-    """The brokers of one process and the admin port beside them, started and stopped together."""
+    """The brokers of one process and their admin port, started and stopped together."""
 
     def __init__(
         self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop, load_page: LoadPage
     ) -> None:
-        """`load_page`: Import the web page that the admin port serves."""
+        """Create the brokers; `load_page` imports the web page of the admin port."""
         super().__init__(config, clock, random, loop)
         self.admin: AdminPort | None = None
         self._load_page = load_page
@@ -26,9 +26,10 @@ class BrokerProcess(ClusterServer):
     async def start(
         self, listeners: Mapping[int, Sequence[Endpoint]] | None = None, admin: tuple[str, int] | None = None
     ) -> None:
-        """Listen as `ClusterServer.start` does and, unless `admin` is None, on its host and port; 0 picks a free port.
+        """Start the brokers and, unless `admin` is None, the admin port on this host and port; 0 picks a free port.
 
-        Raises SluiceError if an address is not available; then no port stays bound.
+        Raises:
+            SluiceError: An address is not available; then no port stays bound.
         """
         await super().start(listeners)
         if admin is None:
@@ -42,7 +43,7 @@ class BrokerProcess(ClusterServer):
             raise
 
     async def stop(self) -> None:
-        """Stop as `ClusterServer.stop` does, and free the admin port."""
+        """Stop the brokers, and free the admin port."""
         self.close()
         if self.admin is not None:
             await self.admin.stop()

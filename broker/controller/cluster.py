@@ -411,8 +411,8 @@ class Cluster:
         from sluice.broker.log.disk.log_directory import LogDirectory  # only those who have one wait for it
         from sluice.broker.log.disk.meta_properties import Owner
 
-        takes_cluster_id = config.origin("sluice.cluster.id") == "default"
-        owner = Owner(self.cluster_id, config.integer("node.id"), takes_cluster_id)
+        adopts_cluster_id = config.origin("sluice.cluster.id") == "default"
+        owner = Owner(self.cluster_id, config.integer("node.id"), adopts_cluster_id)
         directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
         self.cluster_id = directory.cluster_id
         schedule = self.scheduler.schedule

@@ -1,8 +1,8 @@
-"""What single releases of Apache Kafka advertised, for `sluice serve --as kafka-X`, and what of it is served here.
+"""API versions of Apache Kafka releases, for `sluice serve --as kafka-X`.
 
-Read off the releases: their ApiKeys and Protocol classes up to 1.1, their message definitions from 2.8 on; 2.8 as a
-broker with ZooKeeper, later ones with KRaft. What a release advertised and nobody serves here is left out: the APIs
-between brokers, and others that `missing` names.
+Taken from the releases: their ApiKeys and Protocol classes up to 1.1, their message definitions from 2.8 on; 2.8 as a
+broker with ZooKeeper, later ones with KRaft. APIs that are not served here are omitted when advertising (`missing`
+lists them).
 """
 
 from sluice.config.kafka_releases import ALL
@@ -48,21 +48,21 @@ _ADVERTISED = {
         "77:1-1 78:1-2 79:1-2 80:0-1 81:0-0 88:0-1 89:0-1 90:0-1 91:0-0 92:0-0 93:0-0 94:0-0"
     ),
 }
-# Advertised from 0 on for the sake of librdkafka, and refused below 3 (KAFKA-18659).
+# Advertised from 0 on for librdkafka, but rejected below 3 (KAFKA-18659).
 _SERVED_FROM = {("kafka-4.4", ApiKey.PRODUCE): 3}
 
 VersionRange = tuple[int, int]
 
 
 def advertised_by(release: str) -> dict[int, VersionRange]:
-    """API key -> first and last version that a broker of `release` tells of, where they are served here, too."""
+    """Return the version range of each API key that a broker of `release` advertises and that is served here."""
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
     return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}
 
 
 def served_as(release: str) -> dict[int, VersionRange]:
-    """API key -> first and last version that requests may have."""
+    """Return the version range of each API key that requests may have."""
     return {
         key: (_SERVED_FROM.get((release, key), first), last) for key, (first, last) in advertised_by(release).items()
     }

@@ -1,7 +1,7 @@
 """The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
-A handler is a plain function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
-it handed a delayed operation to a purgatory, whose completion calls `Dispatcher.complete`.
+A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after it has
+passed a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`.
 """
 
 from bisect import bisect_left
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
-_NO_READ = -1.0  # no request began then
-_NOT_SERVED = (0, -1)  # first and last version of an API that has none
+_NO_READ = -1.0  # outside of reads
+_NOT_SERVED = (0, -1)  # version range of an unknown API
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
 class Dispatcher:
-    """Takes frames from connections to handlers, and responses back."""
+    """The dispatch of frames from connections to handlers, and of responses back."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Dispatcher:
     ) -> None:
         self.clock = clock
         self.journal = journal
-        # Called with each new route; puts fault rules in front of its handler.
+        # Called with each new route; adds fault rules to its handler.
         self.on_route_opened: Callable[[Route], None] | None = None
         self._broker = broker
         self._throttler = throttler
@@ -61,20 +61,20 @@ class Dispatcher:
         self._held_apis: Collection[int] = ()
         self._pending_forwards: list[Forwarded] = []
         self._actions = actions
-        self._read_ms = _NO_READ  # when the current read began, monotonic
+        self._read_ms = _NO_READ  # start of the current read, monotonic
         self._responded_routes: list[Route] = []  # in the current read, once for each response
 
     @property
     def routes(self) -> Iterable[Route]:
-        """The API versions that were requested so far."""
+        """API versions that were requested so far."""
         return self._routes.values()
 
     def route(self, api_and_version: int) -> Route | None:
-        """The route of an API version, as a request begins with it; None where it is not served."""
+        """Return the route of an API version, encoded as in a request; None if it is not served."""
         return self._routes.get(api_and_version) or self._open_route(api_and_version)
 
     def context(self, connection: Channel) -> RequestContext:
-        """What a new connection's requests are handled with."""
+        """Return the request context for a new connection."""
         return RequestContext(Session(self._broker.node_id, connection), connection, self)
 
     # -- the requests of one read --------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Dispatcher:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handles the request in `view[start:end]`. Raises RemoteProtocolError when it cannot be read."""
+        """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
         header = ctx.header
         body = start + header.size
         if body <= end:
@@ -113,7 +113,7 @@ class Dispatcher:
         ctx.route = route
         ctx.api = route.label
         if route.flexible:
-            # Nearly always there are no tagged fields: a zero.
+            # Usually there are no tagged fields: a zero.
             if body < end and view[body] == 0:
                 body += 1
             else:
@@ -133,7 +133,7 @@ class Dispatcher:
             self.journal.parked(ctx)
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
-        """Resume a request that was parked: `answer` returns its response, or parks it again."""
+        """Resume a parked request: `answer` returns its response, or parks it again."""
         connection = ctx.connection
         if connection.closed:
             return
@@ -153,20 +153,18 @@ class Dispatcher:
             return
         if not connection.waiting:
             connection.resume()
-        if self._read_ms == _NO_READ:  # outside a read: end_read does not do it
+        if self._read_ms == _NO_READ:  # in a read, `end_read` does it
             self._actions.complete()
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
-        """Encodes and sends a response as it is; NO_RESPONSE is counted and not sent."""
+        """Encode and send a response; NO_RESPONSE is counted and not sent."""
         body: list[bytes | memoryview] = []
         if outcome is not NO_RESPONSE:
             ctx.route.encode(outcome, body)
         self.send(ctx, body, len(body[0]) if len(body) == 1 else sum(map(len, body)))
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
-        """Sends a response of `size` bytes that is encoded already, record bytes by reference. An empty body is no
-        answer at all.
-        """
+        """Send an encoded response of `size` bytes, with record bytes by reference; an empty body is no response."""
         route: Route = ctx.route  # type: ignore[assignment]  # the dispatcher sets it
         fault = ctx.fault
         if fault is not None:
@@ -209,7 +207,7 @@ class Dispatcher:
     def _update_hold(self, route: Route, api_key: int) -> None:
         before = route.serve
         route.serve = self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load()
-        if route.handle is before:  # no fault rules are in front of it
+        if route.handle is before:  # no fault rules replace it
             route.handle = route.serve
 
     def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
@@ -222,7 +220,7 @@ class Dispatcher:
         return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:
-        """Count requests that began together and have a response now."""
+        """Count requests that were started together and have a response now."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
         while routes:
@@ -231,7 +229,7 @@ class Dispatcher:
             route.requests += count
             route.latency_counts[bucket] += count
             route.latency_sum_s += count * seconds
-            # The requests of a read are nearly always of one API.
+            # The requests of a read are usually of one API.
             routes = [other for other in routes if other is not route] if count < len(routes) else []
 
     def _open_route(self, api_and_version: int) -> Route | None:
@@ -251,7 +249,7 @@ class Dispatcher:
         return route
 
     def _respond_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
-        # Only ApiVersions has an answer that a client of any age can read: version 0, with the versions it may use.
+        # Only ApiVersions has a response that every client can decode: version 0, with the supported versions.
         served = self._broker.served.get(api_key)
         if api_key == ApiKey.API_VERSIONS and served:
             from sluice.broker.handlers.cluster.api_versions import (
@@ -267,24 +265,28 @@ class Dispatcher:
             return
         api = API_KEYS.get(api_key)
         name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
-        instead = f"; served are {served[0]} to {served[1]}" if served else ""
-        raise RemoteProtocolError(f"{name} is not served{instead}")
+        expected = f"; expected {served[0]} to {served[1]}" if served else ""
+        raise RemoteProtocolError(f"{name}: unsupported version{expected}")
 
 
 def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
-    """API and version, and correlation id, of a header with another client id than the one before it."""
+    """Return API and version, and the correlation id; update the client id and its header decoder."""
     ctx.api = ""
     if end - start < _SHORTEST.size:
-        raise RemoteProtocolError(f"a request of {end - start} bytes; its header alone has {_SHORTEST.size} or more")
+        raise RemoteProtocolError(
+            f"malformed request header; expected at least {_SHORTEST.size} bytes, got {end - start}"
+        )
     api_and_version, correlation_id, id_bytes = _SHORTEST.unpack_from(view, start)
     if id_bytes > end - start - _SHORTEST.size:
-        raise RemoteProtocolError("the client id is longer than the request")
+        raise RemoteProtocolError(
+            f"malformed request header: client id length {id_bytes} exceeds the request size {end - start}"
+        )
     header = header_of(max(id_bytes, 0))
     client_id = bytes(view[start + _SHORTEST.size : start + header.size])
     try:
         ctx.session.client_id = client_id.decode()
     except UnicodeDecodeError:
-        raise RemoteProtocolError(f"the client id {client_id!r} is not UTF-8") from None
+        raise RemoteProtocolError(f"malformed request header: client id {client_id!r} is not UTF-8") from None
     ctx.session.identity = None
     ctx.header = header
     ctx.id_as_sent = header.unpack_from(view, start)[2]

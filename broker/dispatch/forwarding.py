@@ -1,7 +1,7 @@
-"""Requests for the controller that wait while the broker does not reach it.
+"""Requests for the controller that wait while the broker cannot reach it.
 
-Follows Kafka's ForwardingManagerImpl: a request that cannot be forwarded within a minute is answered REQUEST_TIMED_OUT,
-whatever its own timeout. In one process a request is forwarded by handling it.
+Follows Kafka's ForwardingManagerImpl: after a minute without the controller, the response is REQUEST_TIMED_OUT,
+regardless of the request's timeout. In one process a request is forwarded by handling it.
 """
 
 from collections.abc import Callable
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
 
 
-# How long BrokerServer lets its channel to the controller try.
+# As for Kafka's channel from BrokerServer to the controller.
 FORWARDING_TIMEOUT_MS = 60_000
 _CODE = ErrorCode.REQUEST_TIMED_OUT
 
 
 class Forwarded(DelayedOperation):
-    """A request that waits until the controller is reached."""
+    """A request that waits for the controller."""
 
     __slots__ = ("_broker", "_ctx", "_request", "_respond")
 

@@ -1,7 +1,7 @@
-"""The registry: which APIs are served, in which versions. ApiVersions is made from it.
+"""The served APIs and their versions, which ApiVersions reports.
 
-One module per API, the twin of the module of the same name in `sluice.protocol.apis`, with a header `API` and a
-function `handle`. It is loaded with the first request of its API: knowing what is served costs no import.
+Each API has a handler module, named like its module in `sluice.protocol.apis`, with a header `API` and a function
+`handle`. The module is imported with the first request.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """One API as it is served, and where its module is in `handlers`."""
+    """How one API is served, and the name of its module in `handlers`."""
 
     __slots__ = ("api", "api_key", "max_version", "min_version", "module")
 
@@ -28,13 +28,13 @@ class Handler:
         self.max_version = api.max_version
 
     def load(self) -> "Handle":
-        """The function that handles its requests.
+        """Return the function that handles requests.
 
-        It takes what the decoder of its API gives; the type checker cannot see that both are of one API.
+        Its argument is the request class of its API; the type checker cannot verify that.
         """
         return cast("Handle", import_module(f"sluice.broker.handlers.{self.module}").handle)
 
 
 HANDLERS = {key: Handler(key, module, api) for key, (module, api) in INDEX.items()}
-# The APIs that a broker forwards to the controller.
+# APIs that a broker forwards to the controller.
 FORWARDED = frozenset(key for key, (_, api) in INDEX.items() if api.forwarded)

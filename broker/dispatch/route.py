@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Route(ApiRoute):
-    """An API version with its codec, its handler and its counters. Compiled on first use."""
+    """An API version with its codec, handler and counters, compiled on first use."""
 
     __slots__ = (
         "about",
@@ -42,12 +42,12 @@ class Route(ApiRoute):
         self.serve = handler.load()
         self.handle = self.serve  # called with each request; fault rules replace it
         self.finish = finish
-        self.about: Reader  # what a request is about, for the journal; there only if that is
-        # Bytes behind a request are ignored, as by Kafka: librdkafka leaves three behind Metadata (its issue 5049).
+        self.about: Reader  # extracts the subject of a request; set only with a journal
+        # Like Kafka, ignore bytes after a request: librdkafka appends three to Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0
-        self.errors: dict[int, int] = {}  # error code -> requests; those without an error are the rest
+        self.errors: dict[int, int] = {}  # error code -> requests
         self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
         self.latency_sum_s = 0.0

@@ -1,4 +1,4 @@
-"""What dispatch/ uses of the broker whose requests it handles. Imported by type checkers only."""
+"""The interface that dispatch/ requires of its broker. Imported by type checkers only."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Which leader wrote from which offset on. Kafka's LeaderEpochFileCache (KIP-101, KIP-320)."""
+"""Leader epochs of a log and their start offsets: Kafka's LeaderEpochFileCache (KIP-101, KIP-320)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """Epochs that have records, each with the offset of its first one; both ascend."""
+    """Epochs that have records, with their first offsets; both ascend."""
 
     __slots__ = ("_epochs", "_start_offsets", "latest")
 
@@ -18,11 +18,11 @@ class LeaderEpochs:
         self.latest = UNDEFINED_EPOCH
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Each epoch and its first offset."""
+        """Iterate over (epoch, first offset)."""
         return zip(self._epochs, self._start_offsets, strict=True)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Says that records from `start_offset` on are of `epoch`. What contradicts it is forgotten."""
+        """Assign records from `start_offset` on to `epoch`, and remove entries that contradict this."""
         assert min(epoch, start_offset) >= 0
         if epoch == self.latest and start_offset >= self._start_offsets[-1]:
             return
@@ -34,9 +34,9 @@ class LeaderEpochs:
         self.latest = epoch
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The greatest known epoch up to `epoch` and the offset after its last record.
+        """Return the greatest known epoch up to `epoch` and the offset after its last record, or (-1, -1) if unknown.
 
-        Both are -1 where nothing is known. An epoch older than all that are left ends where the oldest begins.
+        An epoch older than all known ones ends where the oldest known one starts.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -48,19 +48,19 @@ class LeaderEpochs:
         return (self._epochs[higher - 1] if higher else epoch), self._start_offsets[higher]
 
     def at(self, offset: int) -> int:
-        """The epoch of the record at `offset`; -1 where that is not known."""
+        """Return the epoch of the record at `offset`; -1 if unknown."""
         entry = bisect_right(self._start_offsets, offset) - 1
         return self._epochs[entry] if entry >= 0 else UNDEFINED_EPOCH
 
     def truncate_from_end(self, log_end_offset: int) -> None:
-        """Forgets epochs that began at `log_end_offset` or later: their records are gone."""
+        """Remove epochs that start at `log_end_offset` or later."""
         kept = bisect_left(self._start_offsets, log_end_offset)
         del self._epochs[kept:]
         del self._start_offsets[kept:]
         self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
     def truncate_from_start(self, log_start_offset: int) -> bool:
-        """Forgets what is before `log_start_offset`; the epoch that covers it begins there now. Says if any changed."""
+        """Remove records before `log_start_offset` from the epochs; return whether an entry changed."""
         covered = bisect_right(self._start_offsets, log_start_offset)
         if not covered or (self._start_offsets[covered - 1] == log_start_offset and covered == 1):
             return False

@@ -1,4 +1,4 @@
-"""What a topic's configuration says about its partitions' logs. Names and defaults are Kafka's."""
+"""Log settings of a topic's partitions, with Kafka's names and defaults."""
 
 from zlib import crc32
 
@@ -11,23 +11,23 @@ from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 
-# Largest piece of memory a log takes at once, and lets go of at once; Kafka's 1 GiB is for files. A larger one would be
-# more than 1/16 of a 64 MiB budget, of a smaller one there would be more to look through.
+# Size of a log's memory segments, the unit of allocation and eviction; Kafka's 1 GiB is for files. It is 1/16 of a 64
+# MiB budget. Smaller segments would be more numerous and slow down searches.
 DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
 _TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
-# compression.type -> codec; None keeps what the producer chose.
+# compression.type -> codec; None keeps the producer's codec.
 _CODECS: dict[str, int | None] = {name: codec for codec, name in enumerate(CODEC_NAMES)}
 _CODECS |= {"producer": None, "uncompressed": 0}
 
 
 class LogConfig(msgspec.Struct, frozen=True, gc=False):
-    """One topic's, as plain values: sizes in bytes, times in ms, -1 for no bound."""
+    """Log settings of one topic: sizes in bytes, times in ms, -1 for no bound."""
 
     append: AppendConfig
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     retention_bytes: int = -1
     retention_ms: int = 7 * 24 * 3600 * 1000
-    cleanup_deletes: bool = True  # cleanup.policy has `delete`; without it retention takes nothing
+    cleanup_deletes: bool = True  # cleanup.policy contains `delete`; otherwise retention is off
     segment_ms: int = 7 * 24 * 3600 * 1000
     segment_jitter_ms: int = 0
     delete_retention_ms: int = 24 * 3600 * 1000
@@ -42,9 +42,9 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     producer_id_expiration_ms: int = 24 * 3600 * 1000
 
     def roll_time(self, name: str, log_end_offset: int, first_timestamp: int) -> int:
-        """Return the greatest timestamp that goes into a segment whose first batch has `first_timestamp` (segment.ms).
+        """Return the greatest timestamp accepted by a segment whose first batch has `first_timestamp` (segment.ms).
 
-        The jitter follows from the log's name and end, so that two runs give the same segments.
+        The jitter is derived from the log's name and end offset, so that repeated runs produce the same segments.
         """
         if first_timestamp < 0:
             return LONG_MAX
@@ -55,7 +55,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """What the log of `name` ("topic-0") goes by: the topic's configs, and of the broker's those that topics lack."""
+    """Return the settings of the log `name` ("topic-0"); the broker's configs supply what topics lack."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(
@@ -89,7 +89,7 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
 
 
 def _compression_level(config: TopicConfig) -> int | None:
-    """Of the topic's codec; None: it has no levels, or the level is that which it has by default."""
+    """Return the level for the topic's codec; None if it has no levels or is set to its default."""
     name = f"compression.{config.text('compression.type')}.level"
     row = TOPIC_PROPERTIES.get(name)
     if row is None:

@@ -1,4 +1,4 @@
-"""All logs of a broker, and what is done to all of them from time to time: Kafka's LogManager."""
+"""All logs of a broker and their periodic maintenance: Kafka's LogManager."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 class LogManager:
-    """Makes and keeps the logs, by name ("topic-0"): in `directory`, or, where that is None, in `memory_bytes` together
-    (`sluice.log.memory.bytes`).
+    """The logs of a broker by name ("topic-0").
+
+    They are stored in `directory`, or in memory if it is None; `memory_bytes` (`sluice.log.memory.bytes`) then bounds
+    all logs together.
     """
 
     __slots__ = ("_fails", "_logs", "_storage", "budget", "directory")
@@ -33,9 +35,10 @@ class LogManager:
         return iter(self._logs.values())
 
     def create(self, name: str, config: LogConfig, topic_id: bytes = ZERO_UUID) -> PartitionLog:
-        """The log of a partition; there must be none of that name. It is empty, unless the directory has it already.
+        """Create the log of a partition; it is empty unless the directory already has it.
 
-        Raises OSError where the directory cannot be written.
+        Raises:
+            OSError: The directory cannot be written.
         """
         assert name not in self._logs
         if self.directory is None:
@@ -48,14 +51,15 @@ class LogManager:
         return log
 
     def fail_appends(self, fails: Fails) -> Callable[[], None]:
-        """Appends to any log, also to those that come later, fail with what `fails` returns of its name, if anything;
-        until what is returned is called.
+        """Fail appends to all logs, including later ones, and return a function that ends this.
+
+        `fails` receives the log's name and returns the error, or None to let the append through.
         """
         self._fails.append(fails)
         self._apply_failures()
-        return partial(self._fail_no_more, fails)
+        return partial(self._stop_failing, fails)
 
-    def _fail_no_more(self, fails: Fails) -> None:
+    def _stop_failing(self, fails: Fails) -> None:
         self._fails.remove(fails)
         self._apply_failures()
 
@@ -67,28 +71,27 @@ class LogManager:
         return next((error for fails in self._fails if (error := fails(name)) is not None), None)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
-        """A log that is kept nowhere; it takes no memory before its first record."""
+        """Return a new log in memory that is not registered here."""
         return PartitionLog(name, config, self._storage)
 
     def delete(self, name: str) -> None:
-        """Lets the log and its memory go."""
         self._logs.pop(name).close()
 
     def save_cleaned(self) -> None:
-        """Writes down how far logs are compacted."""
+        """Save how far each log is compacted."""
         if self.directory is not None:
             self.directory.save_cleaned()
 
     def close(self) -> None:
-        """A clean stop: all that is in a directory is safe there."""
+        """Close the directory cleanly: everything in it is flushed."""
         if self.directory is not None:
             self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Applies retention.bytes and retention.ms (every log.retention.check.interval.ms); returns segments let go."""
+        """Apply retention (every log.retention.check.interval.ms); return the number of deleted segments."""
         return sum(enforce_retention(log, now_ms) for log in self)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forgets idle producers (every producer.id.expiration.check.interval.ms)."""
+        """Remove idle producers (every producer.id.expiration.check.interval.ms)."""
         for log in self:
             log.expire_producers(now_ms)

@@ -1,4 +1,4 @@
-"""What a partition's log answers. Plain values; errors are Kafka's codes."""
+"""Results of operations on a partition's log, as plain values with Kafka's error codes."""
 
 import msgspec
 
@@ -12,11 +12,11 @@ _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO
 
 
 class AppendResult(msgspec.Struct, gc=False):
-    """What became of a batch, in the terms of a Produce response; offsets and times are -1 where there is none.
+    """The outcome of an append, in the terms of a Produce response; missing offsets and times are -1.
 
-    `error_message` and `record_errors` [(index, message)] are what a client is told; Kafka tells only of bad records.
-    `reason` says for a log or a journal what was wrong. Of a `duplicate` the offsets are the first copy's, and so is
-    `log_append_time_ms`: its greatest timestamp, whatever the topic's timestamp type.
+    `error_message` and `record_errors` [(index, message)] are returned to the client; like Kafka, only for invalid
+    records. `reason` describes the error for logs and the journal. The offsets of a `duplicate` are those of the first
+    copy; its `log_append_time_ms` is its greatest timestamp, for any timestamp type.
     """
 
     error_code: int = ErrorCode.NONE
@@ -42,7 +42,7 @@ def invalid_result(invalid: InvalidRecords, log_start_offset: int) -> AppendResu
 
 
 def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> AppendResult:
-    """Return the result of a batch that the producer state refused, or that repeats a stored batch."""
+    """Return the result of a batch that the producer state rejected, or that duplicates a stored batch."""
     if isinstance(verdict, Refusal):
         return AppendResult(verdict.error_code, log_start_offset=log_start_offset, reason=verdict.reason)
     return AppendResult(
@@ -55,7 +55,7 @@ def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> App
 
 
 class LogRead(msgspec.Struct, gc=False):
-    """Whole batches, by reference: `size` bytes in `parts`. `next_offset` is the one after the last record."""
+    """Whole batches, by reference: `size` bytes in `parts`; `next_offset` follows the last record."""
 
     parts: list[memoryview]
     size: int
@@ -64,7 +64,7 @@ class LogRead(msgspec.Struct, gc=False):
 
 
 class TimestampOffset(msgspec.Struct, frozen=True, gc=False):
-    """Where a record is: its timestamp (ms), its offset, and the epoch of the leader that wrote it."""
+    """A record's timestamp (ms), offset, and leader epoch."""
 
     timestamp: int
     offset: int

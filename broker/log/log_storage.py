@@ -1,8 +1,8 @@
-"""What a partition's log asks of the place where its bytes are: memory (memory_storage.py) or a directory.
+"""The interface between a partition's log and its storage: memory (memory_storage.py) or a directory.
 
-`PartitionLog` decides what is appended, read and let go. A storage makes the segments in which that is, and keeps or
-forgets them; it knows nothing of producers and epochs. Batches of a segment have ascending offsets, with gaps between
-them where a compaction or a truncation took some.
+`PartitionLog` decides which batches are appended, read and deleted. A storage creates and deletes the segments that
+contain them, without knowledge of producers and epochs. Batches of a segment have ascending offsets; compaction and
+truncation leave gaps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,46 +17,46 @@ from .producer_state import ProducerState
 
 
 class LogSegment(Protocol):
-    """A stretch of a log: whole batches, one after the other, with an index of them (Kafka's LogSegment)."""
+    """Whole batches in offset order, with an index (Kafka's LogSegment)."""
 
-    base_offset: int  # no record is before it, and none of the segment before is at or after it
-    next_offset: int  # after the last record, or, where others follow, up to where the next begins; base if empty
-    size: int  # in bytes
+    base_offset: int  # lower bound of its records; all records of the previous segment are before it
+    next_offset: int  # after the last record or, if segments follow, at most the next one's base; the base if empty
+    size: int  # bytes
     last_append_ms: int
 
     @property
     def max_timestamp(self) -> int:
-        """Of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)."""
+        """Greatest timestamp of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)."""
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Stores `batch`, which begins at or after `next_offset`; False if it belongs into a new segment."""
+        """Append `batch`, which starts at or after `next_offset`; return False if it needs a new segment."""
 
     def largest_timestamp(self) -> int:
-        """What retention by time goes by: of the records, or of the last append where no record had one (ms)."""
+        """Return the greatest record timestamp (ms), or the time of the last append if no record has a timestamp."""
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
-        """Start and end position of whole batches from the first that ends at or after `offset` on, and the offset
-        after them.
+        """Return the start and end position of the whole batches to read, and the offset after them.
 
-        No batch that holds `up_to_offset` or later ones; no more than `max_bytes`, but for the first batch where
-        `at_least_one`. Start and end are equal where nothing fits.
+        They start at the first batch that ends at or after `offset`, end before the batch that contains `up_to_offset`,
+        and have up to `max_bytes`. With `at_least_one`, the first batch may exceed this. Start and end are equal if no
+        batch fits.
         """
 
     def slice(self, start: int, end: int) -> memoryview:
-        """The bytes between two positions, by reference: they stay as they are as long as someone holds them."""
+        """Return the bytes between two positions by reference; they do not change while a reader has them."""
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches in order, from the first on that ends at or after `offset`."""
+        """Iterate over the batches in order, from the first that ends at or after `offset`."""
 
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches in order, from the first on that may hold a record at or after both `timestamp` and `offset`."""
+        """Iterate over the batches in order, from the first that may reach both `timestamp` and `offset`."""
 
     def truncate_to(self, offset: int) -> None:
-        """Forgets the batch that holds `offset` and all after it; what was read of them stays as it is."""
+        """Remove the batch that contains `offset` and all later ones; bytes that were read do not change."""
 
 
 class StoredLog(EvictableLog, Protocol):
-    """A log as its storage sees it."""
+    """A log as its storage uses it."""
 
     name: str
     config: LogConfig
@@ -65,11 +65,11 @@ class StoredLog(EvictableLog, Protocol):
 
     @property
     def producers(self) -> ProducerState:
-        """What is known of those who write here with a producer id."""
+        """State of the idempotent and transactional producers."""
 
 
 class RetainedLog(Protocol):
-    """A log, as retention sees it."""
+    """A log as retention uses it."""
 
     config: LogConfig
     high_watermark: int
@@ -81,7 +81,7 @@ class RetainedLog(Protocol):
 
 
 class RestoredLog(NamedTuple):
-    """What a storage has of a log that was there before: at least one segment."""
+    """The stored state of an existing log; it has at least one segment."""
 
     segments: Sequence[LogSegment]
     log_start_offset: int
@@ -91,43 +91,43 @@ class RestoredLog(NamedTuple):
 
 
 class LogStorage(Protocol):
-    """Where the segments of one log are, or of all logs. What has to do with files may raise OSError."""
+    """The storage of one log, or of all logs; file operations may raise OSError."""
 
     def configure(self, config: LogConfig) -> None:
-        """Takes the topic's new configuration."""
+        """Apply the topic's new configuration."""
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
-        """The leader epochs have changed."""
+        """Save the changed leader epochs."""
 
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
-        """What an empty log that goes on at `base_offset` consists of: nothing, or one empty segment."""
+        """Return the segments of an empty log that starts at `base_offset`: none, or one empty segment."""
 
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """A new segment, for the active end of the log; there is room in it for a batch of `size` bytes."""
+        """Create the new active segment, with room for a batch of `size` bytes."""
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
-        """As large may a segment of this log become, if it is not for a single batch."""
+        """Return the maximum size of a segment with more than one batch."""
 
     def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
-        """Nothing will be appended to this one any more."""
+        """Handle that nothing more will be appended to `segment`."""
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """A segment for what compaction leaves of `size` bytes; the log gets it by `replace`, or it is `deleted`."""
+        """Create a segment for the compacted remains of `size` bytes; it ends in `replace` or `delete`."""
 
     def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
-        """Puts it where a crash leaves it, and says so: now or later, but not before `replace` may be called."""
+        """Make `cleaned` durable, then call `then`, now or later; `replace` requires that it was called."""
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
-        """`new`, complete and saved now, stands for `old`: either is there after a crash, never both, never neither."""
+        """Replace `old` by the saved segment `new`; after a crash exactly one of the two exists."""
 
     def delete(self, segment: LogSegment) -> None:
-        """Lets a segment go. Readers keep the parts that they hold."""
+        """Delete a segment. Readers keep the bytes that they have."""
 
     def truncated(self, log: StoredLog) -> None:
-        """The log ends earlier than it did."""
+        """Handle that the log was truncated at its end."""
 
     def failed(self, error: OSError) -> str:
-        """An append or a read could not be done: tells so, once for as long as it lasts. Returns what was wrong."""
+        """Log a failed append or read, once until it succeeds again; return a description."""
 
     def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
-        """The partition is deleted, and all of its segments with it."""
+        """Delete all `segments` of a deleted partition."""

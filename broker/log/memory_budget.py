@@ -1,12 +1,12 @@
-"""The bound on the memory of all logs together (`sluice.log.memory.bytes`). Kafka has none: it has a disk.
+"""The bound on the memory of all logs together (`sluice.log.memory.bytes`). Kafka stores logs on disk and has none.
 
-A segment is charged with its whole capacity when it is made, so the bound holds after every append, and an append
-into a segment that is there costs nothing here. When a new segment would pass the bound, the segments that were
-appended to least recently go first, over all partitions, the active ones included: a log can be left with nothing. One
-that is as large as what is wanted hands its memory over, if nobody reads it any more.
+A segment is charged with its whole capacity when it is created, so the bound holds after every append, and an append
+into an existing segment costs nothing here. If a new segment would exceed the bound, the segments with the oldest last
+append are evicted first, over all partitions, including active segments: a log can become empty. An evicted segment of
+the requested size passes its memory on, unless a reader still uses it.
 
-One heap entry a log, with the last append to its oldest segment as it was when the entry was made. Appends move that
-only forward, so an entry is put right when it comes to the top, and never before.
+The heap has one entry per log, with the last append to its oldest segment when the entry was made. Appends only
+increase that time, so an entry is corrected when it reaches the top.
 """
 
 from heapq import heapify, heappop, heappush, heapreplace
@@ -15,21 +15,21 @@ from typing import Protocol
 
 from .segment_memory import SegmentMemory, allocate, reclaim
 
-SEGMENTS_IN_BUDGET = 16  # of the largest size, so that letting one go takes little of what is kept
+SEGMENTS_IN_BUDGET = 16  # of the largest size, so that one eviction removes a small part of the data
 
 
 class EvictableLog(Protocol):
-    """A log as the budget sees it."""
+    """A log as the budget uses it."""
 
     def oldest_append_ms(self) -> int | None:
-        """When its oldest segment was last appended to; None: it has no segment."""
+        """Return the time of the last append to the oldest segment; None if there is no segment."""
 
     def drop_oldest_segment(self) -> None:
-        """Lets the oldest segment go, and releases its memory."""
+        """Delete the oldest segment and release its memory."""
 
 
 class MemoryBudget:
-    """What the segments of all logs take of the memory, and what they may take."""
+    """The memory that the segments of all logs use, and its limit."""
 
     __slots__ = (
         "_logs",
@@ -47,13 +47,13 @@ class MemoryBudget:
         self.largest_segment_bytes = limit_bytes // SEGMENTS_IN_BUDGET
         self.used_bytes = 0
         self._logs: list[tuple[int, int, EvictableLog]] = []  # heap of (last append, order of entry, log)
-        self._watched: set[EvictableLog] = set()  # those in the heap
-        self._order = count()  # of two logs with the same last append, the one that came first
-        self._wanted_bytes = -1  # what is being allocated; -1: nothing is
-        self._spare: SegmentMemory | None = None  # of that size, from a segment that went
+        self._watched: set[EvictableLog] = set()  # the logs in the heap
+        self._order = count()  # breaks ties between equal append times
+        self._wanted_bytes = -1  # the size being allocated, or -1
+        self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
 
     def allocate(self, capacity: int) -> SegmentMemory:
-        """Makes room for `capacity` bytes, and gives them. What is larger than the limit stands alone."""
+        """Return `capacity` bytes, after evicting segments if necessary. The size may exceed the limit on its own."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
@@ -64,30 +64,30 @@ class MemoryBudget:
         return memory
 
     def recharge(self, change: int) -> None:
-        """Corrects what a segment is charged with; what is over the limit goes with the next allocation."""
+        """Adjust the charged memory by `change` bytes; an excess is evicted at the next allocation."""
         self.used_bytes += change
 
     def release(self, charged_bytes: int, memory: SegmentMemory) -> None:
-        """Takes back the memory of a segment that went, and what it was charged with."""
+        """Release the memory of a deleted segment and its charge."""
         self.used_bytes -= charged_bytes
         if len(memory.view) == self._wanted_bytes and self._spare is None:
             self._spare = reclaim(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:
-        """From now on `log`, which gets its first segment, may be asked to let segments go."""
+        """Make `log`, which is getting its first segment, a candidate for eviction."""
         if log not in self._watched:
             self._watched.add(log)
             heappush(self._logs, (last_append_ms, next(self._order), log))
 
     def forget(self, log: EvictableLog) -> None:
-        """Never asks `log` again: its topic is deleted."""
+        """Remove a deleted topic's log from the candidates."""
         if log in self._watched:
             self._watched.discard(log)
             self._logs = [entry for entry in self._logs if entry[2] is not log]
             heapify(self._logs)
 
     def _evict_one(self) -> None:
-        """Lets one segment go, or puts one entry of the heap right."""
+        """Evict one segment, or correct one entry of the heap."""
         entered_ms, _, log = self._logs[0]
         oldest_ms = log.oldest_append_ms()
         if oldest_ms is not None and oldest_ms <= entered_ms:

@@ -1,4 +1,4 @@
-"""Segments in memory: one bound for all logs, past which the oldest segments go (memory_budget.py)."""
+"""Segments in memory, with one bound for all logs (memory_budget.py)."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from .segment_memory import PAGE_BYTES, allocate
 if TYPE_CHECKING:
     from .log_storage import LogSegment, StoredLog
 
-# A log's first segment. Most topics of a test hold a few records: 100 partitions of them take 400 KiB.
+# Size of a log's first segment. Most topics of a test have few records: 100 such partitions use 400 KiB.
 FIRST_SEGMENT_BYTES = PAGE_BYTES
 
 
 class MemoryStorage:
-    """The LogStorage of all logs that are in memory."""
+    """The LogStorage of all logs in memory."""
 
     __slots__ = ("budget",)
 
@@ -25,16 +25,16 @@ class MemoryStorage:
         self.budget = MemoryBudget(memory_bytes)
 
     def configure(self, config: LogConfig) -> None:
-        """Segments ask the log."""
+        """Do nothing: the configuration is read from the log."""
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
-        """They are in memory."""
+        """Do nothing: the log has them."""
 
     def first_segments(self, log: "StoredLog", base_offset: int) -> "Sequence[LogSegment]":
-        return ()  # a log takes no memory before its first record
+        return ()  # a log uses no memory before its first record
 
     def begin_segment(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
-        memory = self.budget.allocate(self._capacity(log, size))  # may let segments of this log go, too
+        memory = self.budget.allocate(self._capacity(log, size))  # may evict segments of this log too
         self.budget.watch(log, now_ms)
         return Segment(base_offset, memory, now_ms)
 
@@ -48,13 +48,13 @@ class MemoryStorage:
         segment.charged_bytes = resident_bytes
 
     def begin_cleaned(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
-        # Not charged: what it is to replace is, and would have to go for it. A batch can be larger afterwards.
+        # Not charged: the segments to be replaced still are, and could be evicted for it. A batch can grow.
         segment = Segment(base_offset, allocate(size * 2 + PAGE_BYTES), now_ms)
         segment.charged_bytes = 0
         return segment
 
     def save_cleaned(self, cleaned: "LogSegment", then: Callable[[], None]) -> None:
-        then()  # no crash leaves anything
+        then()  # memory does not survive a crash
 
     def replace(self, log: "StoredLog", old: "Sequence[LogSegment]", new: "LogSegment") -> None:
         assert isinstance(new, Segment)
@@ -68,10 +68,10 @@ class MemoryStorage:
         self.budget.release(segment.charged_bytes, segment.memory)
 
     def truncated(self, log: "StoredLog") -> None:
-        """Nothing is kept of what was cut off."""
+        """Do nothing: nothing else depends on the log's end."""
 
     def failed(self, error: OSError) -> str:
-        return f"{error.filename}: {error.strerror}"  # of a fault rule: there is no disk that could fail
+        return f"{error.filename}: {error.strerror}"  # raised by a fault rule, since there is no disk
 
     def forget(self, log: "StoredLog", segments: "Sequence[LogSegment]") -> None:
         self.budget.forget(log)
@@ -79,6 +79,6 @@ class MemoryStorage:
             self.delete(segment)
 
     def _capacity(self, log: "StoredLog", size: int) -> int:
-        """Half of what the log holds, as a power of two: no log takes much more than it uses, full ones few pieces."""
+        """Return half of the log's size as a power of two: little unused memory, and few segments in large logs."""
         half = 1 << (log.size_in_bytes >> 1).bit_length() >> 1
         return max(min(half, self.largest_segment_bytes(log)), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)

@@ -1,16 +1,17 @@
-"""One partition's log: batches are judged, copied once into a segment, and served from there by reference.
+"""One partition's log: batches are validated, copied once into a segment, and read from it by reference.
 
 Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
-- a read returns whole batches; Kafka cuts the last one where max_bytes ends, and clients throw the piece away;
-- a read goes on through the following segments; Kafka stops at the end of one;
-- a batch larger than segment.bytes gets a segment of its own size; Kafka refuses it (RECORD_LIST_TOO_LARGE);
-- a batch goes into a new segment by its timestamp alone (segment.ms): without one it never does, where Kafka goes by
-  the segment's age; and the jitter is from the log's name and end, so that two runs give the same segments;
-- a truncation keeps what is known of producers that have nothing in what goes; Kafka reads all from a snapshot.
-Where the bytes are is behind `LogStorage`: memory, with one bound over all partitions, or a directory.
+- A read returns whole batches. Kafka cuts the last one at max_bytes, and clients discard the incomplete part.
+- A read continues through the following segments. Kafka stops at the end of one.
+- A batch larger than segment.bytes gets a larger segment. Kafka rejects it (RECORD_LIST_TOO_LARGE).
+- Only a batch's timestamp starts a new segment by time (segment.ms); without timestamps, Kafka uses the segment's age.
+  The jitter is derived from the log's name and end offset, so that repeated runs produce the same segments.
+- A truncation keeps the state of producers without records in the removed part. Kafka reloads a snapshot.
 
-`append` moves the log end offset only. Whoever knows of the replicas calls `advance_high_watermark`: at once where the
-leader is the only one.
+A `LogStorage` stores the bytes: in memory, with one bound over all partitions, or in a directory.
+
+`append` moves only the log end offset. The replication code calls `advance_high_watermark`, at once if the leader is
+the only replica.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,15 +35,15 @@ from .segment_list import SegmentList
 if TYPE_CHECKING:
     from .log_storage import LogSegment, LogStorage, RestoredLog
 
-# When the active segment is full by time: a timestamp, or this. Every timestamp is above it.
-_NOT_KNOWN = -2
+# Value of `_rolls_after` (else a timestamp) that sends the next append to the slow path: timestamps are greater.
+_ROLL_TIME_UNKNOWN = -2
 
-# Of the log's name: with what an append fails, None: with nothing.
+# Receives the log's name; returns the error to fail an append with, or None.
 Fails = Callable[[str], OSError | None]
 
 
 class PartitionLog:
-    """The log of `name` ("topic-0"): offsets, records, producers, leader epochs."""
+    """The log `name` ("topic-0"): offsets, records, producers, leader epochs."""
 
     __slots__ = (
         "_append_config",
@@ -66,15 +67,15 @@ class PartitionLog:
     def __init__(
         self, name: str, config: LogConfig, storage: "LogStorage", restored: "RestoredLog | None" = None
     ) -> None:
-        """`restored` is what the storage has of it already."""
+        """Create an empty log, or continue from `restored`, the stored state."""
         self.name = name
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = 0
         self.last_stable_offset = 0
         self.size_in_bytes = 0
-        self.first_dirty_offset = 0  # what is before it has been compacted
-        self.has_followers = True  # else the high watermark moves with every append
+        self.first_dirty_offset = 0  # everything before it is compacted
+        self.has_followers = True  # if False, the high watermark moves with every append
         self.storage = storage
         self._producers = ProducerState(name)
         self._epochs = LeaderEpochs()
@@ -87,21 +88,22 @@ class PartitionLog:
             self._restore(restored)
 
     def update_config(self, config: LogConfig) -> None:
-        """Takes the topic's new configuration; segments that are there keep their sizes."""
+        """Apply the topic's new configuration; existing segments keep their sizes."""
         self.config = config
-        self._rolls_after = _NOT_KNOWN
+        self._rolls_after = _ROLL_TIME_UNKNOWN
         self._append_config = replace(config.append, partition=self.name)
         self.storage.configure(config)
 
     def fail_appends(self, fails: Fails | None) -> None:
-        """From now on appends fail with what this returns of the log's name, if anything; None: no more. Only fault
-        rules do that, and the way of an append is no longer where none does.
+        """Fail appends with the error that `fails` returns for the log's name; None ends this.
+
+        Only fault rules use this. An append without a fault has no extra cost.
         """
         self._fails = fails
-        self._rolls_after = _NOT_KNOWN
+        self._rolls_after = _ROLL_TIME_UNKNOWN
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Says who leads from here on, also before anything is appended (Partition.makeLeader)."""
+        """Record the start of a leader's epoch, even before it appends (Partition.makeLeader)."""
         self._assign_epoch(leader_epoch, self.log_end_offset)
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
@@ -111,12 +113,12 @@ class PartitionLog:
 
     @property
     def latest_epoch(self) -> int:
-        """Of the newest leader there was; -1: there was none."""
+        """Epoch of the newest leader so far; -1 if none."""
         return self._epochs.latest
 
     @property
     def segments(self) -> "Sequence[LogSegment]":
-        """Oldest first; the last is appended to."""
+        """Segments, oldest first; the last is active."""
         return self.segment_list.ordered
 
     # Appending
@@ -129,11 +131,15 @@ class PartitionLog:
         origin: int = CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Stores one batch, or says why not (then nothing has changed). The high watermark stays.
+        """Append one batch, or return an error without changing anything. The high watermark does not move.
 
-        `data` is what a producer sent: magic 2, or 0 and 1, which are stored as 2. If it is writable, it may be changed
-        in place; it is not kept. What COORDINATOR appends are the ends of transactions, judged by the rules of
-        `transaction_version`, and records of its own topic.
+        Args:
+            data: A batch of magic 0, 1 or 2; it is stored as magic 2. Writable data may be changed in place; it is not
+                retained.
+            now_ms: The time of the append.
+            leader_epoch: The epoch of the partition's leader.
+            origin: CLIENT, or COORDINATOR for transaction markers and records of the coordinator's own topic.
+            transaction_version: The version whose rules apply to a transaction marker.
         """
         first_offset = self.log_end_offset
         try:
@@ -143,9 +149,9 @@ class PartitionLog:
         return self._store(appendable, now_ms, leader_epoch, origin, transaction_version)
 
     def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
-        """As `append`, for a client's one magic 2 batch that is of no transaction and stays as it is, at less cost.
+        """Append a client's single non-transactional magic 2 batch that is stored unchanged: a fast path of `append`.
 
-        None where it is anything else, or there is something wrong with it. Then nothing has changed.
+        Return None, without changing anything, for any other or an invalid batch.
         """
         try:
             appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, self._append_config)
@@ -156,7 +162,7 @@ class PartitionLog:
     def _store(
         self, appendable: Appendable, now_ms: int, leader_epoch: int, origin: int, transaction_version: int
     ) -> AppendResult:
-        """What `append` does with what is fit to be stored."""
+        """Append a validated batch."""
         first_offset = self.log_end_offset
         header = appendable.header
         if header is None:
@@ -181,7 +187,7 @@ class PartitionLog:
             if max_timestamp > self._rolls_after or not self.segment_list.ordered[-1].append(
                 records, last_offset, max_timestamp, now_ms
             ):
-                self._append_to_other(records, last_offset, max_timestamp, now_ms)
+                self._append_slow_path(records, last_offset, max_timestamp, now_ms)
         except OSError as error:
             return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, reason=self.storage.failed(error))
         self.size_in_bytes += len(records)
@@ -200,7 +206,7 @@ class PartitionLog:
         return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Says that all replicas have what is before `offset`; it never goes back. Returns whether it moved."""
+        """Move the high watermark up to `offset`, which all replicas have reached; return whether it moved."""
         if offset <= self.high_watermark:
             return False
         assert offset <= self.log_end_offset
@@ -211,10 +217,13 @@ class PartitionLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        """Whole batches from the one that holds `offset` on, while they fit into `max_bytes` and end by `up_to_offset`.
+        """Return whole batches from the one that contains `offset`, up to `max_bytes` and `up_to_offset`.
 
-        With `min_one_batch` the first is returned even if it is larger. `up_to_offset` is the high watermark, the last
-        stable offset or the log end offset. An offset outside the log is OFFSET_OUT_OF_RANGE; its end is not outside.
+        Args:
+            offset: Outside of the log, the result is OFFSET_OUT_OF_RANGE; the log end offset is allowed.
+            max_bytes: The limit on the size of the result.
+            up_to_offset: The high watermark, last stable offset or log end offset.
+            min_one_batch: Return the first batch even if it is larger than `max_bytes`.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             return LogRead([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -227,40 +236,41 @@ class PartitionLog:
             return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        """How many bytes `read` would return, from the index alone; 0 for an offset outside the log."""
+        """Return the number of bytes that `read` would return, from the index; 0 for an offset outside of the log."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
         try:
             return self.segment_list.size_available(offset, max_bytes, up_to_offset, min_one_batch)
         except OSError:
-            return 0  # what is wrong is said by the read
+            return 0  # the read reports the error
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """How many bytes there are from the batch that holds `offset`, which is in the log, to `up_to_offset`.
+        """Return the bytes from the batch that contains `offset` to `up_to_offset`, up to `at_most`.
 
-        Counted to `at_most`, and not in whole batches: what a long poll goes by.
+        For the minimum size of a long poll. The result is not limited to whole batches.
         """
         try:
             return self.segment_list.bytes_between(offset, up_to_offset, at_most)
         except OSError:
-            return at_most  # so that the read says at once what is wrong
+            return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """What a reader of committed records, given those from `offset` to `upper_offset` (exclusive), has to skip."""
+        """Return the transactions to skip in a committed read from `offset` to `upper_offset` (exclusive)."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
     def producers(self) -> ProducerState:
-        """What is known of those who write here with a producer id."""
+        """State of the idempotent and transactional producers."""
         return self._producers
 
     # Offsets by time and by leader
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record whose timestamp is `timestamp` or later; None: there is none.
+        """Return the first record whose timestamp is at or after `timestamp`; None if there is none.
 
-        Raises InvalidRecords where records that were stored without having been walked cannot be read, or the disk
-        does not give them (KAFKA_STORAGE_ERROR).
+        Raises:
+            InvalidRecords: Records stored without full validation are unreadable, or the disk fails
+                (KAFKA_STORAGE_ERROR).
         """
         try:
             return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset)
@@ -268,9 +278,10 @@ class PartitionLog:
             raise self._unreadable(error) from None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The record with the greatest timestamp, the first of several; None: there is none (KIP-734).
+        """Return the first record with the greatest timestamp; None if the log is empty (KIP-734).
 
-        Raises InvalidRecords as `offset_for_timestamp` does.
+        Raises:
+            InvalidRecords: As for `offset_for_timestamp`.
         """
         try:
             return self.segment_list.max_timestamp_offset()
@@ -281,21 +292,21 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self.storage.failed(error))
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Base offset and last append (ms) of each segment, oldest first: what ListOffsets v0 goes by."""
+        """Return base offset and last append (ms) of each segment, oldest first (for ListOffsets v0)."""
         return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) for OffsetForLeaderEpoch; (-1, -1) where nothing is known. See LeaderEpochs."""
+        """Return (epoch, end offset) for OffsetForLeaderEpoch; see LeaderEpochs."""
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def leader_epoch_at(self, offset: int) -> int:
-        """The epoch of the record at `offset`, of the last record for the log end offset; -1: not known."""
+        """Return the epoch of the record at `offset`, or of the last record for the log end offset; -1 if unknown."""
         return self._epochs.at(offset)
 
-    # Letting go
+    # Deleting
 
     def delete_records_before(self, offset: int) -> ErrorCode:
-        """Moves the log's start to `offset` (DeleteRecords); memory goes with whole segments."""
+        """Move the log start offset to `offset` (DeleteRecords); only whole segments free memory."""
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         try:
@@ -308,11 +319,11 @@ class PartitionLog:
         return ErrorCode.NONE
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forgets producers that have been idle for producer.id.expiration.ms."""
+        """Remove producers that have been idle for producer.id.expiration.ms."""
         self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def oldest_append_ms(self) -> int | None:
-        """When the oldest segment was last appended to; None: there is no segment."""
+        """Return the time of the last append to the oldest segment; None if there is no segment."""
         segments = self.segment_list.ordered
         return segments[0].last_append_ms if segments else None
 
@@ -321,20 +332,20 @@ class PartitionLog:
         for dropped in range(count):
             try:
                 self.drop_oldest_segment()
-            except OSError as error:  # it is tried again with the next check
+            except OSError as error:  # the next check tries again
                 self.storage.failed(error)
                 return dropped
         return count
 
     def drop_oldest_segment(self) -> None:
-        """Lets the oldest segment go, even the active one, even above the high watermark, which then moves up.
+        """Drop the oldest segment, even if it is active or above the high watermark, which then moves up.
 
-        Readers keep the parts they hold; their memory is free when they let go of them.
+        Readers keep the bytes that they have; the memory is freed when they release them.
         """
         end = self._end_of_oldest()
         segment = self.segment_list.ordered[0]
         if len(self.segment_list.ordered) == 1:
-            self._begin()  # first, so that at no time nothing tells where the log ends
+            self._begin()  # first, so that the log end offset is always stored
         else:
             self.segment_list.drop_oldest()
         self.storage.delete(segment)
@@ -342,13 +353,14 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Where the batch begins that holds `offset`; that itself where none does."""
+        """Return the base offset of the batch that contains `offset`; `offset` if none does."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 
     def truncate_to(self, offset: int) -> bool:
-        """Forgets what is at `offset` or later, and the whole batch that holds it: another leader has something else
-        there. The log goes on at `offset`. Returns whether it was longer (UnifiedLog.truncateTo).
+        """Remove the batch that contains `offset` and all later ones, which differ from the new leader's.
+
+        The next append gets `offset`. Return whether the log was longer (UnifiedLog.truncateTo).
         """
         self._epochs.truncate_from_end(offset)
         self.storage.save_epochs(self._epochs)
@@ -359,7 +371,7 @@ class PartitionLog:
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.first_dirty_offset = min(self.first_dirty_offset, offset)
-        self._rolls_after = _NOT_KNOWN
+        self._rolls_after = _ROLL_TIME_UNKNOWN
         if not self.segment_list.ordered:
             self._begin()
         cut_off.discard(NO_PRODUCER_ID)
@@ -381,10 +393,10 @@ class PartitionLog:
             self.size_in_bytes += last.size
 
     def close(self) -> None:
-        """Lets everything go: the partition is deleted."""
+        """Delete everything: the partition is deleted."""
         self.storage.forget(self, self.segment_list.ordered)
         self.segment_list = SegmentList()
-        self._rolls_after = _NOT_KNOWN
+        self._rolls_after = _ROLL_TIME_UNKNOWN
         self.size_in_bytes = 0
         self._move_log_start(self.log_end_offset)
 
@@ -407,18 +419,18 @@ class PartitionLog:
 
     # Steps of an append
 
-    def _append_to_other(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Appends where the active segment is not known to be the right one: mostly to a new one."""
+    def _append_slow_path(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Append after a check for faults and for a new segment."""
         if self._fails is None:
-            self._append_to_right(records, last_offset, max_timestamp, now_ms)
+            self._append_and_roll(records, last_offset, max_timestamp, now_ms)
             return
         if (error := self._fails(self.name)) is not None:
             raise error
-        self._append_to_right(records, last_offset, max_timestamp, now_ms)
-        self._rolls_after = _NOT_KNOWN  # so that the next one comes here, too
+        self._append_and_roll(records, last_offset, max_timestamp, now_ms)
+        self._rolls_after = _ROLL_TIME_UNKNOWN  # sends the next append here too
 
-    def _append_to_right(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        if self._rolls_after == _NOT_KNOWN and self.segment_list.ordered:
+    def _append_and_roll(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        if self._rolls_after == _ROLL_TIME_UNKNOWN and self.segment_list.ordered:
             active = self.segment_list.ordered[-1]
             first = next(active.batches(active.base_offset), None)
             first_timestamp = max_timestamp if first is None else first[0].max_timestamp
@@ -431,16 +443,16 @@ class PartitionLog:
         assert fits
 
     def _roll(self, size: int, now_ms: int) -> None:
-        """Begins a segment with room for `size` bytes."""
+        """Start a segment with room for `size` bytes."""
         if self.segment_list.ordered:
             self.storage.segment_filled(self, self.segment_list.ordered[-1])
-            # By time, records go when the broker's timer says so, as in Kafka: old timestamps live until then.
+            # Only retention.bytes: as in Kafka, retention.ms applies at the next periodic check.
             enforce_retention_bytes(self)
         segment = self.storage.begin_segment(self, self.log_end_offset, size, now_ms)
         self.segment_list.append(segment)
 
     def _restore(self, restored: "RestoredLog") -> None:
-        """The log goes on: all of it is replicated, for its replicas have this one log."""
+        """Continue from a stored state. All of it is replicated, because the replicas share this log."""
         self.segment_list = SegmentList(restored.segments)
         self._producers, self._epochs = restored.producers, restored.epochs
         self.size_in_bytes = sum(segment.size for segment in self.segment_list.ordered)
@@ -450,12 +462,12 @@ class PartitionLog:
         self._update_last_stable_offset()
 
     def _begin(self) -> None:
-        """Makes an empty log what it is: without segments, or with one that is empty."""
+        """Start with no segment or an empty one, depending on the storage."""
         self.segment_list = SegmentList(self.storage.first_segments(self, self.log_end_offset))
-        self._rolls_after = _NOT_KNOWN
+        self._rolls_after = _ROLL_TIME_UNKNOWN
 
     def _end_of_oldest(self) -> int:
-        """Where the oldest segment ends, with the gap behind it."""
+        """Return the end offset of the oldest segment, including a gap after it."""
         return self.segment_list.end_of_oldest(self.log_end_offset)
 
     def _has_only_an_empty_segment(self) -> bool:

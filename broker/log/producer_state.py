@@ -1,35 +1,35 @@
-"""What one partition knows of its idempotent and transactional producers (KIP-98).
+"""State of a partition's idempotent and transactional producers (KIP-98).
 
-Theory of operation. A producer numbers its records: every batch carries producer id, epoch and the sequence number of
-its first record. For each producer id the partition keeps the epoch, the sequence ranges of the last five batches, and
-the offset at which an open transaction began. A batch is judged before it is stored, and the state moves only after:
+Theory of operation. A producer numbers its records: every batch has a producer id, an epoch, and the sequence number of
+its first record. For each producer id the partition stores the epoch, the sequence ranges of the last five batches, and
+the offset at which an open transaction began. A batch is checked before it is stored; the state changes only
+afterwards:
 
-    the same epoch and exactly the range of one of the five      a repeat: answered with the first copy's offsets
+    the same epoch and exactly the range of one of the five      duplicate: returns the first copy's offsets
     epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
     a new, higher epoch whose first sequence is not 0            OUT_OF_ORDER_SEQUENCE_NUMBER
     the same epoch, not the sequence after the last              OUT_OF_ORDER_SEQUENCE_NUMBER
-    a producer id never seen (or forgotten)                      taken, whatever its sequence
+    an unknown (or expired) producer id                          accepted with any sequence (version 2: only 0)
     not transactional while its transaction is open              INVALID_TXN_STATE
     a marker from a coordinator older than the last              TRANSACTION_COORDINATOR_FENCED
-    a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, but for a marker's repeat
+    a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, except for a repeated marker
 
-Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch forgets the five batches, not the open transaction. Markers
-come from the transaction coordinator; they end the producer's transaction, and carry no sequence number. Under
-transaction version 2 the coordinator raises the epoch with every transaction, so that its marker has a higher one than
-the records before it, and a late marker cannot end the next transaction (KIP-890).
+Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. The
+transaction coordinator writes markers; a marker ends the producer's transaction and has no sequence number. Under
+transaction version 2 the coordinator raises the epoch with every transaction, so that its marker has a higher epoch
+than the records before it, and a late marker cannot end the next transaction (KIP-890).
 
-Before a producer's first transactional batch the coordinator is asked whether the partition is in the transaction
-(broker/coordinator/transaction/verification.py). From then until a batch or a marker is stored the partition remembers
-the lowest sequence that was asked about: a later batch must not be stored before it, though its question be answered
+Before a producer's first transactional batch, the broker verifies with the coordinator that the partition is part of
+the transaction (broker/coordinator/transaction/verification.py). Until a batch or a marker is stored, the partition
+remembers the lowest sequence under verification: a later batch must not be stored first, even if its verification ends
 first.
 
-The first unstable offset is where the oldest transaction began that is open, or whose marker is not yet below the high
-watermark. Readers of committed records read up to it. For each aborted transaction an entry is kept that tells such
-readers which records to skip.
+The first unstable offset is the start of the oldest transaction that is open, or whose marker is not yet below the high
+watermark. Readers of committed records read up to it. The list of aborted transactions defines which records they skip.
 
 Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
-TransactionIndex. Snapshots are those of disk/producer_snapshot.py. Left out: the guard that ties an append to its
-verification, for here nothing happens between the two.
+TransactionIndex. disk/producer_snapshot.py stores snapshots. Left out: the guard that ties an append to its
+verification, because no other append can come between the two here.
 """
 
 from bisect import bisect_left
@@ -51,13 +51,13 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
-# As many batches as a producer may have in flight (max.in.flight.requests.per.connection <= 5 with idempotence).
+# The greatest number of batches in flight (max.in.flight.requests.per.connection <= 5 with idempotence).
 BATCHES_TO_RETAIN = 5
-_RAISES_EPOCHS = 2  # the transaction version from which on every transaction has an epoch of its own
+_RAISES_EPOCHS = 2  # the first transaction version with a new epoch per transaction
 
 
 class StoredBatch(msgspec.Struct, frozen=True, gc=False):
-    """One of a producer's last batches. `timestamp`: the greatest in it (ms)."""
+    """One of a producer's last batches; `timestamp` is its greatest (ms)."""
 
     first_sequence: int
     last_sequence: int
@@ -67,14 +67,14 @@ class StoredBatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
-    """Why a batch is not stored: a Kafka error code, and Kafka's words."""
+    """A rejected batch: Kafka's error code and message."""
 
     error_code: ErrorCode
     reason: str
 
 
 class Marker(msgspec.Struct, frozen=True, gc=False):
-    """The end of a transaction, as the coordinator writes it. `timestamp`: of the marker's record (ms)."""
+    """The end of a transaction, as written by the coordinator; `timestamp` is the record's (ms)."""
 
     aborts: bool
     coordinator_epoch: int
@@ -82,7 +82,7 @@ class Marker(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_marker(batch: memoryview) -> Marker:
-    """What a control batch says; its record's key is version and type, its value version and coordinator epoch."""
+    """Decode a control batch: the key has version and type, the value has version and coordinator epoch."""
     record = next(iter(iter_records(batch)))
     assert record.key is not None
     assert record.value is not None
@@ -93,9 +93,10 @@ def read_marker(batch: memoryview) -> Marker:
 
 
 class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
-    """Records of `producer_id` from `first_offset` to `last_offset` (the marker) are to be skipped.
+    """An aborted transaction: readers skip the producer's records from `first_offset` to `last_offset` (the marker).
 
-    `last_stable_offset`: when the marker was written; no transaction that ended later began before it.
+    `last_stable_offset` is that of the time when the marker was written: no transaction that ended later began before
+    it.
     """
 
     producer_id: int
@@ -105,8 +106,9 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class LastRecord(msgspec.Struct, frozen=True, gc=False):
-    """What compaction must leave of a producer: its last batch, which ends here (NO_OFFSET: none is known), or else the
-    last marker of this epoch.
+    """The end of a producer's last batch, which compaction must keep.
+
+    Without one (NO_OFFSET), compaction keeps the last marker of this epoch.
     """
 
     last_data_offset: int
@@ -114,18 +116,18 @@ class LastRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verification:
-    """A producer whose first transactional batch has been asked about and not been stored yet."""
+    """A producer's first transactional batch, under verification and not yet stored."""
 
     __slots__ = ("epoch", "lowest_sequence", "raises_epochs", "started_ms")
 
     def __init__(self, epoch: int, sequence: int, raises_epochs: bool, now_ms: int) -> None:
         self.epoch = epoch
         self.lowest_sequence = sequence
-        self.raises_epochs = raises_epochs  # the producer knows transaction version 2
+        self.raises_epochs = raises_epochs  # the producer uses transaction version 2
         self.started_ms = now_ms
 
-    def ask_again(self, epoch: int, sequence: int) -> None:
-        """Another batch is asked about: one of a higher epoch starts anew, one of the same may be an earlier one."""
+    def update(self, epoch: int, sequence: int) -> None:
+        """Add another batch: a higher epoch resets the state, the same epoch may lower the sequence."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
@@ -133,7 +135,7 @@ class Verification:
 
 
 class ProducerEntry:
-    """What is known of one producer id."""
+    """State of one producer id."""
 
     __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp")
 
@@ -144,8 +146,8 @@ class ProducerEntry:
         self.current_txn_first_offset = NO_OFFSET
         self.batches: deque[StoredBatch] = deque(maxlen=BATCHES_TO_RETAIN)
 
-    def repeat_of(self, header: BatchHeader) -> StoredBatch | None:
-        """The batch that `header` repeats, if it is one of the last five."""
+    def find_duplicate(self, header: BatchHeader) -> StoredBatch | None:
+        """Return the batch that `header` duplicates, if it is one of the last five."""
         if header.producer_epoch != self.epoch:
             return None
         first_sequence = header.base_sequence
@@ -155,25 +157,25 @@ class ProducerEntry:
         return None
 
     def move_to(self, epoch: int) -> None:
-        """Forgets the batches of an older epoch."""
+        """Set the epoch; a new one clears the batches."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
 
 
 class ProducerState:
-    """The producers of one partition. `partition` ("topic-0") is for messages."""
+    """The producers of one partition; `partition` ("topic-0") is for messages."""
 
     __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated", "_verifications")
 
     def __init__(self, partition: str) -> None:
         self._partition = partition
         self._entries: dict[int, ProducerEntry] = {}
-        # First offset -> producer id. Offsets only grow, so the order of insertion is their order.
+        # First offset -> producer id. Offsets only grow, so insertion order is offset order.
         self._ongoing: dict[int, int] = {}
         # First offset -> offset of the marker, until the high watermark has passed the marker.
         self._unreplicated: dict[int, int] = {}
-        self._aborted: list[AbortedTransaction] = []  # in order of their markers
+        self._aborted: list[AbortedTransaction] = []  # ordered by marker offset
         self._verifications: dict[int, Verification] = {}
 
     def __iter__(self) -> Iterator[tuple[int, ProducerEntry]]:
@@ -183,7 +185,11 @@ class ProducerState:
         return len(self._entries)
 
     def check_batch(self, header: BatchHeader, first_offset: int) -> StoredBatch | Refusal | None:
-        """Judges a batch that would get `first_offset`: a repeat of what is returned, refused, or fine (None)."""
+        """Check a batch to be stored at `first_offset`.
+
+        Returns:
+            The stored batch that it duplicates, the reason for its rejection, or None if it can be stored.
+        """
         entry = self._entries.get(header.producer_id)
         if self._verifications:
             verdict = self._check_verified(header, entry, first_offset)
@@ -195,7 +201,7 @@ class ProducerState:
         if header.producer_epoch == entry.epoch:
             last_sequence = entry.batches[-1].last_sequence if entry.batches else -1
             if sequence != last_sequence + 1:
-                repeat = entry.repeat_of(header)
+                repeat = entry.find_duplicate(header)
                 if repeat is not None:
                     return repeat
                 if not (sequence == 0 and last_sequence == MAX_SEQUENCE) and entry.epoch != NO_EPOCH:
@@ -215,12 +221,12 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, first_offset: int
     ) -> StoredBatch | Refusal | None:
-        """Judges a batch of a producer that is being verified, by what holds for those alone."""
+        """Check a batch under verification by the additional rules for those."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return None
         if entry is not None:
-            repeat = entry.repeat_of(header)
+            repeat = entry.find_duplicate(header)
             if repeat is not None:
                 return repeat
             if header.producer_epoch < entry.epoch:
@@ -239,7 +245,7 @@ class ProducerState:
         )
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
-        """Judges data that a coordinator writes in a producer's name: by its epoch, for it numbers no records."""
+        """Check data that a coordinator writes with a producer's id; it has an epoch but no sequence numbers."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -267,15 +273,15 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
     ) -> Refusal | None:
-        """Judges the end of a transaction, written under `transaction_version`: refused, or fine (None)."""
+        """Check a transaction marker written under `transaction_version`; return None if it can be stored."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
         epoch = header.producer_epoch
         if epoch < entry.epoch:
             return self._fenced(header, entry, first_offset)
-        # Without a transaction it is a marker that is written again. With the highest of all epochs no transaction
-        # should have begun; one that did can end.
+        # Without an open transaction this is a repeated marker. No transaction should begin with the highest epoch; one
+        # that did must be able to end.
         begun = entry.current_txn_first_offset != NO_OFFSET and epoch != MAX_EPOCH
         if transaction_version >= _RAISES_EPOCHS and epoch == entry.epoch and begun:
             return Refusal(
@@ -292,7 +298,8 @@ class ProducerState:
         return None
 
     def _fenced(self, header: BatchHeader, entry: ProducerEntry, first_offset: int) -> Refusal:
-        # A transactional batch is found out before Kafka knows the offset. -1: Kafka knows no version for data.
+        # Kafka checks transactional batches before it knows the offset. TV-1: Kafka has no transaction version for
+        # data.
         if header.is_transactional:
             reason = (
                 f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last "
@@ -306,27 +313,27 @@ class ProducerState:
         return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
 
     def is_fenced(self, producer_id: int, epoch: int) -> bool:
-        """Whether a later epoch of the producer was seen here."""
+        """Return whether a later epoch of the producer was seen here."""
         entry = self._entries.get(producer_id)
         return entry is not None and epoch < entry.epoch
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether records of an open transaction of this very epoch are here."""
+        """Return whether the producer has an open transaction of this epoch here."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.epoch == epoch
 
     def start_verification(
         self, producer_id: int, epoch: int, sequence: int, *, raises_epochs: bool, now_ms: int
     ) -> None:
-        """Takes note that the coordinator is asked about a batch with this first sequence (-1: it numbers none)."""
+        """Record that a batch with this first sequence is under verification (-1: no sequence number)."""
         verification = self._verifications.get(producer_id)
         if verification is None:
             self._verifications[producer_id] = Verification(epoch, sequence, raises_epochs, now_ms)
         else:
-            verification.ask_again(epoch, sequence)
+            verification.update(epoch, sequence)
 
     def batch_stored(self, header: BatchHeader, first_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """Takes note of a client's batch, with the offsets and the timestamp it was stored with."""
+        """Record a stored batch with its offsets and greatest timestamp."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             entry = self._entries[header.producer_id] = ProducerEntry()
@@ -342,7 +349,7 @@ class ProducerState:
             self._verifications.pop(header.producer_id, None)
 
     def marker_stored(self, header: BatchHeader, marker: Marker, offset: int) -> None:
-        """Takes note of a transaction's end; a marker without a transaction moves epochs only."""
+        """Record a stored marker; without an open transaction it only updates the epochs."""
         producer_id = header.producer_id
         entry = self._entries.get(producer_id)
         if entry is None:
@@ -359,19 +366,20 @@ class ProducerState:
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = marker.timestamp
         verification = self._verifications.get(producer_id)
-        # A producer of version 2 asks about its next transaction with the epoch of this marker, maybe before it came.
+        # A producer of version 2 verifies its next transaction with the epoch of this marker, maybe before the marker
+        # arrives.
         if verification and not (verification.raises_epochs and verification.epoch == header.producer_epoch):
             del self._verifications[producer_id]
 
     def last_records(self) -> dict[int, LastRecord]:
-        """Of each producer, what must be left of it."""
+        """Return what compaction must keep of each producer."""
         return {
             producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
             for producer_id, entry in self._entries.items()
         }
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest undecided transaction began, for a high watermark that only grows; None: all are decided."""
+        """Return the start of the oldest undecided transaction, or None; the high watermark must not decrease."""
         if self._unreplicated:
             for first_offset in [first for first, last in self._unreplicated.items() if last < high_watermark]:
                 del self._unreplicated[first_offset]
@@ -382,11 +390,11 @@ class ProducerState:
         return min(ongoing, unreplicated)
 
     def has_undecided(self) -> bool:
-        """Whether there is any transaction that holds readers of committed records back."""
+        """Return whether any transaction limits the last stable offset."""
         return bool(self._ongoing or self._unreplicated)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Those whose records may lie between `offset` and `upper_offset` (exclusive), in order of their markers."""
+        """Return transactions that may have records from `offset` to `upper_offset` (exclusive), ordered by marker."""
         found = []
         for aborted in islice(self._aborted, self._ended_before(offset), None):
             if aborted.first_offset < upper_offset:
@@ -398,8 +406,9 @@ class ProducerState:
     def truncate_from_end(
         self, log_end_offset: int, cut_off: Collection[int], batches: Iterable[tuple[BatchHeader, memoryview]]
     ) -> None:
-        """Forgets what is at `log_end_offset` or later. The producers that have something there, `cut_off`, become
-        again what `batches`, those that stay, say of them.
+        """Remove everything at `log_end_offset` or later.
+
+        The state of the producers in `cut_off`, which have records there, is rebuilt from the remaining `batches`.
         """
         aborted = self._aborted[: self._ended_before(log_end_offset)]
         for producer_id in cut_off:
@@ -414,7 +423,7 @@ class ProducerState:
         self._aborted = aborted
 
     def restore(self, producers: Iterable[tuple[int, ProducerEntry]], aborted: Iterable[AbortedTransaction]) -> None:
-        """Makes this, which is empty, what was known before: to be followed by a `replay` of what came since."""
+        """Load a snapshot into this empty state; `replay` of later batches follows."""
         self._entries.update(producers)
         self._ongoing = dict(
             sorted(
@@ -426,11 +435,11 @@ class ProducerState:
         self._aborted.extend(aborted)
 
     def aborted_between(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Those whose markers are there; `upper_offset` is exclusive."""
+        """Return transactions whose markers are from `offset` to `upper_offset` (exclusive)."""
         return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
-        """Takes note of a batch that has been in the log for long."""
+        """Record a batch that is already in the log."""
         if header.producer_id == NO_PRODUCER_ID:
             return
         if header.is_control:
@@ -439,19 +448,19 @@ class ProducerState:
             self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
 
     def replace_aborted(self, start_offset: int, end_offset: int, kept: Iterable[AbortedTransaction]) -> None:
-        """Of the aborted transactions with markers from `start_offset` to `end_offset` (exclusive), only these stay."""
+        """Replace the aborted transactions whose markers are from `start_offset` to `end_offset` (exclusive)."""
         self._aborted[self._ended_before(start_offset) : self._ended_before(end_offset)] = kept
 
     def truncate_from_start(self, log_start_offset: int) -> None:
-        """Forgets aborted transactions whose records are gone. Producers are kept: retention does not unmake them."""
+        """Remove aborted transactions without remaining records. Producers stay: retention does not affect them."""
         del self._aborted[: self._ended_before(log_start_offset)]
 
     def _ended_before(self, offset: int) -> int:
-        """How many of the aborted transactions have their markers before `offset`."""
+        """Return the number of aborted transactions whose markers are before `offset`."""
         return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forgets producers without an open transaction whose last record is `expiration_ms` old."""
+        """Remove producers without an open transaction whose last record is at least `expiration_ms` old."""
         idle = [
             producer_id
             for producer_id, entry in self._entries.items()

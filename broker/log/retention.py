@@ -1,8 +1,8 @@
-"""Which segments retention lets go: UnifiedLog.deleteOldSegments of Kafka, as functions over a log and its segments.
+"""Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions over a log and its segments.
 
-Both rules take whole segments, oldest first, and stop at the first that stays; both may take the active segment.
-Nothing above the high watermark goes, nor an active segment that is empty. In memory segments are smaller than Kafka's
-1 GiB, so a log keeps less beyond the bound.
+Both rules delete whole segments, oldest first, and stop at the first that stays. They can delete the active segment,
+but not an empty one, and nothing above the high watermark. Memory segments are smaller than Kafka's 1 GiB, so a log
+exceeds its bound by less.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
-    """Drop the segments that retention.bytes and retention.ms do not keep; return their number."""
+    """Drop the segments that exceed retention.bytes or retention.ms; return their number."""
     dropped = enforce_retention_bytes(log)
     if not log.config.cleanup_deletes:
         return dropped
@@ -22,7 +22,7 @@ def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
 
 
 def enforce_retention_bytes(log: "RetainedLog") -> int:
-    """Drop the segments that retention.bytes does not keep; return their number."""
+    """Drop the segments that exceed retention.bytes; return their number."""
     if not log.config.cleanup_deletes:
         return 0
     count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)
@@ -32,7 +32,7 @@ def enforce_retention_bytes(log: "RetainedLog") -> int:
 def count_over_size(
     segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
 ) -> int:
-    """How many of the oldest segments can go so that at least `retention_bytes` stay; negative: no bound."""
+    """Return how many of the oldest segments can go so that at least `retention_bytes` stay; negative: no bound."""
     if retention_bytes < 0:
         return 0
     excess = size_in_bytes - retention_bytes
@@ -44,7 +44,7 @@ def count_over_size(
 
 
 def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
-    """How many of the oldest segments have only records older than `retention_ms`; negative: no bound."""
+    """Return how many of the oldest segments have only records older than `retention_ms`; negative: no bound."""
     if retention_ms < 0:
         return 0
     for number, segment in enumerate(segments):

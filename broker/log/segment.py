@@ -1,11 +1,12 @@
-"""A stretch of one partition's log: batches one after the other in one piece of memory, with an index of them.
+"""A log segment in memory: consecutive batches with an index.
 
-Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose: the segment is memory, not a file; its size
-is fixed when it is made, so that readers hold plain memoryviews of it while batches are added behind them; every batch
-has an index entry (16 bytes), where Kafka has one entry for 4 KiB and scans the rest: scanning costs Python more.
+Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose:
+- The segment is in memory. Its size is fixed at creation, so that readers can use memoryviews of it during appends.
+- Every batch has an index entry (16 bytes). Kafka has one entry per 4 KiB and scans the rest; scanning is slow in
+  Python.
 
-The index has of each batch its last offset and where it ends: the first batch whose last offset is the wanted one or a
-later one is the right one also where there are gaps between batches.
+The index has the last offset and end position of each batch. A search for the first last offset at or after the
+requested one also works if there are gaps between batches.
 """
 
 from array import array
@@ -17,12 +18,12 @@ from sluice.protocol.records.batch import BatchHeader, read_header
 from .segment_memory import SegmentMemory, shrink
 
 INDEX_ENTRY_BYTES = 16  # 4 for the offset, 4 for the position, 8 for the timestamp
-# Offsets and positions are kept relative to the segment, in 4 bytes; Kafka's bound on relative offsets.
+# Offsets and positions are relative to the segment, in 4 bytes; this is Kafka's bound on relative offsets.
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class Segment:
-    """See LogSegment."""
+    """A LogSegment in memory."""
 
     __slots__ = (
         "_ends",
@@ -45,20 +46,20 @@ class Segment:
         self.next_offset = base_offset
         self.memory = memory
         self.capacity = len(memory.view)
-        self.charged_bytes = self.capacity  # what the memory budget counts for it
+        self.charged_bytes = self.capacity  # as counted by the memory budget
         self.size = 0
         self._view = memory.view
-        self._ready = memory.resident_bytes  # up to there it can be written to at once
-        self.max_timestamp = -1  # of all batches so far; -1: none had one (Kafka's NO_TIMESTAMP)
+        self._ready = memory.resident_bytes  # resident up to here: writable without page faults
+        self.max_timestamp = -1  # of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
-        # One entry a batch: last offset and end, relative to the segment, and the greatest timestamp up to there, plus
-        # one so that it is never negative: an array of unsigned numbers takes one in a third of the time.
+        # One entry per batch: last offset and end, relative to the segment, and the greatest timestamp so far, plus one
+        # so that it is never negative: an append to an unsigned array takes a third of the time.
         self._last_offsets = array("I")
         self._ends = array("I")
         self._timestamps = array("Q")
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Copies `batch` to the end; False if there is no room for it."""
+        """Copy `batch` to the end; return False if it does not fit."""
         start = self.size
         end = start + len(batch)
         relative_offset = last_offset - self.base_offset
@@ -95,7 +96,7 @@ class Segment:
             count = len(ends)
         else:
             count = bisect_left(last_offsets, up_to_offset - base_offset)
-        # From here on `count` batches of the segment go out or were there before `offset`.
+        # `count`: the batches of the segment up to the end of the read, including those before `offset`.
         if count > first and ends[count - 1] - start > max_bytes:
             count = bisect_right(ends, start + max_bytes, first, count)
             if count == first and at_least_one:
@@ -121,13 +122,13 @@ class Segment:
             start = end
 
     def shrink(self) -> None:
-        """Gives back what it has not filled; nobody has been given any of its batches yet."""
+        """Free unused memory; no reader may have a view of it yet."""
         self.memory = shrink(self.memory, self.size)
         self._view = self.memory.view
         self.capacity = self._ready = self.size
 
     def truncate_to(self, offset: int) -> None:
-        """As LogSegment says. Nothing is appended here after that: readers may hold what is cut off."""
+        """Implement LogSegment.truncate_to. Nothing is appended here afterwards: readers may use the removed bytes."""
         kept = bisect_left(self._last_offsets, offset - self.base_offset)
         for entries in (self._last_offsets, self._ends, self._timestamps):
             del entries[kept:]
@@ -136,5 +137,5 @@ class Segment:
         self.max_timestamp = self._timestamps[-1] - 1 if kept else -1
 
     def resident_bytes(self) -> int:
-        """What the segment takes of the machine's memory, its index included."""
+        """Return the memory that the segment uses, including its index."""
         return self.memory.resident_bytes + len(self._ends) * INDEX_ENTRY_BYTES

@@ -1,6 +1,6 @@
-"""The segments of one log in their order, and where in them offsets are: Kafka's LogSegments, and LocalLog.read.
+"""The segments of one log, ordered, and reads by offset: Kafka's LogSegments and LocalLog.read.
 
-Only positions are looked for here. Which offsets may be read, and what becomes of segments that go, the log says.
+Only positions are searched here. The log decides which offsets may be read, and deletes segments.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SegmentList:
-    """`ordered`: oldest first; the last is the active one, which is appended to. Without segments nothing is read."""
+    """Segments, oldest first; the last is active. Reads require at least one."""
 
     __slots__ = ("_base_offsets", "ordered")
 
@@ -29,7 +29,7 @@ class SegmentList:
     # Reading
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        """As `PartitionLog.read`, for an offset in the log and before `up_to_offset`."""
+        """Implement `PartitionLog.read` for an offset in the log and before `up_to_offset`."""
         if offset < self._base_offsets[-1]:
             return self._read_on(offset, max_bytes, up_to_offset, min_one_batch)
         # Consumers that keep up read from the last segment.
@@ -59,7 +59,7 @@ class SegmentList:
         return LogRead(parts, size, next_offset)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        """How many bytes `read` would return, from the index alone."""
+        """Return the number of bytes that `read` would return, from the index."""
         index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
         size = end - start
         if size == 0 or end < self.ordered[index].size:
@@ -72,8 +72,8 @@ class SegmentList:
         return size
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """How many bytes there are from the batch that holds `offset` to `up_to_offset`, counted to `at_most`."""
-        if offset >= self._base_offsets[-1]:  # as above
+        """Return the bytes from the batch that contains `offset` to `up_to_offset`, up to `at_most`."""
+        if offset >= self._base_offsets[-1]:  # the common case, as in `read`
             segment = self.ordered[-1]
             start, end, _ = segment.span(offset, segment.size, up_to_offset, False)
             return min(end - start, at_most)
@@ -88,7 +88,7 @@ class SegmentList:
     def _first_span(
         self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
     ) -> tuple[int, int, int, int]:
-        """Which segment has the first batch that ends at or after `offset`, and what its `span` is."""
+        """Return the index of the segment with the first batch that ends at or after `offset`, and its `span`."""
         segments = self.ordered
         last = len(segments) - 1
         index = bisect_right(self._base_offsets, offset) - 1
@@ -101,15 +101,17 @@ class SegmentList:
         return index, start, end, next_offset
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """All batches in order, from the first on that ends at or after `offset`."""
+        """Iterate over all batches in order, from the first that ends at or after `offset`."""
         for segment in self.ordered:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
 
     def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        """Return the first record at or after `start_offset` whose timestamp is `timestamp` or later; None: no record.
+        """Return the first record at or after `start_offset` whose timestamp is at or after `timestamp`, or None.
 
-        Raises InvalidRecords for records that cannot be read, OSError.
+        Raises:
+            InvalidRecords: Records cannot be read.
+            OSError: The disk fails.
         """
         for segment in self.ordered:
             if segment.max_timestamp < timestamp:
@@ -122,7 +124,7 @@ class SegmentList:
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """Return the first record with the greatest timestamp; None: no record. Raises as above."""
+        """Return the first record with the greatest timestamp, or None; raises as `offset_for_timestamp`."""
         segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
@@ -134,51 +136,50 @@ class SegmentList:
         return None
 
     def with_records(self) -> "list[LogSegment]":
-        """Those that are not empty."""
+        """Return the segments that are not empty."""
         return [segment for segment in self.ordered if segment.size > 0]
 
     def before(self, offset: int) -> "Sequence[LogSegment]":
-        """Those that begin before `offset`."""
+        """Return the segments that start before `offset`."""
         return self.ordered[: bisect_left(self._base_offsets, offset)]
 
     def end_of_oldest(self, log_end_offset: int) -> int:
-        """Where the oldest ends, with the gap behind it."""
+        """Return the end offset of the oldest segment, including a gap after it."""
         return self._base_offsets[1] if len(self._base_offsets) > 1 else log_end_offset
 
     # Changing
 
     def append(self, segment: "LogSegment") -> None:
-        """From now on this is the active one."""
+        """Add `segment` as the active one."""
         self.ordered.append(segment)
         self._base_offsets.append(segment.base_offset)
 
     def drop_oldest(self) -> None:
-        """Forgets it."""
         del self.ordered[0]
         del self._base_offsets[0]
 
     def pop_from(self, offset: int) -> "LogSegment | None":
-        """Forgets the newest, and returns it, if it begins at or after `offset`."""
+        """Remove and return the newest segment if it starts at or after `offset`."""
         if not self._base_offsets or self._base_offsets[-1] < offset:
             return None
         del self._base_offsets[-1]
         return self.ordered.pop()
 
     def has_group(self, group: "Sequence[LogSegment]") -> bool:
-        """Whether these are still here one after the other, and all before the active one."""
-        first, end = self._place_of(group)
+        """Return whether these segments are still here, consecutive, and before the active one."""
+        first, end = self._index_range(group)
         return end < len(self.ordered) and self.ordered[first:end] == list(group)
 
     def end_of_group(self, group: "Sequence[LogSegment]") -> int:
-        """Where the segment behind a group that is here begins."""
-        return self._base_offsets[self._place_of(group)[1]]
+        """Return the base offset of the segment after `group`, which must be here."""
+        return self._base_offsets[self._index_range(group)[1]]
 
     def replace_group(self, group: "Sequence[LogSegment]", by: "LogSegment") -> None:
-        """Puts one in the place of a group that is here."""
-        first, end = self._place_of(group)
+        """Replace `group`, which must be here, by one segment."""
+        first, end = self._index_range(group)
         self.ordered[first:end] = [by]
         self._base_offsets[first:end] = [by.base_offset]
 
-    def _place_of(self, group: "Sequence[LogSegment]") -> tuple[int, int]:
+    def _index_range(self, group: "Sequence[LogSegment]") -> tuple[int, int]:
         first = bisect_left(self._base_offsets, group[0].base_offset)
         return first, first + len(group)

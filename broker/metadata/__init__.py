@@ -1,1 +1,1 @@
-"""Topics, partitions and their leaders, as data, and the view that one broker has of them."""
+"""Topics, partitions and leaders as data, and each broker's view of them."""

@@ -1,8 +1,8 @@
-"""The metadata of the cluster, as one broker sees it: Kafka's MetadataCache.
+"""The cluster metadata of one broker: Kafka's MetadataCache.
 
-Topics and partitions are the cluster's own objects, shared by all brokers. What a broker may see late is who leads
-them (`image`). The metadata of an isolated broker, which the controller no longer reaches, is a subclass with copies:
-`controller.isolation.IsolatedMetadata`.
+Topics and partitions are objects of the cluster, shared by all brokers. Only the leadership of partitions (`image`) may
+be outdated. The subclass `controller.isolation.IsolatedMetadata` has copies, for a broker that the controller does not
+reach.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from .topic import NO_LEADER, Partition, Topic
 
 
 class Node(Protocol):
-    """A broker of the cluster, as clients see it."""
+    """A broker of the cluster, as reported to clients."""
 
     @property
     def node_id(self) -> int: ...
@@ -33,38 +33,38 @@ class MetadataCache:
         fenced: set[int],
         brokers: Mapping[int, Node],
     ) -> None:
-        """Refer to the cluster's own collections: node ids of `fenced` brokers, and all `brokers` by node id."""
+        """Refer to the cluster's collections; `fenced` has node ids."""
         self.topics = topics
         self.topics_by_id = topics_by_id
-        self.image: MetadataImage | None = None  # None: this broker learns everything at once
+        self.image: MetadataImage | None = None  # None: without a delay
         self._fenced = fenced
         self._brokers = brokers
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
-        """Return a partition by the name of its topic, None if it does not exist."""
+        """Return a partition by topic name, or None."""
         topic = self.topics.get(topic_name)
         return topic.partition(index) if topic is not None else None
 
     def add_topic(self, topic: Topic) -> Topic:
-        """Add a topic of the cluster; return this broker's object for it: the same, unless the broker is isolated."""
+        """Add a topic of the cluster; return this broker's object for it, a copy if the broker is isolated."""
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:
-        """Return the leadership of a partition, None if this broker has not heard of the partition."""
+        """Return the leadership of a partition, or None if this broker does not know the partition yet."""
         return partition if self.image is None else self.image.partitions.get(partition)
 
     def leader(self, leadership: Partition | PartitionLeadership) -> Node | None:
-        """Return the broker that leads, None without a live one."""
+        """Return the leader, or None if it is not alive."""
         return None if leadership.leader in self.fenced else self._brokers.get(leadership.leader)
 
     @property
     def fenced(self) -> Collection[int]:
-        """Node ids of the brokers that this one takes for dead."""
+        """Node ids of the brokers that this one considers dead."""
         return self._fenced if self.image is None else self.image.fenced
 
     @property
     def live_brokers(self) -> Sequence[Node]:
-        """The brokers that this one takes for alive."""
+        """Brokers that this one considers alive."""
         fenced = self.fenced
         if not fenced:
             return list(self._brokers.values())
@@ -72,8 +72,8 @@ class MetadataCache:
 
     @property
     def controller_id(self) -> int:
-        """The broker that clients send controller requests to: as with KRaft, any live one forwards them."""
-        for node_id in self._brokers:  # nearly always the first
+        """Broker for clients' controller requests: as with KRaft, any live one forwards them."""
+        for node_id in self._brokers:  # usually the first
             if node_id not in self._fenced:
                 return node_id
         return NO_LEADER

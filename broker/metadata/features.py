@@ -1,7 +1,7 @@
-"""What the cluster can do and does, beyond its APIs (KIP-584): the features that ApiVersions lists, with their levels.
+"""Features and their levels in ApiVersions (KIP-584).
 
-Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. Listed is only what is there: of
-4.4's not those of KRaft, of eligible leader replicas, and of share and streams groups.
+Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. Of 4.4, the features of KRaft, of
+eligible leader replicas, and of share and streams groups are not supported and not listed.
 """
 
 from collections.abc import Collection
@@ -12,13 +12,13 @@ from sluice.protocol.apis import ApiKey
 
 
 class Feature(NamedTuple):
-    """The levels that the broker could run, both inclusive, and the one that the cluster runs."""
+    """Supported levels, both inclusive, and the level in use."""
 
     name: str
     min_level: int
     max_level: int
     finalized_level: int
-    needed_api: int | None = None  # key of the API without which the feature is nothing
+    needed_api: int | None = None  # key of the API that the feature requires
 
 
 TRANSACTION_VERSION = "transaction.version"
@@ -27,7 +27,7 @@ _KAFKA_4_4 = (
     Feature("metadata.version", 7, 33, 33),  # 3.3-IV3 to 4.4-IV2
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )
-# Releases before 3.4 have none; those with ZooKeeper never had one.
+# Releases before 3.4 have none here, those with ZooKeeper never do.
 _OF_RELEASE = {
     ALL: _KAFKA_4_4,
     "kafka-4.4": _KAFKA_4_4,
@@ -37,7 +37,7 @@ _OF_RELEASE = {
 
 
 def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Feature]:
-    """The features of a broker that is like `release` and serves these API keys, by name."""
+    """Return the features, by name, of a broker that emulates `release` and serves these API keys."""
     return {
         feature.name: feature
         for feature in _OF_RELEASE.get(release, ())

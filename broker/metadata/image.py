@@ -1,4 +1,4 @@
-"""A broker's copy of leaders and fenced brokers, where it may lag behind the controller: Kafka's MetadataImage."""
+"""A broker's copy of leaders and fenced brokers, which may lag behind the controller: Kafka's MetadataImage."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from .topic import Partition
 
 
 class PartitionLeadership(NamedTuple):
-    """The leader and the replicas of a partition, with the names of Partition's own attributes."""
+    """The leader and replicas of a partition, named like Partition's attributes."""
 
     leader: int
     leader_epoch: int
@@ -16,7 +16,7 @@ class PartitionLeadership(NamedTuple):
 
 
 class MetadataImage:
-    """What one broker has learned so far. Partitions that it has not heard of are missing."""
+    """The metadata that one broker has received so far; partitions not yet received are missing."""
 
     def __init__(self, fenced: Iterable[int], partitions: Mapping[Partition, PartitionLeadership]) -> None:
         self.fenced = frozenset(fenced)
@@ -24,5 +24,4 @@ class MetadataImage:
 
 
 def leadership_of(partition: Partition) -> PartitionLeadership:
-    """Return the current leadership of a partition."""
     return PartitionLeadership(partition.leader, partition.leader_epoch, partition.replicas, partition.isr)

@@ -1,4 +1,4 @@
-"""Requests to create a topic, and why one fails."""
+"""Requests to create a topic, and errors about topics."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from sluice.protocol.errors import ErrorCode
 
 
 class TopicError(NamedTuple):
-    """The reason why a topic was not created, deleted or found."""
+    """An error in the creation, deletion or lookup of a topic."""
 
     code: ErrorCode
-    message: str | None  # None: the message of the code
+    message: str | None  # None: the default message of the code
 
 
 class NewTopic(NamedTuple):
-    """A topic to be created. -1 partitions or replicas: the broker's default (KIP-464)."""
+    """A topic to be created; -1 partitions or replicas: the broker's default (KIP-464)."""
 
     name: str
     num_partitions: int = -1
@@ -24,5 +24,4 @@ class NewTopic(NamedTuple):
 
     @property
     def own_configs(self) -> dict[str, str]:
-        """The configs that have a value."""
         return {name: value for name, value in self.configs.items() if value is not None}

@@ -1,7 +1,7 @@
-"""A topic and its partitions, as all brokers of the cluster see them.
+"""A topic and its partitions, shared by all brokers of the cluster.
 
-Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, not one for each replica. Its
-leader appends to it; of followers it is known how far they have fetched (replication.py).
+Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, not one per replica. The leader
+appends to it; a follower is only the offset up to which it has fetched (replication.py).
 """
 
 import re
@@ -11,11 +11,11 @@ from sluice.broker.log.partition_log import PartitionLog
 from sluice.config.broker_config import TopicConfig
 from sluice.protocol.errors import ErrorCode
 
-# Topics that Kafka keeps for itself, in which its coordinators write down what they know: clients are told so.
+# Kafka's internal topics, marked as such in metadata.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
-# The journal as a topic (journal/topic.py): nobody but the broker writes to it, either.
+# The journal as a topic (journal_topic.py), also read-only for clients.
 JOURNAL_TOPIC = "__sluice_journal"
 INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
 NO_LEADER = -1
@@ -25,7 +25,7 @@ _LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Traffic:
-    """What passed through a topic on one broker."""
+    """Traffic counts of a topic on one broker."""
 
     __slots__ = ("bytes_in", "bytes_out", "records_in")
 
@@ -36,14 +36,14 @@ class Traffic:
 
 
 class TopicPartition(NamedTuple):
-    """A partition by name, for what outlives its topic."""
+    """A partition by name, for references that outlive its topic."""
 
     topic: str
     partition: int
 
 
 class PartitionState(NamedTuple):
-    """Where a partition is and who leads it: see Partition."""
+    """Replicas and leader of a partition; see Partition."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -55,19 +55,19 @@ class PartitionState(NamedTuple):
 
 
 class FollowerLag(NamedTuple):
-    """A follower that has less than the leader."""
+    """A follower whose log is shorter than the leader's."""
 
-    offset: int  # the end of its log
+    offset: int  # its log end offset
     since_ms: float  # monotonic
-    target: int | None = None  # the end of its log once it has caught up, if it fetches
+    target: int | None = None  # its log end offset after the fetch in progress
 
 
 class Partition:
-    """One partition. It is also the key under which operations wait for it.
+    """One partition, which is also the key for operations that wait for it.
 
-    `replicas` are node ids, the preferred leader first; `isr` those of them that are in sync; `leader` is one of these,
-    or NO_LEADER. Those to be added and removed by a reassignment are among the replicas. The epochs count changes of
-    the leader, and of anything here. `behind` and `replicated_offset` are explained in replication.py.
+    `replicas` are node ids, the preferred leader first, including those that a reassignment adds or removes. `isr` are
+    the in-sync ones; `leader` is one of these, or NO_LEADER. `leader_epoch` counts leader changes, `partition_epoch`
+    all changes of this state. replication.py explains `lagging_followers` and `replicated_offset`.
     """
 
     __slots__ = (
@@ -99,37 +99,37 @@ class Partition:
         self.traffic = topic.traffic_on(self.leader)
         self.lagging_followers: dict[int, FollowerLag] = {}
         self.replicated_offset = log.high_watermark
-        self.epoch_start_offset = log.high_watermark  # where the leader's log ended as it began to lead
+        self.epoch_start_offset = log.high_watermark  # the log end offset when the leader was elected
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
-        self.replicas_log_start_offset = 0  # where the simulated replicas' logs start, as far as DeleteRecords goes
+        self.replicas_log_start_offset = 0  # log start of the simulated replicas, for DeleteRecords
 
     @property
     def state(self) -> PartitionState:
-        """What the metadata log has of it."""
+        """State for the metadata log."""
         epochs = self.leader_epoch, self.partition_epoch
         return PartitionState(self.replicas, self.isr, self.leader, *epochs, self.adding, self.removing)
 
     @property
     def low_watermark(self) -> int:
-        """The first offset that any replica still has: what DeleteRecords waits for."""
+        """First offset that any replica has, for DeleteRecords."""
         start = self.log.log_start_offset
         return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
 
     @property
     def min_isr(self) -> int:
-        """How many replicas have to be in sync for acks=all: no more than there are (Partition.effectiveMinIsr)."""
+        """In-sync replicas required for acks=all, limited to their number (Partition.effectiveMinIsr)."""
         return min(self.topic.min_insync_replicas, len(self.replicas))
 
     def copy(self) -> "Partition":
-        """Another one that is as this is now, with the same log."""
+        """Return a copy with the same log."""
         other = Partition.__new__(Partition)
         for name in Partition.__slots__:
             setattr(other, name, getattr(self, name))
         return other
 
     def epoch_error(self, current_leader_epoch: int) -> int:
-        """The error for a client that believes in another leader epoch, 0 if it is right or does not say (-1)."""
+        """Return the error for a client with this leader epoch (-1: unknown); 0 if it is current."""
         if current_leader_epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:
@@ -137,9 +137,9 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def access_error(self, node_id: int, current_leader_epoch: int) -> int:
-        """Why this broker does not read it for a client that believes in this epoch (-1: any); 0 if it does.
+        """Return the error for a read on this broker by a client with this leader epoch (-1: any); 0 if allowed.
 
-        A follower knows the epoch, and looks at that first (Partition.localLogWithEpochOrThrow).
+        A replica checks the epoch first (Partition.localLogWithEpochOrThrow).
         """
         if node_id == self.leader or node_id in self.replicas:
             error = self.epoch_error(current_leader_epoch)
@@ -152,7 +152,7 @@ class Partition:
 
 
 class Topic:
-    """A topic: its own settings, its partitions by index, and what passed through it on each broker."""
+    """A topic: its settings, its partitions by index, and its traffic on each broker."""
 
     __slots__ = (
         "config",
@@ -171,26 +171,25 @@ class Topic:
         self.is_internal = name in INTERNAL_TOPICS
         self.min_insync_replicas = config.integer("min.insync.replicas")
         self.partitions: list[Partition] = []
-        self.traffic: dict[int, Traffic] = {}  # by the node that led when it passed
+        self.traffic: dict[int, Traffic] = {}  # by the node that was the leader
 
     def copy(self) -> "Topic":
-        """Another one that is as this is now, and counts what passes through together with it."""
+        """Return a copy that shares the traffic counts."""
         other = Topic.__new__(Topic)
         for name in Topic.__slots__:
             setattr(other, name, getattr(self, name))
         return other
 
     def traffic_on(self, node_id: int) -> Traffic:
-        """What passes through the topic on this broker is counted there."""
+        """Return the traffic counts for this broker."""
         return self.traffic.setdefault(node_id, Traffic())
 
     def partition(self, index: int) -> Partition | None:
-        """The partition of that index, None where there is none."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 def invalid_topic_name(name: str) -> str | None:
-    """What is wrong with a topic's name (Kafka's Topic.validate), None if nothing is."""
+    """Return why a topic's name is invalid (Kafka's Topic.validate), or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in {".", ".."}:

@@ -1,4 +1,4 @@
-"""Waiting for the replicas of records that a broker appends itself, as acks=all does for those of a client."""
+"""Waits for the replicas of records that a broker itself appends, like acks=all for clients."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -9,8 +9,9 @@ from .replica_manager import ReplicaManager
 
 
 class _DelayedAppend(DelayedOperation):
-    """An operation that completes when the high watermark of each partition is at its offset. It does not wait for a
-    deleted partition, nor for one with a new leader, whose records may be lost.
+    """An operation that completes when each partition's high watermark is at its offset.
+
+    It does not wait for a deleted partition, nor for one with a new leader, whose records may be lost.
     """
 
     __slots__ = ("_done", "_waiting")
@@ -42,10 +43,10 @@ def await_replication(
     timeout_ms: float,
     done: Callable[[Collection[Partition]], None],
 ) -> DelayedOperation | None:
-    """Call `done` when all replicas have the records before these offsets, or after the timeout, with the partitions
-    whose records may be lost. Return the operation that waits, if it has to.
+    """Call `done` when all replicas have the records before these offsets, or after the timeout.
 
-    It waits in the purgatory of Produce, as in Kafka.
+    `done` receives the partitions whose records may be lost. Return the operation if it waits; like Kafka, it uses the
+    Produce purgatory.
     """
     if not required:
         done(())

@@ -1,6 +1,4 @@
-"""A reader that finds injected errors in partitions, so that all else follows from them as from real ones: a long poll
-ends, a session records the error, other partitions are read.
-"""
+"""A reader with injected partition errors, which have the same effects as real ones."""
 
 from collections.abc import Callable
 
@@ -8,16 +6,16 @@ from sluice.protocol.apis.fetch import PartitionData
 from sluice.protocol.errors import ErrorCode
 
 from .fetch_session import RequestedPartition
-from .partition_reader import PartitionReader, refused
+from .partition_reader import PartitionReader, error_data
 
 
 class FailingReader(PartitionReader):
-    """Reads as another reader does, except partitions for which `error_of` returns an error."""
+    """A reader that fails the partitions for which `error_of` returns an error."""
 
     __slots__ = ("_error_of", "_reader")
 
     def __init__(self, reader: PartitionReader, error_of: Callable[[str, int], ErrorCode | None]) -> None:
-        """`error_of`: Return the error of a partition by topic name and index."""
+        """Wrap `reader`; `error_of` receives topic name and index."""
         self._reader = reader
         self._error_of = error_of
 
@@ -37,7 +35,7 @@ class FailingReader(PartitionReader):
         code = self._error(item)
         if code is None:
             return self._reader.read(item, max_bytes, min_one_batch)
-        return refused(item, code), 0
+        return error_data(item, code), 0
 
     def _error(self, item: RequestedPartition) -> ErrorCode | None:
         return self._error_of(item.topic_name, item.request.partition)

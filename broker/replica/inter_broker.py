@@ -1,5 +1,7 @@
-"""Requests between brokers, which are calls in one process. As a request would, a call without a response ends when the
-other broker stops or after `request.timeout.ms` (AddPartitionsToTxnManager, InterBrokerSendThread).
+"""Requests between brokers, as calls in one process.
+
+As with a real request, a call without a response ends when the other broker stops or after `request.timeout.ms`
+(AddPartitionsToTxnManager, InterBrokerSendThread).
 """
 
 from collections.abc import Callable
@@ -11,12 +13,11 @@ from sluice.purgatory.operation import DelayedOperation
 if TYPE_CHECKING:
     from .services import Peer
 
-# Kafka's request.timeout.ms.
-REQUEST_TIMEOUT_MS = 30_000
+REQUEST_TIMEOUT_MS = 30_000  # Kafka's request.timeout.ms
 
 
 def reaches(broker: "Peer", other: "Peer") -> bool:
-    """Return whether a response would arrive from the other broker: neither is stopped or isolated."""
+    """Return whether a response from the other broker would arrive: neither is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
         return True
@@ -29,8 +30,9 @@ def send_request(
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """Call `request(respond)`, where the other broker calls `respond(code)` now or later; then call `done` with that
-    code, or with NETWORK_EXCEPTION if no response arrives.
+    """Call `request(respond)` on the other broker, which calls `respond(code)` now or later.
+
+    Then `done` is called with that code, or with NETWORK_EXCEPTION if no response arrives.
     """
     pending = _PendingRequest(broker, other, done)
     if reaches(broker, other):
@@ -42,7 +44,7 @@ def send_request(
 
 
 class _PendingRequest(DelayedOperation):
-    """A request to another broker, watched under that broker in the purgatory of Produce."""
+    """A request to another broker, watched under that broker in the Produce purgatory."""
 
     __slots__ = ("_broker", "_code", "_done", "_other")
 
@@ -54,7 +56,7 @@ class _PendingRequest(DelayedOperation):
         self._done = done
 
     def respond(self, code: ErrorCode) -> None:
-        """Complete with the response, which is lost if one of the two brokers is isolated by now or it timed out."""
+        """Complete with the response, unless the request timed out or one of the brokers is isolated now."""
         if not self.completed and reaches(self._broker, self._other):
             self._code = code
             self.force_complete()

@@ -1,8 +1,7 @@
-"""What a fetch gets of one partition: its records, or why there are none.
+"""Reads of one partition for a fetch: its records, or an error.
 
-Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Which records are visible depends on who asks:
-consumers see up to the high watermark, read_committed ones up to the last stable offset. What says that it is a
-follower sees none: the replicas of a partition share its log, and are no clients.
+Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Consumers read up to the high watermark, with
+read_committed up to the last stable offset. Fetches of followers get errors: replicas share a log and never fetch.
 """
 
 from functools import cache
@@ -18,7 +17,7 @@ from .fetch_session import RequestedPartition
 
 
 class PartitionReader:
-    """Reads on one broker for one kind of client. It has no state: all fetches of that kind share one."""
+    """A stateless reader of one broker, shared by all fetches of one kind."""
 
     __slots__ = ("_committed_only", "_for_follower", "_node_id")
 
@@ -28,11 +27,11 @@ class PartitionReader:
         self._for_follower = for_follower
 
     def up_to(self, log: PartitionLog) -> int:
-        """The offset at which what is visible ends."""
+        """Return the end of the readable offsets."""
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
-        """Return whether a partition of a session has nothing new, without reading; False if that is not certain."""
+        """Return whether a partition of a session is unchanged, without reading; False if that is not certain."""
         partition, wanted = item.partition, item.request
         if partition is None or partition.deleted:
             return False
@@ -47,18 +46,18 @@ class PartitionReader:
         )
 
     def is_at_end(self, item: RequestedPartition) -> bool:
-        """Whether there is nothing to be read of a partition, nor anything wrong, seen without reading."""
+        """Return whether the partition has no error and nothing to read, without reading."""
         partition, wanted = item.partition, item.request
         if partition is None:
             return False
         log, offset = partition.log, wanted.fetch_offset
         end = log.last_stable_offset if self._committed_only else log.high_watermark
-        return log.log_start_offset <= offset == end and self._obstacle(partition, wanted) is None
+        return log.log_start_offset <= offset == end and self._read_error(partition, wanted) is None
 
     def bytes_waiting(self, item: RequestedPartition) -> int | None:
-        """How many bytes a long poll counts for a partition; None where it should be answered now (DelayedFetch)."""
+        """Return the bytes that count for a long poll; None to complete it now (DelayedFetch)."""
         partition, wanted = item.partition, item.request
-        if partition is None or self._obstacle(partition, wanted) is not None:
+        if partition is None or self._read_error(partition, wanted) is not None:
             return None
         log, offset = partition.log, wanted.fetch_offset
         end = self.up_to(log)
@@ -69,34 +68,34 @@ class PartitionReader:
         return log.bytes_between(offset, end, wanted.partition_max_bytes)
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
-        """How many bytes of records `read` would return, from the index: nothing is read."""
+        """Return the number of bytes that `read` would return, from the index."""
         partition, wanted = item.partition, item.request
-        if partition is None or self._obstacle(partition, wanted) is not None:
+        if partition is None or self._read_error(partition, wanted) is not None:
             return 0
         log = partition.log
         return log.size_available(wanted.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
 
     def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
-        """What the answer says of a partition, and how many bytes of records that has."""
+        """Return the response for a partition, and the size of its records in bytes."""
         partition, wanted = item.partition, item.request
         if partition is None:
-            return refused(item, item.error_code), 0
+            return error_data(item, item.error_code), 0
         log = partition.log
-        obstacle = self._obstacle(partition, wanted)
-        if obstacle is not None:
-            data = refused(item, obstacle) if isinstance(obstacle, ErrorCode) else _diverging(item, log, obstacle)
+        error = self._read_error(partition, wanted)
+        if error is not None:
+            data = error_data(item, error) if isinstance(error, ErrorCode) else _diverging(item, log, error)
             return data, 0
         end = log.last_stable_offset if self._committed_only else log.high_watermark
         found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
         if found.error_code:
-            return refused(item, found.error_code), 0
+            return error_data(item, found.error_code), 0
         aborted = None
         if self._committed_only:
             aborted = aborted_transactions(log, wanted.fetch_offset, found.next_offset)
         return partition_data(log, wanted.partition, aborted, found.parts), found.size
 
-    def _obstacle(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
-        """Why nothing of a partition is read, whatever is in its log: an error, or where it went another way."""
+    def _read_error(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
+        """Return an error or a diverging epoch that prevents a read, or None."""
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         epoch = wanted.current_leader_epoch
@@ -110,7 +109,7 @@ class PartitionReader:
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """What a reader of committed records has to skip of those from `offset` to `upper_offset` (exclusive)."""
+    """Return the transactions to skip in records from `offset` to `upper_offset` (exclusive)."""
     return [
         AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
     ]
@@ -119,19 +118,26 @@ def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> l
 def partition_data(
     log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
 ) -> PartitionData:
-    """The answer for a partition that is well."""
-    # By position: error code, high watermark, last stable offset, log start; where it diverges, who leads now, a
-    # snapshot instead; aborted transactions, which replica is to be read, records.
-    # fmt: off
+    """Return the response for a partition without an error."""
+    # Positional for speed. The Nones: diverging epoch, current leader, snapshot id; -1: preferred read replica.
     return PartitionData(
-        index, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset, None, None, None, aborted, -1,
+        index,
+        0,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        None,
+        None,
+        None,
+        aborted,
+        -1,
         records,
     )
     # fmt: on
 
 
 def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
-    """Where the log went another way than the client, which has fetched up to an epoch (KIP-595)."""
+    """Return where the client's log diverges from this one (KIP-595)."""
     offset, fetched_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
     epoch, end_offset = log.end_offset_for_epoch(fetched_epoch)
     if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET or offset < log.log_start_offset:
@@ -153,8 +159,8 @@ def _diverging(item: RequestedPartition, log: PartitionLog, where: EpochEndOffse
     )
 
 
-def refused(item: RequestedPartition, code: int) -> PartitionData:
-    """The answer for what cannot be read: as Kafka's it tells no offsets."""
+def error_data(item: RequestedPartition, code: int) -> PartitionData:
+    """Return the response for an error; like Kafka's, it has no offsets."""
     data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
     if item.is_known:
         data.aborted_transactions = None
@@ -162,7 +168,7 @@ def refused(item: RequestedPartition, code: int) -> PartitionData:
 
 
 class Readers(NamedTuple):
-    """Those of one broker."""
+    """The readers of one broker."""
 
     uncommitted: PartitionReader
     committed: PartitionReader
@@ -171,7 +177,7 @@ class Readers(NamedTuple):
 
 @cache
 def readers_of(node_id: int) -> Readers:
-    """The readers of a broker, made once."""
+    """Return the readers of a broker, created once."""
     return Readers(
         PartitionReader(node_id, committed_only=False, for_follower=False),
         PartitionReader(node_id, committed_only=True, for_follower=False),

@@ -1,6 +1,6 @@
-"""The partitions that one broker leads, and the requests that wait there for records or for replicas.
+"""The delayed operations on the partitions that one broker leads.
 
-Follows Kafka's ReplicaManager. The log of a partition is shared by its replicas, so that nothing is copied here.
+Follows Kafka's ReplicaManager. Replicas share a partition's log, so nothing is copied.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaManager:
-    """The purgatories of one broker for delayed Fetch, Produce and DeleteRecords, and what completes them."""
+    """The purgatories of one broker for delayed Fetch, Produce and DeleteRecords."""
 
     def __init__(self, node_id: int, config: Config, timer: Timer, cluster: "ReplicatedCluster") -> None:
         self.fetches = DelayedOperationPurgatory(
@@ -25,14 +25,13 @@ class ReplicaManager:
         self.produces = DelayedOperationPurgatory(
             "Produce", timer, config.integer("producer.purgatory.purge.interval.requests")
         )
-        # Kafka's purge interval for these is 1: they are few, and may hold much.
+        # Kafka's purge interval for these is 1: they are few, and may reference much memory.
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer, 1)
         self._node_id = node_id
         self._cluster = cluster
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
 
     def leads(self, partition: Partition) -> bool:
-        """Return whether this broker is the leader of a partition."""
         return partition.leader == self._node_id
 
     def appended(self, partition: Partition) -> None:
@@ -43,7 +42,7 @@ class ReplicaManager:
             self._cluster.actions.defer(self.fetches, partition)
 
     def records_deleted(self, partition: Partition) -> None:
-        """Move the log start of the followers to the leader's once they have fetched again."""
+        """Move the followers' log start to the leader's after a replication delay."""
         if partition.log.has_followers:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
             self._cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
@@ -56,7 +55,6 @@ class ReplicaManager:
             self.delete_records.check_and_complete(partition)
 
     def complete_delayed_operations(self, partition: Partition) -> None:
-        """Complete the operations that wait for a partition and can be completed."""
         self.fetches.check_and_complete(partition)
         self.produces.check_and_complete(partition)
         self.delete_records.check_and_complete(partition)

@@ -1,4 +1,4 @@
-"""What replica/ uses of a broker. Imported by type checkers only."""
+"""The interfaces that replica/ requires. Imported by type checkers only."""
 
 from typing import Protocol
 
@@ -12,11 +12,11 @@ class PartitionReplication(Protocol):
     """The followers of all partitions."""
 
     def appended(self, partition: Partition) -> None:
-        """Start the replication of records that the leader of a partition has appended."""
+        """Start the replication of records that the leader has appended."""
 
 
 class ReplicationController(Protocol):
-    """The controller, as the leaders of partitions use it."""
+    """The controller, as used by partition leaders."""
 
     @property
     def replication(self) -> PartitionReplication: ...
@@ -34,13 +34,12 @@ class ReplicatedCluster(Protocol):
 
 
 class BrokerLiveness(Protocol):
-    """The controller's view of which brokers are alive."""
+    """The controller's view of live brokers."""
 
     def is_running(self, node_id: int) -> bool:
         """Return whether a broker is neither stopped nor isolated."""
 
-    def has_stopped(self, node_id: int) -> bool:
-        """Return whether a broker is stopped."""
+    def has_stopped(self, node_id: int) -> bool: ...
 
 
 class ClusterMembers(Protocol):
@@ -51,14 +50,14 @@ class ClusterMembers(Protocol):
 
 
 class DelayedProduces(Protocol):
-    """The replica manager of a broker, as its requests to other brokers use it."""
+    """The replica manager of a broker, as used for requests to other brokers."""
 
     @property
     def produces(self) -> DelayedOperationPurgatory: ...
 
 
 class Peer(Protocol):
-    """A broker, as another broker of its cluster sees it."""
+    """A broker, as used by another broker of its cluster."""
 
     @property
     def node_id(self) -> int: ...

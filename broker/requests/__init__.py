@@ -1,1 +1,1 @@
-"""The request in flight, its session, and the interfaces through which other parts see it."""
+"""The request in flight, its session, and interfaces for other packages."""

@@ -1,7 +1,7 @@
-"""Completions that wait until the responses of the current read have been sent. Follows Kafka's ActionQueue.
+"""Completions deferred until the responses of the current read are sent: Kafka's ActionQueue.
 
-A request that appends may make a parked fetch complete. Its own response goes out first: what it made possible is
-deferred here, and completed when its connection has no further request to handle.
+A request that appends may complete a parked fetch. Its own response is sent first: the completion is deferred here
+until its connection has no further request to handle.
 """
 
 from collections.abc import Hashable
@@ -9,25 +9,25 @@ from typing import Protocol
 
 
 class Completable(Protocol):
-    """Anything that waits under keys: a purgatory, or responses that are ready to be sent."""
+    """A purgatory, or responses that are ready to be sent."""
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Complete what can be completed under `key`; return how many that were."""
+        """Complete what can be completed under `key`; return how many were."""
 
 
 class ActionQueue:
-    """The deferred completions of all brokers: a request to one of them may complete what waits at another."""
+    """The deferred completions of all brokers: a request to one may complete operations at another."""
 
     def __init__(self) -> None:
         self._deferred: dict[tuple[Completable, Hashable], None] = {}
         self._completing = False
 
     def defer(self, waiting: Completable, key: Hashable) -> None:
-        """Check what waits under `key` later, once."""
+        """Check the operations under `key` later, once."""
         self._deferred[waiting, key] = None
 
     def complete(self) -> None:
-        """Complete what can be completed now, and what that makes possible in turn."""
+        """Complete the deferred operations, and those that this makes possible."""
         if self._completing:
             return
         self._completing = True

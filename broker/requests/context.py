@@ -1,4 +1,4 @@
-"""What a handler is given, and what it may return besides a response."""
+"""The arguments of a handler, and its results other than a response."""
 
 from collections.abc import Callable, Collection, Hashable
 from struct import Struct
@@ -16,17 +16,17 @@ from .route import ApiRoute
 from .session import Session
 from .trace import RequestAnnotations, RequestSubject
 
-# API key and version as one number, which is looked up as one; correlation id.
+# API key and version as one number, for one lookup; correlation id.
 FIXED_HEADER = ">Ii"
 
 
 def header_of(id_bytes: int) -> Struct:
-    """Reads a request header whose client id has `id_bytes` bytes: two numbers, then the id behind its length."""
+    """Return the decoder of request headers whose client id has `id_bytes` bytes."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
 class Responder(Protocol):
-    """The dispatcher, as operations that respond later see it."""
+    """The dispatcher, as used by operations that respond later."""
 
     def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
         """Encode and send a response; NO_RESPONSE is counted and not sent."""
@@ -45,39 +45,38 @@ class RequestHandler(Protocol):
     def clock(self) -> Clock: ...
 
     def begin_read(self, ctx: "RequestContext") -> float:
-        """Note that a read brought requests; return monotonic milliseconds."""
+        """Start a read with requests; return monotonic milliseconds."""
 
     def dispatch(self, ctx: "RequestContext", view: memoryview, start: int, end: int) -> None:
         """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
 
     def end_read(self) -> None:
-        """Note that the requests of the read have been handled, as far as possible."""
+        """Finish a read."""
 
 
 class Outcome:
-    """What a handler returns when there is nothing to send now."""
+    """A handler's result if nothing is sent now."""
 
     __slots__ = ()
 
 
-PARKED: Final = Outcome()  # a delayed operation answers later
-NO_RESPONSE: Final = Outcome()  # the request has no answer: Produce with acks=0
+PARKED: Final = Outcome()  # a delayed operation responds later
+NO_RESPONSE: Final = Outcome()  # Produce with acks=0
 
 
 class Authenticator(RequestHandler, Protocol):
-    """SASL authentication of one connection, as its handlers see it."""
+    """SASL authentication of one connection, as used by its handlers."""
 
     session_lifetime_ms: int
 
     @property
-    def mechanisms(self) -> list[str]:
-        """The enabled mechanisms."""
+    def mechanisms(self) -> list[str]: ...
 
     def expects_handshake(self) -> bool:
-        """Return whether SaslHandshake may come now."""
+        """Return whether SaslHandshake is allowed now."""
 
     def expects_token(self) -> bool:
-        """Return whether SaslAuthenticate may come now."""
+        """Return whether SaslAuthenticate is allowed now."""
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:
         """Begin an exchange; return False if the mechanism is not enabled."""
@@ -85,38 +84,37 @@ class Authenticator(RequestHandler, Protocol):
     def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
         """Return the mechanism's response to the client's token. Raises SaslError."""
 
-    def client_message(self, error: Exception) -> str:
-        """Return the error message for the client."""
+    def client_message(self, error: Exception) -> str: ...
 
     def refuse(self, ctx: "RequestContext", response: Message | None, reason: str) -> "Outcome":
         """Log a failed authentication; send the response and close the connection later (KIP-306)."""
 
 
 class RequestFault(Protocol):
-    """The fault rules that one request hits, as the dispatcher and the handler of Fetch see them."""
+    """The fault rules that match one request, as used by the dispatcher and the handler of Fetch."""
 
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
-        """What returns the error that a fetch finds in a partition (topic, index); None if no rule fails fetches."""
+        """Function (topic, index) -> injected fetch error; None without such rules."""
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Return the outcome in place of the handler's."""
+        """Return the outcome that replaces the handler's."""
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        """Return the encoded response in place of `body`."""
+        """Return the encoded response that replaces `body`."""
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        """Send the response, or what replaces it."""
+        """Send the response or its replacement."""
 
 
 class FetchInProgress(Protocol):
-    """The fetch in flight, as the throttler sees it."""
+    """The fetch in flight, as used by the throttler."""
 
     @property
     def is_from_follower(self) -> bool: ...
     @property
     def read_bytes(self) -> int:
-        """The record bytes that were read."""
+        """Size of the records that were read."""
 
     def sent(self, response: FetchResponse) -> bool:
         """Record that `response` is sent; return whether it was changed, because it opens a session."""
@@ -126,7 +124,7 @@ class FetchInProgress(Protocol):
 
 
 class RequestContext:
-    """The request in flight on one connection. There is one for each connection, used again for each request."""
+    """The request in flight on one connection; the object is reused for each request."""
 
     __slots__ = (
         "annotations",
@@ -155,30 +153,30 @@ class RequestContext:
         self.session = session
         self.connection = connection
         self.responder = responder
-        self.authenticator: Authenticator | None = None  # of a connection to a SASL listener
-        # Of the last request header: the client id with its length, as it was sent, and the decoder of such a header.
+        self.authenticator: Authenticator | None = None  # with a SASL listener
+        # Of the last request header: the client id with its length as sent, and the decoder of such a header.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)
         self.route: ApiRoute  # unset before the first request
         self.api = ""  # "Produce v9", for log lines; empty while a header is decoded
         self.version = 0
         self.correlation_id = 0
-        self.request_bytes = 0  # what Kafka counts: header and body, without the size prefix
-        self.now_ms = 0  # wall clock: when the read began or, after a wait, when the wait was over
-        self.started_ms = 0.0  # monotonic: when the read began
-        self.worked_ms = 0.0  # processing time before the request was parked, while there are request quotas
+        self.request_bytes = 0  # as in Kafka: header and body, without the size prefix
+        self.now_ms = 0  # wall clock at the start of the read, or at the end of a wait
+        self.started_ms = 0.0  # monotonic, at the start of the read
+        self.worked_ms = 0.0  # processing time before the request was parked, if there are request quotas
         self.fetch: FetchInProgress | None = None
-        self.charged_bytes = 0  # by a held fetch, before it read
+        self.charged_bytes = 0  # charged to a held fetch before it reads
         self.error_code = 0  # the first error in the response, for the metrics
-        self.fault: RequestFault | None = None  # the fault rules that the request hits
-        # For the journal, while there is one. A request without a subject is not recorded.
+        self.fault: RequestFault | None = None
+        # For the journal, if enabled. A request without a subject is not recorded.
         self.subject: RequestSubject | None = None
         self.annotations: RequestAnnotations | None = None
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        """Hands the request to a purgatory, which answers it at once if it can; returns what the handler returns."""
+        """Pass the request to a purgatory, which may complete it at once; return the handler's result."""
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
@@ -186,15 +184,13 @@ class RequestContext:
     def park_for_more(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        """As `park`, where it is known that the request cannot be answered yet."""
+        """Park a request that is known to be incomplete, without a first check."""
         self.connection.park(operation.force_complete)
         purgatory.watch(operation, keys)
         return PARKED
 
-    def wait_for_answer(self) -> Outcome:
-        """Parks the request without an operation: whoever keeps it answers it by `Dispatcher.complete`, not within this
-        call of the handler. That its client leaves changes nothing for those who keep it.
-        """
+    def park_until_completed(self) -> Outcome:
+        """Park the request without an operation, until `Dispatcher.complete` is called after this call."""
         self.connection.park(_nothing)
         return PARKED
 

@@ -1,4 +1,4 @@
-"""An answer that may have to wait: for the replicas, or for a transaction that is still being completed."""
+"""Responses that may have to wait, for replicas or for the end of a transaction."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,9 +13,9 @@ T = TypeVar("T")
 def respond_when_done(
     ctx: RequestContext, start: Callable[[Callable[[T], None]], None], respond: Callable[[T], Message | Outcome]
 ) -> Message | Outcome:
-    """Calls `start(done)`, and answers with `respond(result)` once `done(result)` was called: now, or later.
+    """Call `start(done)`, and respond with `respond(result)` after `done(result)`, now or later.
 
-    Returns what a handler returns. A client that leaves in between changes nothing but that nobody is answered.
+    Return the handler's result. A disconnect of the client only prevents the response.
     """
     results: list[T] = []
     parked = False
@@ -30,4 +30,4 @@ def respond_when_done(
     if results:
         return respond(results[0])
     parked = True
-    return ctx.wait_for_answer()
+    return ctx.park_until_completed()

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from sluice.protocol.codec.wire import Parts
 
-# Encodes a response message; typed for any object, as one of a route is always of the route's API.
+# Encodes a response; the type is object, but a route's responses are always of its API.
 Encode = Callable[[object, Parts], None]
 
 
 class ApiRoute:
-    """What a request context and the journal need to know of the API; the dispatcher's `Route` adds the handler."""
+    """The API of a request, for request contexts and the journal; the dispatcher's `Route` adds the handler."""
 
     __slots__ = ("api_key", "api_name", "encode", "label", "version")
 

@@ -1,7 +1,7 @@
 """The header of a handler: how its API is served.
 
-`API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)` in a handler's module is the only place that states this.
-`make generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
+`API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)` in a handler's module is the only definition. `make
+generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
 """
 
 from enum import Enum
@@ -11,7 +11,7 @@ from sluice.protocol.types import Range
 
 
 class Charge(Enum):
-    """What a request is charged to, beside the request time that all but NONE are charged to (KIP-124)."""
+    """The charge of a request, in addition to request time for all but NONE (KIP-124)."""
 
     PRODUCE_BYTES = "produce bytes"
     FETCH_BYTES = "fetch bytes"
@@ -21,14 +21,14 @@ class Charge(Enum):
 
 
 class ServedApi(NamedTuple):
-    """One API as it is served."""
+    """How one API is served."""
 
     name: str
     min_version: int
     max_version: int
     charge: Charge = Charge.REQUEST
     forwarded: bool = False  # brokers forward it to the controller
-    cluster_action: bool = False  # only brokers send it, so it is exempt from request quotas unless it is refused
+    cluster_action: bool = False  # only brokers send it, so it is exempt from request quotas unless authorization fails
     requires: str = ""  # the property that enables it
 
 
@@ -41,6 +41,6 @@ def served(
     cluster_action: bool = False,
     requires: str = "",
 ) -> ServedApi:
-    """Return the header of the handler of API `name`, with its versions written as `0-13`."""
+    """Return the header of a handler; `versions` has the form `0-13`."""
     served_versions = Range(versions)
     return ServedApi(name, served_versions.first, served_versions.last, charge, forwarded, cluster_action, requires)

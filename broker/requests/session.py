@@ -1,4 +1,4 @@
-"""The client of one connection: what lasts from request to request."""
+"""The state of one client connection across requests."""
 
 from collections.abc import Hashable
 
@@ -14,7 +14,7 @@ ANONYMOUS = "ANONYMOUS"
 
 
 class Session:
-    """Who sends the requests of a connection, as far as the broker knows."""
+    """The client of a connection, as known to the broker."""
 
     __slots__ = (
         "channel",
@@ -33,33 +33,31 @@ class Session:
         self.user = ANONYMOUS
         self.client_id = ""  # a null id is "" (Kafka's RequestHeader.parse)
         self.client_software = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
-        self.identity: ClientIdentity | None = None  # for the journal; None if it must be made anew
-        self.throttle_times: ClientThrottleTimes | None = None  # those that the client was told, while there are quotas
+        self.identity: ClientIdentity | None = None  # for the journal; None if outdated
+        self.throttle_times: ClientThrottleTimes | None = None  # as sent to the client, if there are quotas
         self.fault_counts: dict[Hashable, int] | None = None  # requests, by the fault rule that counts them
 
     @property
     def principal(self) -> str:
-        """The principal, as access control lists name it: "User:alice"."""
+        """Principal in the form of access control lists: "User:alice"."""
         return f"User:{self.user}"
 
     @property
     def client_host(self) -> str:
-        """The client's address, as Java prints it: "/127.0.0.1"."""
+        """Client address in Java's format: "/127.0.0.1"."""
         address = self.channel.peer.rpartition(":")[0]
         return f"/{_java_ipv6(address) if ':' in address else address}"
 
     def set_user(self, user: str) -> None:
-        """Set the authenticated user."""
         self.user = user
         self.identity = None
 
     def set_client_software(self, name: str, version: str) -> None:
-        """Set the name and version of the client library."""
         self.client_software = name, version
         self.identity = None
 
     def identify(self) -> ClientIdentity:
-        """Return the identity for the journal, made anew after a change."""
+        """Return the identity for the journal."""
         if self.identity is None:
             channel = self.channel
             self.identity = ClientIdentity(
@@ -74,7 +72,7 @@ class Session:
         return self.identity
 
     def endpoint_of(self, node: Node) -> Endpoint:
-        """Return the address of a broker for this client: its listener of the same name as the client's own.
+        """Return a broker's address for this client, on the listener with the same name as the client's own.
 
         For this broker, and for others that listen on all addresses, the host is the one that the client connected to.
         """
@@ -86,8 +84,8 @@ class Session:
 
 
 def _java_ipv6(address: str) -> str:
-    """Return an IPv6 address without zero compression: hosts in access control lists are compared as text."""
-    from ipaddress import IPv6Address  # most clients have none
+    """Return an IPv6 address without zero compression: access control lists compare hosts as text."""
+    from ipaddress import IPv6Address  # most clients use IPv4
 
     number, percent, scope = address.partition("%")
     packed = IPv6Address(number).packed

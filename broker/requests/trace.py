@@ -1,25 +1,25 @@
-"""What the journal keeps of a request: small values, which refer to no record bytes."""
+"""Request data for the journal: small values without references to record bytes."""
 
 from typing import NamedTuple
 
 NOT_YET = 0.0
-# When the requests of one read came, when the first was begun and, NOT_YET, when their responses left: monotonic ms.
+# Times of one read: arrival of its requests, start of the first, and sending of their responses (or NOT_YET); monotonic
+# ms.
 ReadTimes = list[float]
 
-# Topic, by name or id, partition, and the producer's id, epoch and base sequence.
+# Topic (name or id), partition, and the producer's id, epoch and base sequence.
 NamedPartition = tuple[str | bytes, int, int, int, int]
-# The named partitions, how many more there are, group id, transactional id.
+# The named partitions, the number of further ones, group id, transactional id.
 AnySubject = tuple[tuple[NamedPartition, ...], int, str, str]
-# The same for a Produce request with one partition, as it is at hand: the topic's name or id, the partition, the start
-# of its batch header, transactional id.
+# The same for a Produce request with one partition: topic name or id, partition, start of its batch header,
+# transactional id.
 BatchStart = tuple[int, int, int, int]  # magic, and the producer's id, epoch and base sequence
 BatchSubject = tuple[str | bytes, int, BatchStart | None, str | None]
-# What a request is about.
 RequestSubject = AnySubject | BatchSubject
 
 
 class ClientIdentity(NamedTuple):
-    """The client of a connection, from some moment on."""
+    """The client of a connection, until one of these values changes."""
 
     broker: int
     connection: int
@@ -31,7 +31,7 @@ class ClientIdentity(NamedTuple):
 
 
 class RequestAnnotations:
-    """What few requests have: a wait (then when they came and were begun), a throttle time, a fault, errors."""
+    """The rare properties of a request: a wait (with its arrival and start), a throttle time, a fault, errors."""
 
     __slots__ = ("begun_ms", "error_codes", "received_ms", "rule_id", "throttle_ms")
 

@@ -1,1 +1,1 @@
-"""Quotas applied to requests: throttle times, muted connections and held responses (KIP-13, KIP-219)."""
+"""Quotas on requests: throttle times, muted connections and held responses (KIP-13, KIP-219)."""

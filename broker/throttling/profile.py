@@ -1,21 +1,19 @@
 """The values of `quota.profile`: how each Kafka release, or each request version, throttles.
 
-KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. A client that knows KIP-219
-backs off by itself after a response with a throttle time, so a delayed response would make it wait twice: a throttle
-time of 2 s would cost it 4 s. `by-version` therefore delays the responses to request versions older than KIP-219, and
-mutes for later ones. Every client is throttled once, and old clients see what KIP-13 describes. The other profiles
+KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. A client that implements
+KIP-219 backs off after a response with a throttle time, so a delayed response would double its wait. `by-version`
+therefore delays the responses to request versions older than KIP-219, and mutes for later ones. The other profiles
 treat all versions alike.
 
-| profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic |
-|---|---|---|---|---|---|
-| `kip-13` | response delayed | delayed before it reads | the longer time | shares the default | 3.8 and later |
-| `kafka-0.9` to `1.1` | as `kip-13` | reads, then is delayed | one after the other | as `kip-13` | up to 3.7 |
-| `kafka-2.0` to `3.7` | response sent, then muted | empty, not charged | the longer time | unlimited | up to 3.7 |
-| `kafka-3.8` and later | the same | the same | the same | the same | 3.8 and later |
-| `by-version` | `kip-13` or `kafka-4.4` | the same | the longer time | as `kip-13` | 3.8 and later |
+| profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic | |---|---|---|---|---|---| |
+`kip-13` | response delayed | delayed before it reads | the longer time | shares the default | 3.8 and later | |
+`kafka-0.9` to `1.1` | as `kip-13` | reads, then is delayed | one after the other | as `kip-13` | up to 3.7 | |
+`kafka-2.0` to `3.7` | response sent, then muted | empty, not charged | the longer time | unlimited | up to 3.7 | |
+`kafka-3.8` and later | the same | the same | the same | the same | 3.8 and later | | `by-version` | `kip-13` or
+`kafka-4.4` | the same | the longer time | as `kip-13` | 3.8 and later |
 
-A fetch is cut to what its quota grants an idle client at once, as in Kafka 2.5 and later. `kafka-0.9` to `2.4` do not
-cut it. The module `throttling_mode` has worked examples.
+As in Kafka 2.5 and later, a fetch is limited to the bytes that its quota grants an idle client at once; `kafka-0.9` to
+`2.4` do not limit it. `throttling_mode` has worked examples.
 """
 
 from enum import Enum
@@ -28,13 +26,13 @@ from sluice.quotas.sensor import Rate, RateUpTo37
 
 
 class Throttling(Enum):
-    """The way to throttle a request above its quota; see `throttling_mode`."""
+    """How to throttle a request above its quota; see `throttling_mode`."""
 
-    HOLD = "hold"  # KIP-13: the response is sent after the throttle time, and a fetch reads after it
+    HOLD = "hold"  # KIP-13: the response is sent, and a fetch reads, after the throttle time
     WITHHOLD = "withhold"  # Kafka up to 1.1: the same, but a fetch reads before the throttle time
     MUTE = "mute"  # KIP-219: the response is sent at once, and the connection is muted for the throttle time
 
-    __hash__ = object.__hash__  # Enum's own is a Python function, and a member is looked up for each request
+    __hash__ = object.__hash__  # faster than Enum's Python function: each request looks a member up
 
 
 HOLD, WITHHOLD, MUTE = Throttling
@@ -42,7 +40,7 @@ _BY_VERSION = None
 
 
 class Profile(NamedTuple):
-    """One value of `quota.profile`. If `throttling` is None, the request version decides."""
+    """One value of `quota.profile`; if `throttling` is None, the request version decides."""
 
     throttling: Throttling | None
     empty_client_id: EmptyClientId
@@ -50,7 +48,6 @@ class Profile(NamedTuple):
     cuts_fetches: bool = True
 
     def throttling_of(self, api_key: int, version: int) -> Throttling:
-        """Return the way to throttle requests of this API and version."""
         if self.throttling is not _BY_VERSION:
             return self.throttling
         return MUTE if API_KEYS[api_key].client_throttles(version) else HOLD

@@ -1,4 +1,4 @@
-"""The source of each client's quotas: the configured ones, or a `client.quota.callback.class` (KIP-257)."""
+"""The source of clients' quotas: the configured ones, or a `client.quota.callback.class` (KIP-257)."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ _PROPERTY = "client.quota.callback.class"
 
 
 class QuotaResolver:
-    """The quota rules of one broker or of the controller. Each has its own instance of the callback class."""
+    """The quota rules of one broker or of the controller, each with its own instance of the callback class."""
 
     def __init__(self, config: Config, empty_client_id: EmptyClientId) -> None:
-        """Load the callback class, if one is configured. Raises ConfigError if it cannot be used."""
+        """Load the callback class, if configured. Raises ConfigError if it cannot be used."""
         self._empty_client_id = empty_client_id
         self.callback: ClientQuotaCallback | None = None
         self._last_cluster: dict[str, tuple[int, ...]] = {}
@@ -39,7 +39,7 @@ class QuotaResolver:
         return CallbackRules(self.callback, kind, table)
 
     def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
-        """Pass topics and leaders to the callback if they have changed, and apply new limits to `managers`.
+        """Pass changed topics and leaders to the callback, and apply new limits to `managers`.
 
         Kafka: `ClientQuotaCallback.updateClusterMetadata`.
         """
@@ -54,7 +54,6 @@ class QuotaResolver:
                 manager.hold_to_limits()
 
     def close(self) -> None:
-        """Close the callback."""
         if self.callback is not None:
             from sluice.quotas.callback import close
 

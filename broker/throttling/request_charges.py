@@ -1,6 +1,6 @@
-"""Charges that all ways of throttling share: request time (KIP-124), and the record of each throttle time.
+"""Charges common to all throttling modes: request time (KIP-124), and the record of throttle times.
 
-Request time is the share of one thread that a client uses, in percent. With a quota of 1 % and windows of 10 x 1 s, a
+Request time is the share of one thread that a client uses, in percent. With a quota of 1 % and ten windows of 1 s, a
 client may use 100 ms in ten seconds; a request that takes 5 ms is charged as 0.5.
 """
 
@@ -22,14 +22,14 @@ from .throttled_channel import ThrottledChannel
 
 
 class ThrottleJournal(Protocol):
-    """The journal, as throttling is recorded in it."""
+    """The journal, as used by throttling."""
 
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
         """Record that a quota throttles a client."""
 
 
 class RequestCharges:
-    """Charges request time to clients, and records and schedules their throttle times."""
+    """Charges of request time, and the recording and scheduling of throttle times."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class RequestCharges:
         self._journal = journal
 
     def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
-        """Charge the processing time since the last charge; return the throttle time for it, in milliseconds."""
+        """Charge the processing time since the last charge; return its throttle time in milliseconds."""
         request = self.quotas.request
         if request is None:
             return 0
@@ -56,14 +56,14 @@ class RequestCharges:
         return request.record(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
-        """Charge the processing time since the last charge; a throttle time follows with the next request."""
+        """Charge the processing time since the last charge; only the next request is throttled for it."""
         request = self.quotas.request
         if request is not None:
             used = request.percentage(self.request_timer.take_nanos(ctx))
             request.record_no_throttle(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def charge_time_exempt(self, ctx: RequestContext, now_ms: int) -> None:
-        """Count the processing time in Kafka's metric of exempt requests; charge it to no client."""
+        """Count the processing time in Kafka's metric of exempt requests, without a charge."""
         request = self.quotas.request
         if request is not None:
             request.record_exempt(request.percentage(self.request_timer.take_nanos(ctx)), now_ms)
@@ -73,9 +73,8 @@ class RequestCharges:
     ) -> ClientQuotaManager:
         """Record the throttle time of a request; return the manager of the quota that caused it.
 
-        The longer of two throttle times counts, and only its quota records it: above the byte quota by 300 ms and above
-        the request quota by 200 ms, the client is throttled for 300 ms by the byte quota. Of two equal ones that of
-        request time counts, as in Kafka.
+        Only the longer of two throttle times counts and is recorded, by its quota. Of two equal ones, that of request
+        time counts, as in Kafka.
 
         Args:
             ctx: The throttled request.
@@ -105,7 +104,7 @@ class RequestCharges:
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:
-    """Return the throttle times of a connection. They are created with its first Produce or Fetch under a quota."""
+    """Return the throttle times of a connection, created with its first Produce or Fetch under a quota."""
     if session.throttle_times is None:
         session.throttle_times = ClientThrottleTimes()
     return session.throttle_times

@@ -1,11 +1,11 @@
 """Processing time of requests, for request quotas (KIP-124). Time in a purgatory does not count.
 
-Kafka measures the time between two events on one of its threads. Here one thread does everything, so the time of a
-request starts when the read that brought it starts, or when the previous request is finished. Example: one read at
-t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are charged 3 ms and 7 ms.
+Kafka measures the time between two events on a thread. Here, with one thread, the time of a request starts at the start
+of its read, or at the end of the previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms
+and 10 ms; they are charged 3 ms and 7 ms.
 
-Decoding and handling are charged before the response is sent, encoding after it, as Kafka does with the time of its
-network threads.
+Decoding and handling are charged before the response is sent, encoding after it, like the time of Kafka's network
+threads.
 """
 
 from sluice.broker.requests.context import RequestContext
@@ -15,7 +15,7 @@ _NANOS_PER_MS = 1e6
 
 
 class RequestTimer:
-    """The timer of the request in progress. It reads the clock often, so only request quotas use it."""
+    """The timer of the request in progress; it reads the clock often, so only request quotas use it."""
 
     __slots__ = ("_clock", "_since_ms")
 
@@ -33,7 +33,7 @@ class RequestTimer:
         ctx.worked_ms += self._lap_ms(ctx)
 
     def resume(self) -> None:
-        """Start the time of a request that was parked."""
+        """Start the time of a resumed request."""
         self._since_ms = self._clock.monotonic_ms()
 
     def _lap_ms(self, ctx: RequestContext) -> float:

@@ -1,6 +1,6 @@
-"""Connections that serve a throttle time, as operations in the throttle purgatory (Kafka's ThrottledChannel).
+"""Throttled connections, as operations in the throttle purgatory (Kafka's ThrottledChannel).
 
-Each operation expires after its throttle time. It is completed early only when its connection closes.
+Each operation expires after its throttle time; only the close of its connection completes it earlier.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from sluice.quotas.manager import ClientQuotaManager
 
 
 class ThrottledChannel(DelayedOperation):
-    """A connection that serves a throttle time for the quota of `manager`, whose `queue_size` counts it."""
+    """A connection throttled by the quota of `manager`, counted in its `queue_size`."""
 
     __slots__ = ("_ctx", "_manager")
 
@@ -32,7 +32,7 @@ class ThrottledChannel(DelayedOperation):
 
 
 class MutedChannel(ThrottledChannel):
-    """A connection that is not read until its throttle time is over (KIP-219). Its response has been sent."""
+    """A connection that is not read during its throttle time, after the response (KIP-219)."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class MutedChannel(ThrottledChannel):
 
 
 class HeldResponse(ThrottledChannel):
-    """A response that is sent when its throttle time is over (KIP-13). It refers to no record bytes of the request."""
+    """A response that is sent after its throttle time (KIP-13); it does not refer to record bytes of the request."""
 
     __slots__ = ("_finish",)
 
@@ -60,7 +60,7 @@ class HeldResponse(ThrottledChannel):
 
 
 class HeldFetch(ThrottledChannel):
-    """A fetch that reads the log, and is answered, when its throttle time is over (KIP-13)."""
+    """A fetch that reads the log and responds after its throttle time (KIP-13)."""
 
     __slots__ = ("_read", "_throttle_ms")
 

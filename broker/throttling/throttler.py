@@ -1,13 +1,13 @@
 """Charges requests to quotas (Kafka's KafkaApis and RequestHandlerHelper), and throttles clients above a quota.
 
-What a request is charged:
+The charges of a request:
 
 - Bytes (KIP-13). A Produce is charged its size, header and body, after its records are appended. A Fetch is charged the
-  size of its response. Each is a quota of its own.
+  size of its response. The two quotas are separate.
 - Controller mutations (KIP-599). The handlers of CreateTopics, CreatePartitions and DeleteTopics charge them, and put
   the throttle time into the response.
-- Request time (KIP-124): the processing time of every request. Exempt, as in Kafka, are fetches of followers, Produce
-  with acks=0, and requests that only brokers send. So is SASL, because the client has no principal yet.
+- Request time (KIP-124): the processing time of every request. As in Kafka, fetches of followers, Produce with acks=0,
+  requests that only brokers send, and SASL (before the client has a principal) are exempt.
 
 A request above a quota is never rejected. It is processed, and the client is throttled until its average over the
 windows is back at the quota:
@@ -17,8 +17,8 @@ windows is back at the quota:
 Example: the producer quota is 1,000 bytes/s over ten windows of 1 s. A client that was idle sends 12,000 bytes. They
 are appended, and the client is throttled for 12,000 / 1,000 - 10 = 2 s.
 
-A request above two quotas is throttled once, for the longer of the two times. `throttling_mode` has the ways to
-throttle, and `quota.profile` selects one for each request version (`profile`).
+A request above two quotas is throttled once, for the longer time. `quota.profile` selects a mode of `throttling_mode`
+for each request version (`profile`).
 """
 
 from collections.abc import Callable
@@ -81,19 +81,19 @@ class Throttler:
         }[api.charge]
 
     def holds_fetch(self, version: int) -> bool:
-        """Return whether a fetch of this version is charged, and throttled, before it reads (KIP-13)."""
+        """Return whether a fetch of this version is charged and throttled before it reads (KIP-13)."""
         return self.profile.throttling_of(ApiKey.FETCH, version) is HOLD
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
     ) -> FetchResponse | Outcome:
-        """Charge a held fetch for the `size` bytes that it is about to read; call `read` after its throttle time."""
+        """Charge a held fetch the `size` bytes to read; call `read` after its throttle time."""
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:
-        """Return the bytes that one fetch of this client may read: what its quota grants an idle client at once.
+        """Return the byte limit for one fetch of this client: what its quota grants an idle client at once.
 
-        A larger response would be above the quota at every attempt, and the client would never receive it. With 1,000
+        A larger response would exceed the quota at every attempt, and the client would never receive it. With 1,000
         bytes/s over ten windows of 1 s the limit is 10,000 bytes.
         """
         if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
@@ -101,10 +101,10 @@ class Throttler:
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
-        """Return what a handler charges its created and deleted partitions to; None without a mutation quota.
+        """Return the quota for partitions that a handler creates or deletes; None without a mutation quota.
 
-        Requests of version `strict_since` and later may be rejected with THROTTLING_QUOTA_EXCEEDED: their clients know
-        the error. Older ones are processed, and throttled.
+        Requests of version `strict_since` and later may be rejected with THROTTLING_QUOTA_EXCEEDED, which their clients
+        support. Older ones are processed and throttled.
         """
         manager = self.controller.mutation
         if manager is None:
@@ -113,9 +113,9 @@ class Throttler:
         return manager.quota_for(ctx.session.user, ctx.session.client_id, self.time.at(ctx.now_ms), strict=strict)
 
     def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
-        """Charge a topic that a client creates by naming it. Return whether the quota forbids it.
+        """Charge an automatic topic creation; return whether the quota rejects it.
 
-        The request is strict, as in Kafka, where the broker sends a CreateTopics of the latest version.
+        The quota is strict, because Kafka's broker sends a CreateTopics of the latest version.
         """
         quota = self.mutation_quota(ctx, strict_since=0)
         return quota is not None and not quota.record(partitions)
@@ -130,7 +130,7 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, 0, None)
 
     def finish_cluster_action(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Finish a request that only brokers send. It is exempt unless it is refused, as in Kafka."""
+        """Finish a request that only brokers send: exempt unless its authorization fails, as in Kafka."""
         if self.quotas.request is None:
             ctx.responder.answer(ctx, response)
         elif ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -147,12 +147,12 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, throttle_ms, self.controller.mutation)
 
     def finish_produce(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge a Produce. With acks=0 there is no response to send, but the connection is throttled."""
+        """Charge a Produce; with acks=0 there is no response, but the connection is throttled."""
         quotas = self.quotas
         if not quotas.produce.quotas_enabled and quotas.request is None:
             ctx.responder.answer(ctx, response)
             return
-        if ctx.now_ms != self._wall_ms:  # most often the requests of one read follow each other
+        if ctx.now_ms != self._wall_ms:  # requests of one read often have the same time
             self._wall_ms = ctx.now_ms
             self._now_ms = self.time.at(ctx.now_ms)
         now_ms = self._now_ms
@@ -169,7 +169,7 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, throttle_ms, quotas.produce)
 
     def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge a Fetch by the size of its response."""
+        """Charge a Fetch the size of its response."""
         assert isinstance(response, FetchResponse)
         if self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
             self._mode(ctx).finish_fetch(ctx, response)
@@ -181,7 +181,6 @@ class Throttler:
         ctx.responder.answer(ctx, response)
 
     def _mode(self, ctx: RequestContext) -> ThrottlingMode:
-        """Return the way to throttle this version of a request."""
         return self._modes[self.profile.throttling_of(ctx.route.api_key, ctx.version)]
 
 

@@ -1,22 +1,19 @@
 """The three ways to throttle a request above its quota: `Mute`, `Hold` and `Withhold`.
 
-An example for all three. The quota is 1,000 bytes/s, measured over ten windows of 1 s, and the client was idle. At
-t = 0 it sends a request that is charged 12,000 bytes. The throttle time is the time until the average over the windows
-is back at the quota: 12,000 / 1,000 - 10 = 2 s.
+An example for all three: the quota is 1,000 bytes/s over ten windows of 1 s, and the client was idle. At t = 0 it sends
+a request that is charged 12,000 bytes. The average is back at the quota after 12,000 / 1,000 - 10 = 2 s.
 
-| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) |
-|---|---|---|---|
-| response to Produce | sent at 0 s | sent at 2 s | sent at 2 s |
-| response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0 s, sent at 2 s |
-| charge of a throttled Fetch | taken back: nothing was sent | stays, corrected to what was read at 2 s | stays |
-| connection is read again | at 2 s | at 2 s | at 2 s |
-| also 3 s above the request quota | 3 s in all | 3 s in all | 2 s, then up to 3 s more |
-| `throttle_time_ms` | the time that is still ahead | the time that has passed | the time that has passed |
+| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) | |---|---|---|---| | response to Produce | sent
+at 0 s | sent at 2 s | sent at 2 s | | response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0
+s, sent at 2 s | | charge of a throttled Fetch | cancelled: nothing was sent | corrected at 2 s to the size of the
+response | unchanged | | connection is read again | at 2 s | at 2 s | at 2 s | | also 3 s above the request quota | 3 s
+in all | 3 s in all | 2 s, then up to 3 s more | | `throttle_time_ms` | the time still to come | the time that has
+passed | the time that has passed |
 
-A client that knows KIP-219 backs off by itself for `throttle_time_ms`. With `Hold` it would be throttled twice: 2 s
-until the response and 2 s after it.
+A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before the
+response and 2 s after it.
 
-Each mode sends the response exactly once, and none of them delays requests of other connections.
+Each mode sends the response exactly once, and does not delay requests of other connections.
 """
 
 from collections.abc import Callable
@@ -43,7 +40,7 @@ class HasThrottleTime(Protocol):
 
 
 class ThrottlingMode:
-    """One way to throttle. `other_ms` is a throttle time that `manager` requires for bytes or mutations; 0: none."""
+    """One way to throttle; `other_ms` is the throttle time that `manager` requires for bytes or mutations, or 0."""
 
     __slots__ = ("_charges",)
 
@@ -59,16 +56,16 @@ class ThrottlingMode:
     def finish_exempt(
         self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
     ) -> None:
-        """Send the response of a request that is exempt from the request quota, when this mode allows it.
+        """Finish a request that is exempt from the request quota.
 
         A Produce with acks=0 has no response, but its connection is throttled like any other.
         """
         raise NotImplementedError
 
     def finish_fetch(self, ctx: RequestContext, response: FetchResponse) -> None:
-        """Charge a fetch by the size of its response; send it, or what this mode sends instead.
+        """Charge a fetch the size of its response, and send a response as this mode requires.
 
-        A fetch of a follower is exempt. Its bytes belong to no client.
+        A fetch of a follower is exempt: its bytes belong to no client.
         """
         fetch, ctx.fetch = ctx.fetch, None
         body = _encoded(ctx, response)
@@ -87,7 +84,7 @@ class ThrottlingMode:
     def _send_fetch(
         self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
     ) -> None:
-        """Send a fetch response now. Encode it again if it opens a session, whose id it must state."""
+        """Send a fetch response now, encoded again if it opens a session, because of the session id."""
         if fetch is not None and fetch.sent(response):
             body = _encoded(ctx, response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
@@ -98,7 +95,7 @@ class ThrottlingMode:
                 stats.put_zeros(now_ms)
 
     def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
-        """Send a response now, then charge the time that its encoding took."""
+        """Send a response now, then charge the time of its encoding."""
         ctx.responder.answer(ctx, response)
         self._charges.charge_time_no_throttle(ctx, now_ms)
 
@@ -106,9 +103,9 @@ class ThrottlingMode:
 class Mute(ThrottlingMode):
     """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
 
-    The response states how long. The client can back off for that long, and does not mistake a throttled broker for a
-    dead one: with KIP-13 a throttle time above `request.timeout.ms` made the client disconnect and send again, which
-    was charged again.
+    The client can back off for the time in the response, and does not mistake a throttled broker for a dead one. With
+    KIP-13 a throttle time above `request.timeout.ms` made the client disconnect and send again, which was charged
+    again.
     """
 
     __slots__ = ()
@@ -153,19 +150,19 @@ class Mute(ThrottlingMode):
             self._send_fetch(ctx, fetch, response, body, now_ms)
             return
         by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
-        # The records are not sent, so they cost nothing: the client fetches the same records again.
+        # The records are not sent, so they are not charged: the client fetches them again.
         manager.unrecord(session.user, session.client_id, size, now_ms)
         ctx.responder.answer(ctx, _empty_response(ctx, fetch, throttle_ms))
         charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
 
 
 class Hold(ThrottlingMode):
-    """KIP-13: send the response when the throttle time is over. Until then the connection is muted.
+    """KIP-13: mute the connection, and send the response when the throttle time is over.
 
-    A fetch is charged before it reads, by the size that the indexes of the log give (`charge_before_read`). It reads
-    after the throttle time, so no records wait in memory. The charge is then corrected to the size of the response.
-    Example: a fetch is charged 12,000 bytes and held for 2 s; by then retention has deleted records, and the response
-    has 9,000 bytes. The correction records -3,000 bytes.
+    A fetch is charged before it reads, by the size from the log's indexes (`charge_before_read`). It reads after the
+    throttle time, so no records wait in memory, and the charge is corrected to the size of the response. Example: a
+    fetch is charged 12,000 bytes and held for 2 s. Meanwhile retention deletes records, and the response has 9,000
+    bytes. The correction records -3,000 bytes.
     """
 
     __slots__ = ()
@@ -199,7 +196,7 @@ class Hold(ThrottlingMode):
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
     ) -> FetchResponse | Outcome:
-        """Charge a fetch for the `size` bytes that it is about to read; call `read` after its throttle time."""
+        """Charge a fetch the `size` bytes to read; call `read` after its throttle time."""
         charges, manager = self._charges, self._charges.quotas.fetch
         ctx.charged_bytes = size
         now_ms = charges.time.at(ctx.now_ms)
@@ -227,7 +224,7 @@ class Withhold(Hold):
     """Kafka up to 1.1: as `Hold`, but a fetch reads first, and two throttle times are served one after the other.
 
     Example: a request is above its byte quota by 2 s. After those 2 s its request time is charged, which is above the
-    request quota by 3 s. The response is sent after 5 s and states 5,000 ms.
+    request quota by 3 s. The response is sent after 5 s with a throttle time of 5,000 ms.
     """
 
     __slots__ = ()
@@ -251,7 +248,7 @@ class Withhold(Hold):
             self._finish_request_time(ctx, response, served_ms)
 
     def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        """Charge request time after a throttle time of `served_ms`; hold the response again if that is above quota."""
+        """Charge request time after a throttle time of `served_ms`; hold the response again if required."""
         charges = self._charges
         now_ms = charges.time.at(ctx.now_ms)
         request_ms = charges.charge_time(ctx, now_ms)
@@ -282,7 +279,7 @@ def _encoded(ctx: RequestContext, response: FetchResponse) -> EncodedBody:
 
 
 def _charged_size(body: EncodedBody) -> int:
-    """Return the bytes that a fetch response is charged: Kafka's FetchResponse.sizeOf adds 4 for its size field."""
+    """Return the size of a fetch response with 4 bytes for its size field, as Kafka's FetchResponse.sizeOf."""
     return 4 + sum(map(len, body))
 
 

@@ -23,7 +23,7 @@ CONFIG = LogConfig(AppendConfig(), segment_bytes=1000, index_interval_bytes=100)
 class Disk:
     """A data directory, with a clock that stands still until it is moved."""
 
-    OWNER = Owner("c2x1aWNlLWJyb2tlci0wMA", 1, takes_cluster_id=False)
+    OWNER = Owner("c2x1aWNlLWJyb2tlci0wMA", 1, adopts_cluster_id=False)
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,24 +1,22 @@
-"""One cleaning of one log: of each key, only the last record stays. Kafka's Cleaner.
+"""One cleaning of one log, which keeps the last record of each key: Kafka's Cleaner.
 
-Theory of operation. A log has a clean head, where an earlier cleaning left one record a key, and a dirty tail; the
-active segment, and what is not decided yet, are never touched (selection.py says how far a cleaning may go).
+Theory of operation. A log has a clean head, where an earlier cleaning left one record per key, and a dirty tail. The
+active segment and undecided records are never touched (selection.py determines the limit).
 
     first_dirty_offset                first_uncleanable_offset
     | clean segments    | dirty segments          | not touched
     0 ------------------+-------------------------+------------- log end
 
-1. The keys of the dirty part are put into a map with their last offsets (offset_map.py), until the map is full. Up
-   to there the log will be clean; the rest is left for the next time. Keys of aborted records are not put into it.
-2. All segments from the log's start up to there are taken in groups that together are no larger than segment.bytes.
-   What is left of each group's batches (record_filter.py) becomes one segment, which then stands for the group:
-   offsets never change, there are gaps where records were.
+1. Put the keys of the dirty part into a map with their last offsets (offset_map.py), except those of aborted records,
+until the map is full. The cleaning ends there; the next one continues. 2. Group all segments from the log's start to
+that offset; a group has up to segment.bytes. The remains of a group's batches (record_filter.py) become one segment,
+which replaces the group. Offsets never change; removed records leave gaps.
 
-A cleaning is a generator: it stops after each step, of about half a millisecond, and whoever drives it goes on when
-there is time. In between the log may lose segments, by retention, DeleteRecords or the bound on memory. A group that is
-not there any more as a whole ends the cleaning, and what was cleaned before stays clean.
+A cleaning is a generator that yields after each step of about half a millisecond. Between steps the log may lose
+segments by retention, DeleteRecords or eviction from memory. If a group is no longer complete, the cleaning ends;
+groups cleaned before stay clean.
 
-Different from Kafka: it has threads for this; files of segments have no size of their own here that a group could
-overflow, so that there is nothing to split.
+Different from Kafka: no threads; and no splitting of groups, because segment files here cannot overflow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +37,7 @@ _LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment, in which offsets have 32 bi
 
 
 class CleanableSegment(Protocol):
-    """A segment as a cleaning sees it."""
+    """A segment as a cleaning uses it."""
 
     @property
     def base_offset(self) -> int: ...
@@ -48,17 +46,17 @@ class CleanableSegment(Protocol):
     @property
     def last_append_ms(self) -> int: ...
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Batches in order, from the first on that ends at or after `offset`."""
+        """Iterate over the batches in order, from the first that ends at or after `offset`."""
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Adds a batch to the end; False if there is no room for it."""
+        """Append a batch; return False if it does not fit."""
 
 
 S = TypeVar("S", bound=CleanableSegment)
 
 
 class CleanableLog(Protocol[S]):
-    """A log as a cleaning sees it."""
+    """A log as a cleaning uses it."""
 
     @property
     def config(self) -> LogConfig: ...
@@ -67,32 +65,32 @@ class CleanableLog(Protocol[S]):
     @property
     def largest_segment_bytes(self) -> int: ...
     def segments_before(self, offset: int) -> Sequence[S]:
-        """Those that begin before `offset`, oldest first."""
+        """Return segments that start before `offset`, oldest first."""
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
-        """Those whose records may lie between `offset` and `upper_offset` (exclusive)."""
+        """Return transactions that may have records from `offset` to `upper_offset` (exclusive)."""
 
     def last_records(self) -> Mapping[int, LastRecord]:
-        """What must be left of each producer that is remembered."""
+        """Return what must be kept of each producer."""
 
     def begin_cleaned(self, group: Sequence[S]) -> S | None:
-        """A segment for what is left of `group`; None if the log does not have all of it any more."""
+        """Create a segment for the remains of `group`; None if the log no longer has all of it."""
 
     def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
-        """Puts `cleaned`, complete now, where a crash leaves it, and says so, maybe later."""
+        """Make the complete segment durable, then call `then`, maybe later."""
 
     def discard_cleaned(self, cleaned: S) -> None:
-        """Lets `cleaned` go, which stands for nothing."""
+        """Delete `cleaned`, which replaces nothing."""
 
     def replace_group(self, group: Sequence[S], cleaned: S, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Puts `cleaned` into the place of `group`; False if the log does not have all of it any more.
+        """Replace `group` by `cleaned`; return False if the log no longer has all of it.
 
-        `aborted`: those aborted transactions whose markers were in the group and stay for the sake of their records.
+        `aborted` are the aborted transactions with markers in the group that stay because of their records.
         """
 
 
 class LogCleaning(Generic[S]):
-    """A cleaning under way."""
+    """A cleaning in progress."""
 
     def __init__(
         self,
@@ -106,19 +104,23 @@ class LogCleaning(Generic[S]):
         self._now_ms = now_ms
         self._offsets = OffsetMap(most_keys)
         self._first_uncleanable_offset = first_uncleanable_offset
-        self.end_offset = first_dirty_offset  # up to here the log is clean
-        self.is_waiting = False  # for the disk: there is nothing to be done but to ask again, MOST_WAITS times
+        self.end_offset = first_dirty_offset  # the log is clean before this offset
+        self.is_waiting = False  # for the disk: each next step only checks again, up to MOST_WAITS times
         self.bytes_read = 0
         self.bytes_kept = 0
 
     def steps(self) -> Steps[None]:
-        """Does the whole of it, a step at a time. Raises InvalidRecords where the log cannot be read."""
-        yield from self._take_keys(self.end_offset)
+        """Clean the log step by step.
+
+        Raises:
+            InvalidRecords: The log is unreadable.
+        """
+        yield from self._collect_keys(self.end_offset)
         end_offset = self._offsets.latest_offset + 1
         segments = self._log.segments_before(end_offset)
         if not segments:
             return
-        # The last of the segments may go on after where the map was full.
+        # The last segment may extend past the offset at which the map was full.
         up_to_offset = self._first_uncleanable_offset
         transactions = CleanedTransactions(self._log.aborted_transactions(segments[0].base_offset, up_to_offset))
         for group in group_by_size(segments, self._log.largest_segment_bytes, up_to_offset):
@@ -126,8 +128,7 @@ class LogCleaning(Generic[S]):
                 return
         self.end_offset = end_offset
 
-    def _take_keys(self, from_offset: int) -> Steps[None]:
-        """Fills the map."""
+    def _collect_keys(self, from_offset: int) -> Steps[None]:
         offsets, up_to_offset = self._offsets, self._first_uncleanable_offset
         segments = self._log.segments_before(up_to_offset)
         transactions = CleanedTransactions(self._log.aborted_transactions(from_offset, up_to_offset))
@@ -138,7 +139,7 @@ class LogCleaning(Generic[S]):
                 if not transactions.is_useless(header, batch) and not header.is_control and header.record_count:
                     section = Section(header, batch)
                     while not section.is_done:
-                        if not section.take_keys(offsets, from_offset, RECORDS_A_STEP):
+                        if not section.collect_keys(offsets, from_offset, RECORDS_A_STEP):
                             return
                         yield
                 offsets.latest_offset = max(offsets.latest_offset, header.last_offset)
@@ -147,7 +148,7 @@ class LogCleaning(Generic[S]):
             offsets.latest_offset = end - 1
 
     def _clean_group(self, group: Sequence[S], transactions: CleanedTransactions) -> Steps[bool]:
-        """Cleans one group; returns whether it was replaced."""
+        """Clean one group; return whether it was replaced."""
         log = self._log
         cleaned = log.begin_cleaned(group)
         if cleaned is None:
@@ -187,12 +188,12 @@ class LogCleaning(Generic[S]):
                 break
             yield
         else:
-            raise OSError(f"what was compacted could not be flushed in {MOST_WAITS} tries")
+            raise OSError(f"compacted segment not flushed after {MOST_WAITS} checks")
         self.is_waiting = False
 
 
 def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
-    """Neighbours that together have at most `most_bytes`, and offsets that fit into one segment."""
+    """Group neighbours with up to `most_bytes` together, and offsets that fit into one segment."""
     ends = _ends(segments, first_uncleanable_offset)
     group: list[S] = []
     size = 0
@@ -207,5 +208,5 @@ def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offs
 
 
 def _ends(segments: Sequence[CleanableSegment], end_of_last: int) -> list[int]:
-    """Where each segment ends, with the gap behind it."""
+    """Return the end offset of each segment, including a gap after it."""
     return [*(segment.base_offset for segment in segments[1:]), end_of_last][: len(segments)]

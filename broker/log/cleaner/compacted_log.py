@@ -1,4 +1,4 @@
-"""A partition's log as a cleaning sees it: the CleanableLog of cleaner.py."""
+"""A PartitionLog as a CleanableLog."""
 
 from collections.abc import Callable, Mapping, Sequence
 

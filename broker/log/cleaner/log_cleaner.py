@@ -1,12 +1,12 @@
-"""Compacts logs from time to time, a little at a time: Kafka's LogCleaner and CleanerThread, without a thread.
+"""Periodic compaction in small steps: Kafka's LogCleaner and CleanerThread, without a thread.
 
-    idle      -- log.cleaner.backoff.ms has passed, and there is a log to be cleaned -->  cleaning
-    cleaning  -- its last step is done -->  cleaning the next log, or idle where there is none
-    cleaning  -- its records cannot be read, or the disk fails -->  as above; that log is not tried again
-    cleaning  -- the log lost segments of those that are cleaned -->  idle
+    idle      -- log.cleaner.backoff.ms has passed, and a log is due -->  cleaning
+    cleaning  -- done -->  cleaning the next log, or idle if none is due
+    cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
+    cleaning  -- the log lost segments under cleaning -->  idle
 
-A cleaning works for no more than TURN_MS, then lets the event loop do what has come up, for at least as long. A thread
-would not stop the loop less: it holds the interpreter for 5 ms at a time, each time the loop wants it back.
+A cleaning runs for up to TURN_MS, then leaves the event loop to other work for at least as long. A thread would block
+the loop as much: it keeps the interpreter lock for 5 ms at a time.
 """
 
 import logging
@@ -26,13 +26,13 @@ from .offset_map import BYTES_A_KEY
 from .selection import LogToClean, filthiest
 
 TURN_MS = 2.0
-WAIT_MS = 100.0  # between two looks at whether the disk has what was written; it gets a minute
+WAIT_MS = 100.0  # between checks of a flush, which may take a minute
 
 _logger = logging.getLogger("sluice.broker")
 
 
 class LogCleaner:
-    """The one cleaner of all logs."""
+    """The cleaner of all logs of a broker."""
 
     def __init__(self, logs: LogManager, config: Config, clock: Clock, scheduler: Scheduler) -> None:
         self._logs = logs
@@ -45,13 +45,13 @@ class LogCleaner:
         self._uncleanable: set[PartitionLog] = set()
 
     def start(self) -> None:
-        """Looks for a log to be cleaned, if it is not cleaning one."""
+        """Start to clean a log, unless a cleaning is in progress."""
         if self._of is None:
             self._begin_next()
 
     def _begin_next(self) -> None:
         logs = list(self._logs)
-        self._uncleanable.intersection_update(logs)  # those of deleted topics are forgotten
+        self._uncleanable.intersection_update(logs)  # removes deleted logs
         now_ms = self._clock.wall_ms()
         chosen = filthiest([log for log in logs if log not in self._uncleanable], now_ms)
         if chosen is not None:
@@ -75,7 +75,7 @@ class LogCleaner:
         return max(int(usable / BYTES_A_KEY), 1)
 
     def _turn(self) -> None:
-        """Works for a while."""
+        """Clean for up to TURN_MS."""
         clock = self._clock
         end_ms = clock.monotonic_ms() + TURN_MS
         cleaning, log = self._cleaning, self._of
@@ -91,11 +91,11 @@ class LogCleaner:
                     return
         except (InvalidRecords, OSError) as error:
             self._uncleanable.add(log)
-            _logger.warning("%s is not compacted any more: %s", log.name, error)
+            _logger.warning("compaction of %s disabled: %s", log.name, error)
         self._of = self._cleaning = None
         if cleaning.end_offset > log.first_dirty_offset:
             log.first_dirty_offset = cleaning.end_offset
             self._logs.save_cleaned()
         elif log not in self._uncleanable:
-            return  # the log lost segments meanwhile: what was done will be done again, but not at once
+            return  # the log lost segments: clean it again, but not at once
         self._begin_next()

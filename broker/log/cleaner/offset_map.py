@@ -1,18 +1,18 @@
-"""The last offset of each key in the part of a log that is being cleaned: Kafka's OffsetMap.
+"""The last offset of each key in the dirty part of a log: Kafka's OffsetMap.
 
-Kafka's SkimpyOffsetMap keeps 24 bytes a key, a hash and the offset, and so many of them as fit into
-`log.cleaner.dedupe.buffer.size`. Dictionaries take more and know the keys themselves, so that no two are confused.
-There are many small ones: one large one would stop the event loop for 40 ms when it grows beyond 700,000 keys.
+Kafka's SkimpyOffsetMap uses 24 bytes per key, a hash and the offset, up to `log.cleaner.dedupe.buffer.size`.
+Dictionaries use more, but have the keys themselves, so hash collisions cannot mix up keys. Many small dictionaries are
+used, because one large one would block the event loop for 40 ms when it grows beyond 700,000 keys.
 """
 
-# What an entry of a dictionary takes with a short key: 33 bytes and the key, 32 of the offset, about 60 of the table.
+# A dictionary entry with a short key: 33 bytes and the key, 32 for the offset, about 60 for the table.
 BYTES_A_KEY = 160
 SHARDS = 64
 SHARD_MASK = SHARDS - 1
 
 
 class OffsetMap:
-    """Offsets by key, of at most `most_keys` keys, for records up to `latest_offset`.
+    """Offsets by key, for up to `most_keys` keys and records up to `latest_offset`.
 
     The key `k` is in `shards[hash(k) & SHARD_MASK]`.
     """
@@ -25,5 +25,5 @@ class OffsetMap:
         self.shards: tuple[dict[bytes, int], ...] = tuple({} for _ in range(SHARDS))
 
     def room(self) -> int:
-        """How many keys more it may hold."""
+        """Return how many more keys fit."""
         return self.most_keys - sum(map(len, self.shards))

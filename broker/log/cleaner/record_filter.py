@@ -1,20 +1,20 @@
-"""What a cleaning leaves of one batch: Kafka's RecordFilter and `MemoryRecords.filterTo`.
+"""The remains of one batch after cleaning: Kafka's RecordFilter and `MemoryRecords.filterTo`.
 
-    records of an aborted transaction                               go
-    a record without a key                                          goes
-    a record whose key has a later offset                           goes
-    a tombstone (no value), a marker whose records are gone         goes when its batch's delete horizon has come
-    the others, and all above the last offset that was looked at    stay
+    records of an aborted transaction                             removed
+    a record without a key                                        removed
+    a record whose key has a later offset                         removed
+    a tombstone (no value), a marker whose records are removed    removed after its batch's delete horizon
+    all others, and all after the last offset in the map          kept
 
-The delete horizon (KIP-534) is set by the cleaning that first finds a tombstone, or a marker to go, with nothing else
-left to wait for: its time and delete.retention.ms. It stands where the batch's first timestamp was, as a flag says.
+The cleaning that first finds a tombstone or a removable marker sets the delete horizon (KIP-534): its own time plus
+delete.retention.ms. A flag marks that it replaces the batch's base timestamp.
 
-A batch keeps its base offset and its last offset whatever goes. One without records goes too, but for two, of which the
-header stays: the last one of a producer that is remembered, whose sequence or epoch it holds, and the last one before
-the high watermark, which says where the log ends. What nothing is taken from stays byte for byte; what is made anew is
-compressed with the codec it had, whatever `compression.type` says now, as in Kafka.
+A batch keeps its base offset and last offset. A batch without records is removed too, except for two, whose headers
+stay: the last one of a known producer, for its sequence or epoch, and the last one before the high watermark, for the
+log end offset. An unchanged batch is copied byte for byte; a rebuilt one keeps its codec, regardless of
+`compression.type`, as in Kafka.
 
-Differs: Kafka has batches of magic 0 and 1 on disk from old releases; here there are none.
+Different from Kafka: there are no batches of magic 0 and 1 from old releases.
 """
 
 from collections.abc import Generator, Mapping
@@ -45,14 +45,14 @@ RECORDS_A_STEP = 500  # about half a millisecond
 _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 _T = TypeVar("_T")
-# Something that is done in steps, of about half a millisecond each, and what comes of it.
+# Work in steps of about half a millisecond each, and its result.
 Steps = Generator[None, None, _T]
-# What remains of a batch, and its greatest timestamp.
+# The remains of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]
 
 
 class BatchCleaner:
-    """Takes from batches, given in order, what one cleaning takes."""
+    """The filter of one cleaning; batches are passed in order."""
 
     __slots__ = ("_delete_retention_ms", "_high_watermark", "_last_records", "_now_ms", "_offsets", "_transactions")
 
@@ -73,7 +73,11 @@ class BatchCleaner:
         self._delete_retention_ms = delete_retention_ms
 
     def clean(self, header: BatchHeader, batch: memoryview) -> Steps[Remains | None]:
-        """What is left of `batch`; None: nothing. Raises InvalidRecords where its records cannot be read."""
+        """Return the remains of `batch`, or None.
+
+        Raises:
+            InvalidRecords: Its records are unreadable.
+        """
         useless = self._transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
         goes = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
@@ -84,7 +88,7 @@ class BatchCleaner:
             section.keep_all()
         keeps_tombstones = horizon is None or self._now_ms < horizon
         while not section.is_done:
-            section.sift(self._offsets, keeps_tombstones, RECORDS_A_STEP)
+            section.filter_records(self._offsets, keeps_tombstones, RECORDS_A_STEP)
             yield
         if not section.kept_count:
             return self._without_records(header)
@@ -110,26 +114,26 @@ class BatchCleaner:
 
 
 def _empty(header: BatchHeader) -> bytes:
-    """The batch without records and, as Kafka writes it, without codec and delete horizon."""
+    """Return the batch without records, codec and delete horizon, as Kafka writes it."""
     return _batch(header, header.attributes & _KEPT_ATTRIBUTES, NO_TIMESTAMP, header.max_timestamp, 0, b"")
 
 
 def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Steps[Remains]:
-    """The batch with the records that stay, as MemoryRecordsBuilder would make it of them."""
+    """Return the batch with the remaining records, as MemoryRecordsBuilder would."""
     timestamps: list[int] = []
     while len(timestamps) < section.kept_count:
         timestamps += section.timestamps(len(timestamps), RECORDS_A_STEP)
         yield
     max_timestamp = max(timestamps)
     base_timestamp = timestamps[0] if horizon is None else horizon
-    is_as_it_was = base_timestamp == header.base_timestamp and header.timestamp_type != LOG_APPEND_TIME
+    is_unchanged = base_timestamp == header.base_timestamp and header.timestamp_type != LOG_APPEND_TIME
     records = []
     for first in range(0, section.kept_count, RECORDS_A_STEP):
-        if is_as_it_was:
-            records.append(section.kept_as_they_are(first, RECORDS_A_STEP))
+        if is_unchanged:
+            records.append(section.copy_kept(first, RECORDS_A_STEP))
         else:
             some = timestamps[first : first + RECORDS_A_STEP]
-            records.append(section.kept_from(base_timestamp, first, some))
+            records.append(section.encode_kept(base_timestamp, first, some))
         yield
     attributes = header.attributes & (_KEPT_ATTRIBUTES | CODEC_MASK)
     if horizon is not None:
@@ -141,7 +145,6 @@ def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Step
 def _batch(
     header: BatchHeader, attributes: int, base_timestamp: int, max_timestamp: int, record_count: int, data: bytes
 ) -> bytes:
-    """A batch with the offsets and the producer of `header`, and with these records."""
     batch = bytearray(HEADER_BYTES + len(data))
     batch[HEADER_BYTES:] = data
     HEADER.pack_into(

@@ -1,9 +1,8 @@
-"""Walks over the records of a batch for a cleaning: takes their keys, or finds those that stay.
+"""Iteration over the records of a batch for a cleaning: collects keys, or finds the records to keep.
 
-Both walks can stop after some records and go on later, because a batch can have more of them than there is time for at
-once. They are long loops with the short varints in line: calls are what it would cost. They look at lengths, offset,
-key and whether there is a value; a record that stays is copied as it is, but for the difference of its timestamp to the
-batch's where that has changed.
+Both passes can stop and continue later, because a batch may have more records than fit into one step. They are long
+loops with inlined varint decoding, because calls would dominate the cost. They decode lengths, offset, key and whether
+a value exists. Kept records are copied; only the timestamp delta is re-encoded if the batch's base timestamp changes.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -17,7 +16,7 @@ from .offset_map import SHARD_MASK, OffsetMap
 
 
 class Section:
-    """The records of one batch, and how far a walk has come. Raises InvalidRecords where they cannot be read."""
+    """The records of one batch and the position of a pass; raises InvalidRecords if they are unreadable."""
 
     __slots__ = ("_data", "_ends", "_header", "_left", "_position", "_starts", "dropped", "kept_tombstone")
 
@@ -29,10 +28,10 @@ class Section:
         self._header = header
         self._left = header.record_count
         self._position = 0
-        self._starts: list[int] = []  # where records that stay begin, and below where they end
+        self._starts: list[int] = []  # of records to keep, like `_ends`
         self._ends: list[int] = []
-        self.dropped = False  # whether any goes
-        self.kept_tombstone = False  # whether one without a value stays
+        self.dropped = False  # whether a record is removed
+        self.kept_tombstone = False  # whether a record without a value is kept
 
     @property
     def is_done(self) -> bool:
@@ -40,14 +39,14 @@ class Section:
 
     @property
     def kept_count(self) -> int:
-        """How many records stay."""
+        """Number of records to keep."""
         return len(self._starts)
 
-    def take_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
-        """Puts keys of the next records at or after `from_offset` into `offsets`; False if there is no room for one."""
+    def collect_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
+        """Add keys of the next records at or after `from_offset` to `offsets`; return False if one does not fit."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, room = offsets.shards, offsets.room()
-        # No more records than there is room for, so that only a full map has to be asked.
+        # No more records than free entries, so that only a full map needs a check.
         count, limit = min(self._left, most_records, room or most_records), len(data)
         try:
             for _ in range(count):
@@ -63,7 +62,7 @@ class Section:
                     at += 1
                 if end > limit:
                     raise IndexError(end)
-                while data[at] > 127:  # the timestamp
+                while data[at] > 127:  # timestamp
                     at += 1
                 at += 1
                 byte = data[at]
@@ -88,11 +87,11 @@ class Section:
                 position = end
         except (IndexError, VarintError):
             raise _unreadable(self._header) from None
-        self._went_to(position, count)
+        self._advance(position, count)
         return True
 
-    def sift(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
-        """Finds out which of the next records stay."""
+    def filter_records(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
+        """Mark which of the next records to keep."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, latest_offset = offsets.shards, offsets.latest_offset
         starts, ends = self._starts, self._ends
@@ -150,16 +149,16 @@ class Section:
                 position = end
         except (IndexError, VarintError):
             raise _unreadable(self._header) from None
-        self._went_to(position, count)
+        self._advance(position, count)
 
-    def _went_to(self, position: int, records: int) -> None:
+    def _advance(self, position: int, records: int) -> None:
         self._position = position
         self._left -= records
         if not self._left and position < len(self._data):
             raise _unreadable(self._header)
 
     def keep_all(self) -> None:
-        """All records stay: those of a control batch."""
+        """Keep all records, for a control batch."""
         data, position = self._data, 0
         for _ in range(self._left):
             end, _ = _end_and_body(data, position)
@@ -169,7 +168,7 @@ class Section:
         self._left = 0
 
     def timestamps(self, first: int, most_records: int) -> list[int]:
-        """Of records that stay, from the `first` of them on, in ms."""
+        """Return the timestamps (ms) of kept records, starting with number `first`."""
         found = []
         for start in self._starts[first : first + most_records]:
             _, at = _end_and_body(self._data, start)
@@ -177,15 +176,15 @@ class Section:
             found.append(record_timestamp(self._header, delta))
         return found
 
-    def kept_as_they_are(self, first: int, most_records: int) -> bytes:
-        """Records that stay, from the `first` of them on, byte for byte."""
+    def copy_kept(self, first: int, most_records: int) -> bytes:
+        """Return kept records unchanged, starting with number `first`."""
         data, last = self._data, first + most_records
         return b"".join(
             [data[start:end] for start, end in zip(self._starts[first:last], self._ends[first:last], strict=True)]
         )
 
-    def kept_from(self, base_timestamp: int, first: int, timestamps: list[int]) -> bytes:
-        """Records that stay, from the `first` of them on, with these timestamps, in a batch that has this base."""
+    def encode_kept(self, base_timestamp: int, first: int, timestamps: list[int]) -> bytes:
+        """Return kept records with these timestamps relative to `base_timestamp`, starting with number `first`."""
         data, last = self._data, first + len(timestamps)
         parts: list[bytes] = []
         for start, end, timestamp in zip(self._starts[first:last], self._ends[first:last], timestamps, strict=True):
@@ -197,7 +196,7 @@ class Section:
 
 
 def _end_and_body(data: bytes, position: int) -> tuple[int, int]:
-    """Where the record at `position` ends, and where what follows its attributes begins. Raises IndexError."""
+    """Return the end of the record at `position` and the position after its attributes; raise IndexError."""
     byte = data[position]
     if byte < 128:
         end = position + 1 + (byte >> 1)
@@ -212,5 +211,5 @@ def _end_and_body(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _unreadable(header: BatchHeader) -> InvalidRecords:
-    message = f"the batch at offset {header.base_offset} has a record that cannot be read"
+    message = f"unreadable record in the batch at offset {header.base_offset}"
     return InvalidRecords(ErrorCode.INVALID_RECORD, message)

@@ -1,13 +1,13 @@
-"""Which log is cleaned next, and how far: Kafka's LogCleanerManager and LogToClean, as functions over logs.
+"""Selection of the next log to clean, and of its cleanable part: Kafka's LogCleanerManager and LogToClean.
 
-Of a log with `compact` in its cleanup.policy, this is not cleaned:
+In a log with `compact` in cleanup.policy, these parts are not cleaned:
 
     the active segment
-    what is not stable: above the high watermark, or of a transaction that is undecided
-    segments with a record that is younger than min.compaction.lag.ms
+    records above the high watermark or of an undecided transaction
+    segments with a record younger than min.compaction.lag.ms
 
-What is left is cleaned once it is more than min.cleanable.dirty.ratio of what would be clean then, or begins with a
-segment whose first batch is older than max.compaction.lag.ms. Of several logs the dirtiest goes first.
+The rest is due if it exceeds min.cleanable.dirty.ratio of all bytes up to its end, or starts with a segment whose first
+batch is older than max.compaction.lag.ms. The log with the highest ratio is first.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LogToClean(msgspec.Struct, frozen=True, gc=False):
-    """A log and what of it can be cleaned: whole segments up to `first_uncleanable_offset`."""
+    """A log and its cleanable part: whole segments up to `first_uncleanable_offset`."""
 
     log: PartitionLog
     first_dirty_offset: int
@@ -46,13 +46,13 @@ class LogToClean(msgspec.Struct, frozen=True, gc=False):
 
 
 def filthiest(logs: Iterable[PartitionLog], now_ms: int) -> LogToClean | None:
-    """The log to be cleaned next; None: there is none."""
+    """Return the log to clean next; None if no log is due."""
     compacted = (to_clean(log, now_ms) for log in logs if log.config.append.compacted)
     return max((found for found in compacted if found.is_due), key=lambda found: found.cleanable_ratio, default=None)
 
 
 def to_clean(log: PartitionLog, now_ms: int) -> LogToClean:
-    """What there is to be cleaned in a log."""
+    """Return the cleanable part of a log."""
     first_dirty_offset = log.first_dirty_offset
     if not log.log_start_offset <= first_dirty_offset <= log.log_end_offset:
         first_dirty_offset = log.log_start_offset

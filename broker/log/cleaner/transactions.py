@@ -1,9 +1,9 @@
-"""What a cleaning knows of the transactions whose records it comes by: Kafka's CleanedTransactionMetadata.
+"""The transactions in the records of a cleaning: Kafka's CleanedTransactionMetadata.
 
-A marker stays as long as there are records of its transaction, and some time longer (delete.retention.ms), so that a
-reader of committed records that is in the middle of them still learns what became of them. Of aborted transactions the
-records go, their marker when none was found between the one before and it; the list of aborted transactions that
-readers are given keeps those whose marker stays for its records.
+A marker stays while its transaction has records, and delete.retention.ms longer, so that a reader of committed records
+in the middle of them still finds their outcome. Records of aborted transactions are removed, and their marker in a
+cleaning that finds no such records before it. The list of aborted transactions for readers keeps those whose markers
+stay because of their records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,21 +17,21 @@ _NO_CONTROL_TYPE = -1
 
 
 class CleanedTransactions:
-    """Told of every batch, in order, it says which of them are of no use any more."""
+    """A filter of batches, in order, by the outcome of their transactions."""
 
     __slots__ = ("_aborted", "_next_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen", "kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """`aborted`: all aborted transactions with records in what is cleaned."""
+        """Start with all aborted transactions that have records in the cleaned part."""
         self._aborted: Iterator[AbortedTransaction] = iter(sorted(aborted, key=lambda txn: txn.first_offset))
         self._next_aborted = next(self._aborted, None)
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
         self._ongoing_committed: set[int] = set()
-        self._seen: set[int] = set()  # producers of ongoing aborted transactions of which there was a batch
-        self.kept: list[AbortedTransaction] = []  # those whose markers stay for the sake of their records
+        self._seen: set[int] = set()  # producers of ongoing aborted transactions with at least one batch
+        self.kept: list[AbortedTransaction] = []  # those whose markers stay because of their records
 
     def is_useless(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Whether nobody needs this batch: records that were aborted, or a marker without records before it."""
+        """Return whether to remove the batch: aborted records, or a marker without preceding records."""
         self._begin_aborted(header.last_offset)
         if header.is_control:
             return self._end(header, batch)
@@ -50,7 +50,7 @@ class CleanedTransactions:
 
     def _end(self, header: BatchHeader, batch: memoryview) -> bool:
         if header.record_count == 0:
-            return True  # what was left of a marker, for its producer's epoch
+            return True  # the rest of a marker, kept for the producer's epoch
         control_type = _control_type(batch)
         producer_id = header.producer_id
         if control_type == COMMIT:
@@ -69,6 +69,6 @@ class CleanedTransactions:
 
 
 def _control_type(batch: memoryview) -> int:
-    """Of the control record in `batch`: the second half of its key."""
+    """Return the type of the control record in `batch`: the second half of its key."""
     key = next(iter_records(batch)).key
     return _NO_CONTROL_TYPE if key is None else int.from_bytes(key[2:4], "big", signed=True)

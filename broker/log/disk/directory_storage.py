@@ -1,10 +1,10 @@
-"""One partition's log in a directory: its segments, snapshots of its producers and its leader epochs, in Kafka's files.
+"""One partition's log in a directory: segments, producer snapshots and leader epochs, in Kafka's files.
 
-Follows Kafka's LocalLog and the parts of UnifiedLog that deal with files. What is lost by a failure here is not the
-log's: where snapshot, epochs or an index cannot be written, that is told once, and a start makes them again.
+Follows Kafka's LocalLog and the file operations of UnifiedLog. If a snapshot, epochs or an index cannot be written, the
+error is logged, the log stays usable, and the next start rebuilds the file.
 
-Nothing is flushed on the way of a request, unless flush.messages asks for it: what has been written survives the end of
-the process, for the system has it. A segment that is full is flushed by another thread.
+Requests do not flush, unless flush.messages requires it: written data is in the page cache and survives the end of the
+process. Another thread flushes full segments.
 """
 
 import logging
@@ -24,8 +24,8 @@ from .file_names import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
-    OF_SEGMENT,
     PARTITION_METADATA,
+    SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -43,7 +43,7 @@ log = logging.getLogger("sluice.broker")
 
 
 class StorageHost(Protocol):
-    """What the storage of one log uses of the log directory."""
+    """The log directory, as used by the storage of one log."""
 
     @property
     def now_ms(self) -> Callable[[], int]: ...
@@ -64,7 +64,7 @@ class DirectoryStorage:
         self.directory = directory
         self._host = host
 
-    # What a LogStorage does
+    # LogStorage
 
     def configure(self, config: LogConfig) -> None:
         self.directory.configure(config)
@@ -81,7 +81,7 @@ class DirectoryStorage:
         segment = FileSegment.create(self.directory, base_offset, max(size, log.config.segment_bytes), now_ms)
         self._save_snapshot(log, base_offset)
         if self.directory.snapshot == base_offset:
-            self.directory.snapshot = NO_SNAPSHOT  # it is the segment's now, and stays as long
+            self.directory.snapshot = NO_SNAPSHOT  # now belongs to the segment
         return segment
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
@@ -92,7 +92,7 @@ class DirectoryStorage:
         segment.filled()
         segment.capacity = segment.size
         self._save_indexes(log, segment)
-        if segment not in self.directory.unflushed:  # else the next one could not be made when this was said before
+        if segment not in self.directory.unflushed:  # it is in the list if creating the next segment failed before
             self.directory.unflushed.append(segment)
         self._flush(segment, partial(self._flushed, segment))
 
@@ -118,9 +118,9 @@ class DirectoryStorage:
 
     def delete(self, segment: LogSegment) -> None:
         assert isinstance(segment, FileSegment)
-        if segment.suffix == CLEANED:  # it stood for nothing yet
+        if segment.suffix == CLEANED:  # it has not replaced anything yet
             segment.close()
-            for kind in OF_SEGMENT:
+            for kind in SEGMENT_SUFFIXES:
                 with suppress(FileNotFoundError):  # the partition may be deleted
                     os.unlink(segment.path(kind))
             return
@@ -143,15 +143,14 @@ class DirectoryStorage:
         self.close(segments)
         self._host.forget(log.name, log.config.file_delete_delay_ms)
 
-    # What the log directory asks for
+    # For the log directory
 
     def save_topic_id(self, printed: str) -> None:
-        """Write the id of the directory's topic."""
         path = f"{self.directory.path}/{PARTITION_METADATA}"
         write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
-        """Puts all there is on the disk, by the other thread; then the recovery point is where the log ends now."""
+        """Flush everything in the other thread; the current log end offset then becomes the recovery point."""
         end_offset = log.log_end_offset
         if end_offset <= self.directory.recovery_point:
             return
@@ -165,7 +164,6 @@ class DirectoryStorage:
         self._flush(active, partial(self._reached, end_offset))
 
     def close(self, segments: Sequence[LogSegment]) -> None:
-        """Closes the files: the log is not used any more."""
         for segment in segments:
             assert isinstance(segment, FileSegment)
             segment.close()
@@ -173,7 +171,7 @@ class DirectoryStorage:
     # Steps
 
     def _save_snapshot(self, log: StoredLog, offset: int) -> None:
-        """Writes down what is known of producers now, where the log ends at `offset`."""
+        """Write a snapshot of the producers at the log end `offset`."""
         path = f"{self.directory.path}/{file_name(offset, SNAPSHOT)}"
         self._try(path, partial(write_atomically, path, encode_snapshot(log.producers), sync=False))
 
@@ -194,11 +192,11 @@ class DirectoryStorage:
             handles.append(segment.duplicate_handle())
             paths = [path for kind in (INDEX, TIME_INDEX, TXN_INDEX) if os.path.exists(path := segment.path(kind))]
             for path in [*paths, self.directory.path]:
-                handles.append(os.open(path, os.O_RDONLY))  # noqa: PERF401  (those before it are closed if one fails)
+                handles.append(os.open(path, os.O_RDONLY))  # noqa: PERF401  (a failure closes the earlier ones)
         except OSError as error:
             for handle in handles:
                 os.close(handle)
-            self._tell(segment.path(LOG), error)
+            self._log_error(segment.path(LOG), error)
             return
         self._host.flusher.flush(handles, then)
 
@@ -216,25 +214,25 @@ class DirectoryStorage:
         assert isinstance(segment, FileSegment)
         if segment in self.directory.unflushed:
             self.directory.unflushed.remove(segment)
-        # Someone may go on reading it, the cleaner for one: it is still there, under another name.
+        # Readers, such as the cleaner, may still use it: it only gets another name.
         self._try(segment.path(LOG), partial(self._rename, segment, DELETED))
         segment.close()
-        paths = [segment.path(kind) for kind in OF_SEGMENT]
+        paths = [segment.path(kind) for kind in SEGMENT_SUFFIXES]
         self._host.delete_later(paths, self.directory.config.file_delete_delay_ms)
 
     def _rename(self, segment: FileSegment, suffix: str) -> None:
-        before = {kind: segment.path(kind) for kind in OF_SEGMENT}
+        before = {kind: segment.path(kind) for kind in SEGMENT_SUFFIXES}
         segment.suffix = suffix
         for kind, path in before.items():
             if os.path.exists(path):
                 os.replace(path, segment.path(kind))
 
     def _try(self, path: str, action: Callable[[], None]) -> None:
-        """What may fail without harm to the log."""
+        """Run `action` and only log an OSError, which does not harm the log."""
         try:
             action()
         except OSError as error:
-            self._tell(path, error)
+            self._log_error(path, error)
 
-    def _tell(self, path: str, error: OSError) -> None:
+    def _log_error(self, path: str, error: OSError) -> None:
         log.error("cannot write to the data directory", extra={"file": path, "reason": error.strerror})

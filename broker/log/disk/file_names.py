@@ -1,10 +1,10 @@
-"""What the files of a log directory are called (Kafka's LogFileUtils, UnifiedLog and LogManager)."""
+"""Names of the files in a log directory (Kafka's LogFileUtils, UnifiedLog and LogManager)."""
 
 import re
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
-OF_SEGMENT = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
-# Behind the others: not complete, complete but not in its place, on its way out.
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+# Appended to the others: incomplete; complete but not yet in place; to be deleted.
 CLEANED, SWAP, DELETED = ".cleaned", ".swap", ".deleted"
 LEADER_EPOCHS, PARTITION_METADATA = "leader-epoch-checkpoint", "partition.metadata"
 LOCK, META_PROPERTIES, CLEAN_SHUTDOWN = ".lock", "meta.properties", ".kafka_cleanshutdown"
@@ -22,24 +22,24 @@ _DELETE_DIRECTORY = "-delete"
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """Such as 00000000000000000042.log."""
+    """Return a name such as 00000000000000000042.log."""
     return f"{offset:020}{suffix}"
 
 
 def parse_file_name(name: str) -> tuple[int, str] | None:
-    """Offset and suffix of a file that belongs to a segment or is a snapshot; None: it is something else."""
+    """Return offset and suffix of a segment file or snapshot; None for any other file."""
     match = _OF_OFFSET.fullmatch(name)
     return None if match is None else (int(match["offset"]), match["suffix"])
 
 
 def parse_partition(name: str) -> tuple[str, int] | None:
-    """Topic and index of the partition in a directory of this name; None: it is no partition's."""
+    """Return topic and index from a partition directory's name; None for any other name."""
     match = _PARTITION.fullmatch(name)
     return None if match is None else (match["topic"], int(match["index"]))
 
 
 def deleted_directory(name: str, unique: str) -> str:
-    """What the directory `name` is called until it is gone: it may not be longer than a file name may."""
+    """Return the name of the directory until its deletion, limited to 255 characters."""
     suffix = f".{unique}{_DELETE_DIRECTORY}"
     return name[: 255 - len(suffix)] + suffix
 

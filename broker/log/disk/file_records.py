@@ -1,13 +1,13 @@
-"""The batches of one segment in its file, in Kafka's own format: Kafka's FileRecords.
+"""The batches of one segment in its file, in Kafka's format: Kafka's FileRecords.
 
-The file is open only while it is in use (open_files.py). How to read was measured (ext4, Python 3.11), in MB/s sent to
-a socket for one second of CPU, in pieces of 1 MiB from the page cache:
+The file is open only while it is in use (open_files.py). Reads were measured (ext4, Python 3.11), in MB/s sent to a
+socket per second of CPU, in pieces of 1 MiB from the page cache:
     a mapping of just the piece, sent by reference       3,500 to 4,700
     one mapping of the file, sent by reference           3,600 to 3,800
     os.pread                                             2,400 to 3,000
     mapping with MAP_POPULATE                            2,200 to 2,700
     os.sendfile                                          1,400 to 2,000
-A mapping costs 14 microseconds and more, though, a pread of 4 KiB one. So small reads are copied, large ones mapped.
+A mapping costs at least 14 microseconds, a pread of 4 KiB one. So small reads are copied, and large ones mapped.
 """
 
 import os
@@ -21,19 +21,19 @@ from .file_names import LOG, file_name
 from .partition_directory import PartitionDirectory
 
 MAPPED_FROM_BYTES = 256 * 1024
-# Base offset, length, last offset delta, greatest timestamp: what is looked at to go from one batch to the next.
+# Base offset, length, last offset delta, greatest timestamp: enough to iterate over batches.
 _STEP = Struct(">qi11xi8xq")
-# Two intervals of the index: of small batches, one read shows all that lie between two entries.
+# Two index intervals: one read covers all small batches between two entries.
 _SCAN_BYTES = 8192
 _READ_AHEAD_BYTES = 1024 * 1024
 
 
 class CorruptSegmentError(OSError):
-    """Bytes in the file that are not a batch; the message names the file and the position."""
+    """Bytes in the file that are not a batch."""
 
 
 class FileRecords:
-    """The first `size` bytes of a file: whole batches, one after the other."""
+    """The first `size` bytes of a file, which are whole batches."""
 
     __slots__ = ("_directory", "_handle", "base_offset", "recently_used", "size", "suffix")
 
@@ -66,7 +66,7 @@ class FileRecords:
             position += size
 
     def _write_rest(self, handle: int, batch: memoryview | bytes, start: int) -> None:
-        """Write all again, which raises the error that cut the first write short, such as a full disk."""
+        """Retry a short write, which raises its cause, such as a full disk."""
         done = 0
         while done < len(batch):
             done += os.pwrite(handle, memoryview(batch)[done:], start + done)
@@ -75,7 +75,7 @@ class FileRecords:
         try:
             os.ftruncate(handle, self.size)
         except OSError:
-            return  # the next append writes over it, and a start cuts it off
+            return  # the next append overwrites the rest, or the next start removes it
 
     def slice(self, start: int, end: int) -> memoryview:
         """Return the bytes between two positions; see LogSegment. Raises OSError."""
@@ -85,7 +85,7 @@ class FileRecords:
         before = start % ALLOCATIONGRANULARITY
         try:
             mapping = mmap(self._file(), size + before, prot=PROT_READ, offset=start - before)
-        except ValueError:  # the file is shorter than it was
+        except ValueError:  # the file was shortened
             raise self._corrupt(start) from None
         return memoryview(mapping)[before:]
 
@@ -110,23 +110,21 @@ class FileRecords:
             position += at
 
     def duplicate_handle(self) -> int:
-        """Return a file descriptor for the caller to flush and close."""
         return os.dup(self._file())
 
     def close_file(self) -> None:
-        """Closes the file; the next use opens it again."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
     def close(self) -> None:
-        """Close the file, as its owner."""
+        """Close the file and stop tracking it."""
         self._directory.open_files.closed(self)
         self.close_file()
 
     def _copy_up_to(self, position: int) -> None:
         path = self.path(LOG)
-        copy = f"{path}.cleaned"  # what a start finds of it, it removes
+        copy = f"{path}.cleaned"  # a start removes remains of it
         handle = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             done = 0

@@ -1,16 +1,14 @@
-"""A stretch of one partition's log in a file, in Kafka's own format: batches one after the other, and two indexes.
+"""A log segment in a file, in Kafka's format: consecutive batches and two indexes.
 
-Follows Kafka's LogSegment. Different on purpose: the indexes go to their files when they are needed there
-(segment_index.py).
+Follows Kafka's LogSegment. Different on purpose: the indexes are saved only when needed (segment_index.py).
 
-How to append was measured (ext4, Python 3.11, microseconds for one batch of 200 bytes / 16 KiB / 1 MiB, two rounds):
+Appends were measured (ext4, Python 3.11, microseconds for one batch of 200 bytes / 16 KiB / 1 MiB, two rounds):
     os.pwrite                            0.8      5 to 6    280 to 320
     os.write                             0.9      6 to 7    276, once 4,600
     os.writev of 16 batches, each        0.2      4         280 to 310
     into a mapped, preallocated file     0.4      7, once 61    480
-A mapping wins only for the smallest batches, makes the file longer than the log until it is cut, and kills the process
-(SIGBUS) where a disk that is full should give an error. So: pwrite, at a position of ours, which also writes over what
-a failed write left.
+A mapping is faster only for the smallest batches, makes the file longer than the log, and kills the process (SIGBUS) if
+the disk is full. pwrite at an explicit position also overwrites the remains of a failed write.
 """
 
 import logging
@@ -26,7 +24,7 @@ from .segment_index import CorruptIndexError, SegmentIndex
 
 log = logging.getLogger("sluice.broker")
 
-# Kafka's bounds: offsets relative to the segment and positions have four bytes.
+# Kafka's bounds: relative offsets and positions have four bytes.
 MAX_RELATIVE_OFFSET = MAX_POSITION = 2**31 - 1
 _UNKNOWN = -2
 
@@ -54,10 +52,10 @@ class FileSegment(FileRecords):
         suffix: str = "",
     ) -> None:
         super().__init__(directory, base_offset, size, suffix)
-        self.next_offset = next_offset  # of one that was only found, where the next segment begins: there may be a gap
-        self.capacity = size  # nothing is appended to one that was only found
+        self.next_offset = next_offset  # for an existing one, the next segment's base
+        self.capacity = size  # nothing is appended to an existing one before `accept`
         self.last_append_ms = last_append_ms
-        self._index: SegmentIndex | None = None  # not loaded
+        self._index: SegmentIndex | None = None  # None: not loaded
         self._max_timestamp = _UNKNOWN
         self._offset_of_max = 0
         self._since_index_entry = 0
@@ -66,7 +64,7 @@ class FileSegment(FileRecords):
     def create(
         cls, directory: PartitionDirectory, base_offset: int, capacity: int, now_ms: int, suffix: str = ""
     ) -> "FileSegment":
-        """Create a new, empty segment for `capacity` bytes, with its files. Raises OSError."""
+        """Create an empty segment and its files. Raises OSError."""
         self = cls(directory, base_offset, base_offset, 0, now_ms, suffix)
         self._index = SegmentIndex()
         self._max_timestamp = -1
@@ -79,12 +77,12 @@ class FileSegment(FileRecords):
     # Appending
 
     def accept(self, capacity: int) -> None:
-        """Makes it the segment that is appended to."""
+        """Make this the active segment."""
         self.capacity = min(capacity, MAX_POSITION)
         self._known_max_timestamp()
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """As LogSegment says. Raises OSError; then nothing has changed."""
+        """Implement LogSegment.append; an OSError leaves everything unchanged."""
         start = self.size
         size = len(batch)
         relative_offset = last_offset - self.base_offset
@@ -110,7 +108,7 @@ class FileSegment(FileRecords):
             self._cut_back(handle)
             raise
         if self._directory.failing:
-            self._directory.works_again()
+            self._directory.writes_recovered()
         if max_timestamp > self._max_timestamp:
             self._max_timestamp, self._offset_of_max = max_timestamp, relative_offset
         if self._since_index_entry > self._directory.index_interval_bytes:
@@ -132,7 +130,7 @@ class FileSegment(FileRecords):
         if self._max_timestamp == _UNKNOWN:
             self._max_timestamp, self._offset_of_max = self.index().last_time()
             if self._handle < 0 and self.capacity == self.size:
-                self._index = None  # retention asks each segment, and nobody reads from it
+                self._index = None  # retention checks every segment, mostly without readers
         return self._max_timestamp
 
     def largest_timestamp(self) -> int:
@@ -155,7 +153,7 @@ class FileSegment(FileRecords):
         return start, self.size, self.next_offset
 
     def _locate(self, offset: int) -> tuple[int, int]:
-        """Where the first batch begins that ends at or after `offset`, and its first offset."""
+        """Return the position and base offset of the first batch that ends at or after `offset`."""
         if offset < self.next_offset:
             earlier = self.index().position_before(offset - self.base_offset)
             for batch_offset, last_offset, position, _, _ in self._steps(earlier):
@@ -171,10 +169,10 @@ class FileSegment(FileRecords):
         earliest = self.base_offset + self.index().offset_before_timestamp(timestamp)
         return self.batches(max(offset, earliest))
 
-    # What happens to it
+    # Changes
 
     def truncate_to(self, offset: int) -> None:
-        """As LogSegment says. Raises OSError. The file is replaced by a copy: what is cut off may be mapped."""
+        """Replace the file by a truncated copy, because readers may map the old one. Raises OSError."""
         position, _ = self._locate(offset)
         index = self.index()
         if position < self.size:
@@ -183,7 +181,7 @@ class FileSegment(FileRecords):
         self.recovered(position, index)
 
     def recovered(self, size: int, index: SegmentIndex) -> None:
-        """Takes `size` bytes for the whole of it, and looks at the batches behind the last entry of the index."""
+        """Set the size and index, and scan the batches after the last index entry."""
         self.size = size
         self._index = index
         self._max_timestamp, self._offset_of_max = index.last_time()
@@ -196,7 +194,7 @@ class FileSegment(FileRecords):
                 self._max_timestamp, self._offset_of_max = max_timestamp, last_offset - self.base_offset
 
     def rebuilt_index(self) -> SegmentIndex:
-        """An index of all batches, made anew. Raises CorruptSegmentError, OSError."""
+        """Rebuild the index from all batches. Raises CorruptSegmentError, OSError."""
         index = SegmentIndex()
         max_timestamp, offset_of_max, entry_at = -1, 0, 0
         for _, last_offset, position, _, timestamp in self._steps(0):
@@ -209,18 +207,18 @@ class FileSegment(FileRecords):
         return index
 
     def filled(self) -> None:
-        """Nothing is appended any more: the index says the greatest timestamp."""
+        """Add the greatest timestamp to the index of a full segment."""
         self.index().append_time(self._known_max_timestamp(), self._offset_of_max)
 
     def save_index(self) -> None:
-        """Brings the files of the indexes up to date. Raises OSError."""
+        """Write the changes to the index files. Raises OSError."""
         if self._index is not None:
             if self._max_timestamp != _UNKNOWN:
                 self._index.append_time(self._max_timestamp, self._offset_of_max)
             self._index.save(self.path(INDEX), self.path(TIME_INDEX))
 
     def index(self) -> SegmentIndex:
-        """Return the index, loaded from its files or rebuilt where they are missing or corrupt. Raises OSError."""
+        """Return the index, loaded from its files or rebuilt if they are missing or corrupt. Raises OSError."""
         if self._index is None:
             self._index = self._load_index()
         return self._index
@@ -230,15 +228,15 @@ class FileSegment(FileRecords):
         try:
             return SegmentIndex.load(path, time_path, self.size)
         except CorruptIndexError as error:
-            log.warning("index is made again", extra={"reason": str(error)})
+            log.warning("rebuilding the index", extra={"reason": str(error)})
         except FileNotFoundError as error:
-            log.warning("index is made again", extra={"reason": f"{error.filename}: is not there"})
+            log.warning("rebuilding the index", extra={"reason": f"{error.filename}: missing file"})
         index = self.rebuilt_index()
         index.save(path, time_path)
         return index
 
     def close_file(self) -> None:
-        """Close the file, and drop an index that is not needed before the next use."""
+        """Close the file, and drop the index if nothing is appended."""
         super().close_file()
         if self.capacity == self.size:
             self._index = None

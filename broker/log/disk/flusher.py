@@ -1,7 +1,6 @@
-"""Puts files on the disk (fsync) in a thread of its own, so that no request waits for it.
+"""File flushes (fsync) in a separate thread, so that requests do not wait for them.
 
-What is handed over is file descriptors, which the thread closes. What is to be done when they are flushed is done by
-`collect`, in the thread that owns everything else.
+The thread receives file descriptors and closes them. Callbacks run in `collect`, in the thread of the caller.
 """
 
 import logging
@@ -17,7 +16,7 @@ Action = Callable[[], None]
 
 
 class Flusher:
-    """One thread, which begins with the first thing it has to do."""
+    """One thread, started for the first job."""
 
     __slots__ = ("_done", "_pending", "_thread", "_todo")
 
@@ -28,22 +27,22 @@ class Flusher:
         self._thread: Thread | None = None
 
     def flush(self, handles: Sequence[int], then: Action) -> None:
-        """Flushes and closes these files, in order; `then` is done by a later `collect`, unless the disk fails."""
+        """Flush and close these files in order; a later `collect` calls `then`, unless the disk fails."""
         self._submit(partial(_flush, handles), then)
 
     def write(self, action: Action) -> None:
-        """Does something that itself waits for the disk, after all that was handed over before."""
+        """Run an action that waits for the disk, after all earlier jobs."""
         self._submit(action, None)
 
     def collect(self) -> bool:
-        """Does what is to be done for the files that are flushed by now; returns whether there were any."""
+        """Run the callbacks of finished flushes; return whether there were any."""
         found = False
         while not self._done.empty():
             found = self._collect_one() or found
         return found
 
     def finish(self) -> None:
-        """Waits until all is flushed, and does what is to be done then."""
+        """Wait for all jobs, run their callbacks, and stop the thread."""
         while self._pending:
             self._collect_one()
         if self._thread is not None:
@@ -72,7 +71,7 @@ class Flusher:
             try:
                 action()
             except OSError as error:
-                # Its records stay before the recovery point: a start reads them again, and cuts what is not there.
+                # Its records stay after the recovery point: a start reads them again and truncates missing ones.
                 log.error("cannot flush", extra={"reason": error.strerror})
                 then = None
             self._done.put(then)

@@ -1,13 +1,15 @@
-"""The data directory (`log.dirs`): who may use it, whose it is, and what of its partitions is safe on the disk.
+"""The data directory (`log.dirs`): lock, identity, partitions and recovery points.
 
-Its layout is Kafka's: a directory for each partition, `meta.properties` (KIP-858), a lock that Kafka respects too, and
+Its layout is Kafka's: a directory per partition, `meta.properties` (KIP-858), a lock that Kafka respects too, and
 checkpoints of recovery points, log start offsets and high watermarks. Follows Kafka's LogManager and StorageTool.
-Different on purpose: there is one directory; a new one is formatted by the first start; and where the disk fails or is
-full, a partition answers KAFKA_STORAGE_ERROR as long as it cannot write, and goes on when it can, where Kafka takes the
-whole directory offline until a restart.
+Different on purpose:
+- There is only one directory.
+- The first start formats a new directory.
+- If the disk fails or is full, a partition returns KAFKA_STORAGE_ERROR until writes succeed again. Kafka takes the
+  whole directory offline until a restart.
 
-Every second (`tick`) what another thread has flushed becomes a recovery point, and what was deleted long enough ago
-goes; every log.flush.offset.checkpoint.interval.ms all logs are flushed by that thread.
+Every second, `tick` turns finished flushes into recovery points and deletes expired files. Every
+log.flush.offset.checkpoint.interval.ms, the flush thread flushes all logs.
 """
 
 import fcntl
@@ -69,12 +71,16 @@ class _OpenLog(NamedTuple):
 
 
 class LogDirectory:
-    """An open data directory, which nobody else uses."""
+    """An open data directory, locked against other brokers."""
 
     def __init__(
         self, path: str, owner: Owner, now_ms: Callable[[], int], random_bytes: Callable[[int], bytes]
     ) -> None:
-        """Opens it, or makes it, for `owner`. Raises SluiceError with one line that says why it cannot be used."""
+        """Open or create the directory for `owner`.
+
+        Raises:
+            SluiceError: The directory cannot be used.
+        """
         self.path = os.path.abspath(path)
         self.now_ms = now_ms
         self.flusher = Flusher()
@@ -86,7 +92,7 @@ class LogDirectory:
         try:
             self._lock = _lock(self.path)
             self.cluster_id, self.directory_id = identify(self.path, owner, random_bytes)
-            self._had_clean_stop = self._take_clean_stop()
+            self._had_clean_stop = self._consume_clean_shutdown()
         except OSError as error:
             self.unlock()
             raise SluiceError(f"{error.filename or self.path}: {error.strerror}") from None
@@ -95,20 +101,20 @@ class LogDirectory:
             raise SluiceError(str(error)) from None
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
-        # Of the logs that are in that file, as it is written now.
+        # names in the current file of log start offsets
         self._saved_starts: Collection[str] = {f"{topic}-{index}" for topic, index in self._log_starts}
         self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()
 
     def space(self) -> tuple[int, int]:
-        """How many bytes the volume has in all, and how many a process may still write (KIP-827)."""
+        """Return the total and the free bytes of the volume (KIP-827)."""
         volume = os.statvfs(self.path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
     # Logs
 
     def partitions(self) -> Iterator[tuple[str, int, str]]:
-        """Topic, index and printed topic id ("": it has none) of each directory of a partition, in order."""
+        """Iterate over (topic, index, printed topic id or "") of the partition directories, in order."""
         found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
         for topic, index in found:
             name = f"{topic}-{index}"
@@ -116,19 +122,19 @@ class LogDirectory:
                 yield topic, index, self._topic_id(name)
 
     def latest_epoch(self, name: str) -> int:
-        """Of the newest leader that the partition's directory tells of; -1: of none."""
+        """Return the newest leader epoch in the partition's directory; -1 if none."""
         try:
             return max((int(epoch) for epoch, _ in read_checkpoint(f"{self.path}/{name}/{LEADER_EPOCHS}")), default=-1)
         except (UnreadableFileError, ValueError):
-            return -1  # the line about it comes when the log is opened
+            return -1  # opening the log reports it
 
     def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
-        """The log of a partition, with what its directory has; a new directory where there is none. Raises OSError."""
+        """Open the log of a partition, or create its directory. Raises OSError."""
         path = f"{self.path}/{name}"
         printed = printed_uuid(topic_id)
         if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
             aside = f"{path}.{found}-stray"
-            log.warning("directory of another topic is put aside", extra={"directory": path, "renamed": aside})
+            log.warning("renamed the directory of another topic", extra={"directory": path, "renamed": aside})
             os.rename(path, aside)
         os.makedirs(path, exist_ok=True)
         partition_directory = PartitionDirectory(path, config, self._open_files)
@@ -147,27 +153,27 @@ class LogDirectory:
         return partition_log
 
     def forget(self, name: str, delay_ms: int) -> None:
-        """The partition is deleted: what its directory has goes after `delay_ms`."""
+        """Rename the directory of a deleted partition, and delete it after `delay_ms`."""
         del self._logs[name]
         if name in self._saved_starts:
-            self.save_log_starts()  # a topic of the same name begins at 0, also after a crash
+            self.save_log_starts()  # a topic of the same name starts at 0, also after a crash
         unique = self._random_bytes(_UNIQUE_BYTES).hex()
         renamed = f"{self.path}/{deleted_directory(name, unique)}"
         try:
             os.rename(f"{self.path}/{name}", renamed)
         except OSError as error:
-            self._tell(f"{self.path}/{name}", error)
+            self._log_error(f"{self.path}/{name}", error)
             return
         self._delete_after(delay_ms, partial(shutil.rmtree, renamed, ignore_errors=True))
 
     def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
-        """Removes files after `delay_ms`."""
+        """Delete files after `delay_ms`."""
         self._delete_after(delay_ms, partial(_unlink_all, paths))
 
-    # What is done from time to time
+    # Periodic work
 
     def tick(self) -> None:
-        """Takes note of what has been flushed, and deletes what is due; to be called every second or so."""
+        """Handle finished flushes, and delete expired files; called about every second."""
         if self.flusher.collect():
             self.save_recovery_points()
         now_ms = self.now_ms()
@@ -177,7 +183,7 @@ class LogDirectory:
             deletion.delete()
 
     def flush_due(self) -> None:
-        """Has logs flushed whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
+        """Flush logs whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
         now_ms = self.now_ms()
         for partition_log, storage in self._logs.values():
             if now_ms - storage.directory.flushed_ms >= partition_log.config.flush_ms:
@@ -185,18 +191,17 @@ class LogDirectory:
                 storage.checkpoint(partition_log, partition_log.segments[-1])
 
     def checkpoint(self) -> None:
-        """Has all logs flushed, and writes down where they begin and how far they are replicated."""
+        """Flush all logs, and save their start offsets and high watermarks."""
         for partition_log, storage in self._logs.values():
             storage.checkpoint(partition_log, partition_log.segments[-1])
         self.save_log_starts()
         self._save(HIGH_WATERMARKS, {name: one.log.high_watermark for name, one in self._logs.items()})
 
     def save_recovery_points(self) -> None:
-        """What is before them is not looked at after a crash."""
         self._save(RECOVERY_POINTS, {name: one.storage.directory.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
-        """Of the logs that begin inside their first segment."""
+        """Save the start offsets of logs that start inside their first segment."""
         starts = {
             name: one.log.log_start_offset
             for name, one in self._logs.items()
@@ -206,14 +211,13 @@ class LogDirectory:
         self._save(LOG_STARTS, starts)
 
     def save_cleaned(self) -> None:
-        """How far logs are compacted."""
         cleaned = {name: one.log.first_dirty_offset for name, one in self._logs.items() if one.log.first_dirty_offset}
         self._save(CLEANED_OFFSETS, cleaned)
 
     def close(self) -> None:
-        """Puts everything on the disk, says that it is there, and lets others use the directory."""
+        """Flush everything, mark a clean shutdown, and unlock the directory."""
         if self._lock < 0:
-            return  # it is closed
+            return  # already closed
         self.checkpoint()
         self.flusher.finish()
         self.save_recovery_points()
@@ -228,14 +232,14 @@ class LogDirectory:
         self.unlock()
 
     def unlock(self) -> None:
-        """Lets others use the directory, as a crash would."""
+        """Unlock the directory without a flush, as a crash would."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     # Steps
 
-    def _take_clean_stop(self) -> bool:
+    def _consume_clean_shutdown(self) -> bool:
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
         if not os.path.exists(path):
             return False
@@ -246,7 +250,7 @@ class LogDirectory:
         try:
             return read_offsets(f"{self.path}/{name}")
         except UnreadableFileError as error:
-            log.warning("checkpoint is passed over", extra={"reason": str(error)})
+            log.warning("ignoring an unreadable checkpoint", extra={"reason": str(error)})
             self._had_clean_stop = False
             return {}
 
@@ -267,7 +271,7 @@ class LogDirectory:
         self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
 
     def _save(self, name: str, offsets: Mapping[str, int]) -> None:
-        """Has a checkpoint written by the other thread: one waits for the disk, and there may be several a second."""
+        """Save a checkpoint in the flush thread: each waits for the disk, and there may be several per second."""
         by_partition = {partition: offset for log, offset in offsets.items() if (partition := parse_partition(log))}
         self.flusher.write(partial(self._write, f"{self.path}/{name}", by_partition))
 
@@ -275,23 +279,23 @@ class LogDirectory:
         try:
             write_offsets(path, offsets)
         except OSError as error:
-            self._tell(path, error)
+            self._log_error(path, error)
 
-    def _tell(self, path: str, error: OSError) -> None:
+    def _log_error(self, path: str, error: OSError) -> None:
         log.error("cannot write to the data directory", extra={"file": path, "reason": error.strerror})
 
 
 def _lock(path: str) -> int:
-    """The descriptor that holds the lock. Raises OSError, SluiceError."""
+    """Return the descriptor of the locked file. Raises OSError, SluiceError."""
     if os.path.exists(path) and not os.path.isdir(path):
-        raise SluiceError(f"{path}: is a file: log.dirs must be a directory")
+        raise SluiceError(f"{path}: log.dirs is a file; expected a directory")
     os.makedirs(path, exist_ok=True)
     handle = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock that Java takes
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock that Java uses
     except OSError:
         os.close(handle)
-        raise SluiceError(f"{path}: is in use by another broker, which holds the lock on {LOCK}") from None
+        raise SluiceError(f"{path}: in use by another broker, which has locked {LOCK}") from None
     return handle
 
 

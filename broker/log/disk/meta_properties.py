@@ -1,6 +1,6 @@
-"""Identity of a data directory, in `meta.properties`: which cluster and node it belongs to, and its own id (KIP-858).
+"""Identity of a data directory: its cluster, its node, and its own id, in `meta.properties` (KIP-858).
 
-Follows Kafka's MetaProperties and MetaPropertiesEnsemble. A directory without the file is new and becomes the owner's.
+Follows Kafka's MetaProperties and MetaPropertiesEnsemble. A directory without the file becomes the owner's.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,16 +13,16 @@ from sluice.protocol.uuids import printed_uuid, random_uuid, uuid_from_printed
 from .file_names import META_PROPERTIES
 from .text_files import UnreadableFileError, write_atomically
 
-_FORMATS = {"0": "broker.id", "1": "node.id"}  # version of meta.properties, and what it calls the node's id
+_FORMATS = {"0": "broker.id", "1": "node.id"}  # version of meta.properties -> property with the node id
 _NEWEST_FORMAT = "1"
 
 
 class Owner(NamedTuple):
-    """The broker that opens a directory. With `takes_cluster_id` it adopts the directory's cluster id, if any."""
+    """The broker that opens a directory; it may adopt the directory's cluster id."""
 
     cluster_id: str
     node_id: int
-    takes_cluster_id: bool
+    adopts_cluster_id: bool
 
 
 class Identity(NamedTuple):
@@ -33,9 +33,11 @@ class Identity(NamedTuple):
 
 
 def identify(directory: str, owner: Owner, random_bytes: Callable[[int], bytes]) -> Identity:
-    """Return the identity of a directory, giving it the owner's if it is new.
+    """Return the identity of a directory; a new one gets the owner's.
 
-    Raises SluiceError if the directory belongs to another broker; UnreadableFileError, OSError.
+    Raises:
+        SluiceError: The directory belongs to another broker.
+        UnreadableFileError, OSError: The file is unreadable.
     """
     path = f"{directory}/{META_PROPERTIES}"
     values = read_meta_properties(path)
@@ -51,18 +53,17 @@ def identify(directory: str, owner: Owner, random_bytes: Callable[[int], bytes])
         return Identity(owner.cluster_id, directory_id)
     version = values.get("version", "0")
     if version not in _FORMATS:
-        raise SluiceError(f"{path}: version={version}: must be {' or '.join(_FORMATS)}, which is what is known here")
+        raise SluiceError(f"{path}: unsupported version; expected {' or '.join(_FORMATS)}, got {version}")
     cluster_id = values.get("cluster.id", owner.cluster_id)
-    if cluster_id != owner.cluster_id and not owner.takes_cluster_id:
-        raise _of_another(path, "cluster.id", cluster_id, f"sluice.cluster.id={owner.cluster_id}")
+    if cluster_id != owner.cluster_id and not owner.adopts_cluster_id:
+        raise _wrong_owner(path, "cluster.id", cluster_id, f"sluice.cluster.id={owner.cluster_id}")
     node_id = values.get(_FORMATS[version], "")
     if node_id != str(owner.node_id):
-        raise _of_another(path, _FORMATS[version], node_id, f"node.id={owner.node_id}")
+        raise _wrong_owner(path, _FORMATS[version], node_id, f"node.id={owner.node_id}")
     return Identity(cluster_id, uuid_from_printed(values.get("directory.id", "")) or random_uuid(random_bytes))
 
 
 def write_meta_properties(path: str, values: Mapping[str, str]) -> None:
-    """Write the file, as a Java properties file. Raises OSError."""
     write_atomically(path, "".join(["#\n", *(f"{key}={value}\n" for key, value in values.items())]), sync=True)
 
 
@@ -77,5 +78,5 @@ def read_meta_properties(path: str) -> dict[str, str] | None:
         raise UnreadableFileError(f"{path}: {error}") from None
 
 
-def _of_another(path: str, name: str, found: str, ours: str) -> SluiceError:
-    return SluiceError(f"{path}: {name}={found}: the directory is not this broker's, which has {ours}")
+def _wrong_owner(path: str, name: str, found: str, ours: str) -> SluiceError:
+    return SluiceError(f"{path}: data directory of another broker; expected {ours}, got {name}={found}")

@@ -1,29 +1,28 @@
-"""The files that are open at a time, over all partitions: one for each segment in use.
+"""The bound on open segment files, over all partitions.
 
-The least recently used goes first. A segment is asked to close its file only when another one opens its own. That is
-the only work: a use is a flag, and a segment with that flag gets a second chance (as in the clock algorithm), for a
-list in order of use would cost every append more than it saves.
+The file to close is found by the clock algorithm when another one is opened: a use sets a flag, and a segment with the
+flag gets a second chance. A list ordered by use would cost every append more than it saves.
 """
 
 import resource
 from typing import Protocol
 
-# Of what the process may open; the rest is for connections.
+# Share of the process's limit; the rest is for connections.
 _SHARE = 4
 _AT_LEAST, _AT_MOST = 16, 4096
 
 
 class UsesFile(Protocol):
-    """A segment, as this sees it."""
+    """A segment as used here."""
 
     recently_used: bool
 
     def close_file(self) -> None:
-        """Closes the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
 
 
 class OpenFiles:
-    """At most `limit` files are open."""
+    """The open segments, up to `limit`."""
 
     __slots__ = ("_users", "limit")
 
@@ -33,7 +32,7 @@ class OpenFiles:
 
     @classmethod
     def of_process(cls) -> "OpenFiles":
-        """As many as the process's own limit (`ulimit -n`) leaves."""
+        """Return an instance with a share of the process's limit (`ulimit -n`)."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         share = _AT_MOST if soft == resource.RLIM_INFINITY else soft // _SHARE
         return cls(max(_AT_LEAST, min(share, _AT_MOST)))
@@ -42,7 +41,7 @@ class OpenFiles:
         return len(self._users)
 
     def opened(self, user: UsesFile) -> None:
-        """Says that `user` has a file open now; others may have to close theirs."""
+        """Register that `user` has opened its file; other files may be closed for it."""
         self._users[user] = None
         while len(self._users) > self.limit:
             oldest = next(iter(self._users))
@@ -56,5 +55,5 @@ class OpenFiles:
                 self._users[user] = None
 
     def closed(self, user: UsesFile) -> None:
-        """Says that `user` closed its file by itself."""
+        """Register that `user` has closed its file."""
         self._users.pop(user, None)

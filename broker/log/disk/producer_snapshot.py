@@ -1,6 +1,6 @@
-"""What is known of a partition's producers, in a file: Kafka's ProducerSnapshot, version 1.
+"""The producer state of a partition in a file: Kafka's ProducerSnapshot, version 1.
 
-The file's name is the offset up to which it speaks. Of a producer's five last batches it has the last one.
+The file's name is the offset up to which it applies. Of a producer's last five batches it has only the newest.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from sluice.protocol.records.batch import NO_SEQUENCE
 from .text_files import UnreadableFileError
 
 _VERSION = 1
-_HEAD = Struct(">hI")  # version, CRC-32C of what follows
+_HEAD = Struct(">hI")  # version, CRC-32C of the rest
 _COUNT = Struct(">i")
 # Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of an open
 # transaction.
@@ -45,21 +45,23 @@ def _encode(producer_id: int, entry: ProducerEntry) -> bytes:
 
 
 def read_snapshot(path: str) -> list[tuple[int, ProducerEntry]]:
-    """Raises UnreadableFileError where it is not whole, OSError."""
+    """Read a snapshot. Raises UnreadableFileError, OSError."""
     with open(path, "rb") as file:
         data = file.read()
     try:
         version, checksum = _HEAD.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEAD.size)
     except error:
-        raise UnreadableFileError(f"{path}: has {len(data)} bytes, too few for a snapshot") from None
+        raise UnreadableFileError(
+            f"{path}: snapshot too short; expected at least {_HEAD.size + _COUNT.size} bytes, got {len(data)}"
+        ) from None
     if version != _VERSION:
-        raise UnreadableFileError(f"{path}: is of version {version}, only {_VERSION} is known")
+        raise UnreadableFileError(f"{path}: unsupported version; expected {_VERSION}, got {version}")
     if checksum != crc.crc32c(data[_HEAD.size :]):
-        raise UnreadableFileError(f"{path}: its checksum is not right")
+        raise UnreadableFileError(f"{path}: checksum mismatch")
     start = _HEAD.size + _COUNT.size
     if len(data) != start + count * _ENTRY.size:
-        raise UnreadableFileError(f"{path}: {count} entries are not what its {len(data)} bytes hold")
+        raise UnreadableFileError(f"{path}: wrong size for {count} entries; got {len(data)} bytes")
     return [_entry(*values) for values in _ENTRY.iter_unpack(data[start:])]
 
 

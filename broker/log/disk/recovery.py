@@ -1,16 +1,16 @@
-"""What the directory of a partition has, made whole: Kafka's LogLoader.
+"""Recovery of a partition's log from its directory: Kafka's LogLoader.
 
-Theory of operation. What is before the recovery point is on the disk and was looked at when it was written: it is
-trusted, and not read. After a clean stop the recovery point is the end of the log, so that of each partition only the
-last entry of an index is followed to the end of its segment. After a crash everything behind the recovery point is read
-again: each batch must be there whole, have its checksum, and ascend in its offsets. Where the first one does not, the
-log is cut; segments behind that go. The indexes of what was read are made again.
+Theory of operation. Records before the recovery point are on disk and were validated when written: they are trusted and
+not read. After a clean shutdown the recovery point is the log end offset, so that only the part of the active segment
+after the last index entry is scanned. After a crash everything from the recovery point on is read: each batch must be
+complete, have a valid checksum and ascending offsets. The log is truncated at the first invalid batch, and later
+segments are removed. The indexes of the scanned part are rebuilt.
 
-What is known of producers is in a snapshot: of the last stop, of the last checkpoint, or of the beginning of a segment.
-The newest good one is loaded, and the batches behind it are replayed. So are leader epochs.
+Snapshots of the producer state come from the last shutdown, the last checkpoint, or the start of a segment. The newest
+valid one is loaded, and the batches after it are replayed.
+Leader epochs come from their checkpoint and the scanned batches.
 
-Everything that is mended is told in one line with the file and the position; nothing of it keeps a broker from
-starting.
+Each repair is logged in one line with file and position; none prevents a start.
 """
 
 import logging
@@ -31,7 +31,7 @@ from .file_names import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
-    OF_SEGMENT,
+    SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -52,7 +52,7 @@ log = logging.getLogger("sluice.broker")
 
 
 class Checkpoint(NamedTuple):
-    """What is known of a partition before its directory is looked at."""
+    """The state of a partition from the checkpoint files."""
 
     recovery_point: int
     log_start_offset: int
@@ -60,7 +60,7 @@ class Checkpoint(NamedTuple):
 
 
 class _Files(NamedTuple):
-    """What is in a directory: offsets in file names, by kind."""
+    """Offsets of the files in a directory, by kind."""
 
     logs: list[int]
     snapshots: list[int]
@@ -68,7 +68,7 @@ class _Files(NamedTuple):
 
 
 def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
-    """The log in this directory, which may be empty. Raises OSError, SluiceError."""
+    """Restore the log in this directory, which may be empty. Raises OSError, SluiceError."""
     files = _tidy(directory)
     segments = _segments(directory, files.logs)
     recovery = _Recovery(name, directory, files, segments, checkpoint)
@@ -76,7 +76,7 @@ def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint
     end_offset = segments[-1].next_offset if segments else checkpoint.log_start_offset
     if end_offset < checkpoint.log_start_offset:
         log.warning(
-            "log ends before its start: nothing of it is left",
+            "log ends before its start; removing it",
             extra={"partition": name, "end": end_offset, "start": checkpoint.log_start_offset},
         )
         for segment in segments:
@@ -94,14 +94,13 @@ def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint
 
 
 def remove_segment(segment: FileSegment) -> None:
-    """Its files, at once."""
     segment.close()
-    for kind in OF_SEGMENT:
+    for kind in SEGMENT_SUFFIXES:
         _remove(segment.path(kind))
 
 
 def _tidy(directory: PartitionDirectory) -> _Files:
-    """Ends what a crash interrupted: replacements, deletions, and indexes without their segment."""
+    """Finish what a crash interrupted: replacements, deletions, and indexes without a segment."""
     found = _listed(directory)
     unfinished = {offset for offset, suffix in found if suffix.endswith(CLEANED)}
     swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
@@ -116,7 +115,7 @@ def _tidy(directory: PartitionDirectory) -> _Files:
     logs = {offset for offset, suffix in found if suffix == LOG}
     for offset, suffix in found:
         if suffix in (INDEX, TIME_INDEX, TXN_INDEX) and offset not in logs:
-            log.warning("index without its segment is removed", extra={"file": file_name(offset, suffix)})
+            log.warning("removing an index without a segment", extra={"file": file_name(offset, suffix)})
             _remove(f"{directory.path}/{file_name(offset, suffix)}")
     return _Files(
         sorted(logs),
@@ -130,16 +129,16 @@ def _listed(directory: PartitionDirectory) -> list[tuple[int, str]]:
 
 
 def _finish_replacement(directory: PartitionDirectory, offset: int, found: Sequence[tuple[int, str]]) -> None:
-    """What the cleaner wrote is whole: it takes the place of what it was made of."""
+    """Put a completely written cleaned segment in the place of its sources."""
     cleaned = FileSegment(
         directory, offset, offset, os.path.getsize(f"{directory.path}/{file_name(offset, LOG)}{SWAP}"), 0, SWAP
     )
     cleaned.recovered(cleaned.size, cleaned.rebuilt_index())
     for other, suffix in found:
-        if suffix in OF_SEGMENT and offset <= other < max(cleaned.next_offset, offset + 1):
+        if suffix in SEGMENT_SUFFIXES and offset <= other < max(cleaned.next_offset, offset + 1):
             _remove(f"{directory.path}/{file_name(other, suffix)}")
     cleaned.close()
-    for kind in OF_SEGMENT:
+    for kind in SEGMENT_SUFFIXES:
         path = f"{directory.path}/{file_name(offset, kind)}"
         if os.path.exists(path + SWAP):
             os.replace(path + SWAP, path)
@@ -158,11 +157,11 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except FileNotFoundError:
-        return  # which is what was wanted
+        return  # already removed
 
 
 class _Recovery:
-    """One partition's: reads what has to be read, and cuts what has to be cut."""
+    """The recovery of one partition."""
 
     def __init__(
         self,
@@ -179,18 +178,18 @@ class _Recovery:
         self._files = files
         self._segments = segments
         self._checkpoint = checkpoint
-        self._replay_from = 0  # what is before it is known of producers
+        self._replay_from = 0  # the loaded snapshot covers everything before it
 
     def run(self) -> None:
         self._read_epochs()
         if not self._segments:
             return
-        if self._checkpoint.had_clean_stop and self._ends_well():
+        if self._checkpoint.had_clean_stop and self._is_end_intact():
             self._load_producers(self._segments[-1].next_offset)
             self._replay(self._segments)
-            self._sort_out_snapshots(self._segments[-1].next_offset)
+            self._remove_old_snapshots(self._segments[-1].next_offset)
             return
-        # An end that is not right makes the whole segment doubtful.
+        # A corrupt end makes the whole segment untrusted.
         at_most = self._segments[-1].base_offset if self._checkpoint.had_clean_stop else 2**63 - 1
         trusted = min(self._checkpoint.recovery_point, at_most)
         self._load_producers(trusted)
@@ -201,20 +200,20 @@ class _Recovery:
                 self._remove_from(number + 1)
                 break
         end_offset = self._segments[-1].next_offset
-        if self._replay_from > end_offset:  # the log lost what had been trusted
+        if self._replay_from > end_offset:  # trusted records are missing
             self.producers = ProducerState(self._name)
             self._replay_from = 0
             self._load_producers(end_offset)
             self._replay(self._segments)
-        self._sort_out_snapshots(end_offset)
+        self._remove_old_snapshots(end_offset)
 
-    def _ends_well(self) -> bool:
-        """Whether the active segment is what it should be after a clean stop; then it is known where it ends."""
+    def _is_end_intact(self) -> bool:
+        """Return whether the active segment is intact, after setting its end."""
         active = self._segments[-1]
         try:
             active.recovered(active.size, active.index())
         except CorruptSegmentError as error:
-            log.warning("log did not end well, though it was closed", extra={"reason": str(error)})
+            log.warning("corrupt end of log after a clean shutdown", extra={"reason": str(error)})
             return False
         return True
 
@@ -224,11 +223,11 @@ class _Recovery:
             for epoch, start_offset in read_checkpoint(path):
                 self.epochs.assign(int(epoch), int(start_offset))
         except (UnreadableFileError, ValueError) as error:
-            log.warning("leader epochs are read from the batches", extra={"file": path, "reason": str(error)})
+            log.warning("rebuilding the leader epochs", extra={"file": path, "reason": str(error)})
             self._checkpoint = self._checkpoint._replace(recovery_point=0, had_clean_stop=False)
 
     def _load_producers(self, end_offset: int) -> None:
-        """What the newest good snapshot up to `end_offset` says, and the aborted transactions before it."""
+        """Load the newest valid snapshot up to `end_offset`, and the aborted transactions before it."""
         producers: list[tuple[int, ProducerEntry]] = []
         for offset in reversed(self._files.snapshots):
             if offset > end_offset:
@@ -237,7 +236,7 @@ class _Recovery:
             try:
                 producers = read_snapshot(path)
             except UnreadableFileError as error:
-                log.warning("snapshot of producers is passed over", extra={"reason": str(error)})
+                log.warning("ignoring an unreadable producer snapshot", extra={"reason": str(error)})
                 _remove(path)
                 continue
             self._replay_from = offset
@@ -252,12 +251,12 @@ class _Recovery:
             try:
                 aborted = read_transaction_index(path)
             except CorruptIndexError as error:
-                log.warning("index of aborted transactions is made again", extra={"reason": str(error)})
+                log.warning("rebuilding the transaction index", extra={"reason": str(error)})
                 aborted = self._aborted_in(offset)
             yield from (one for one in aborted if one.last_offset < self._replay_from)
 
     def _aborted_in(self, base_offset: int) -> list[AbortedTransaction]:
-        """Read from the segment, for those transactions that began in it too."""
+        """Return the aborted transactions that began and ended in the segment."""
         state = ProducerState("")
         segment = next(one for one in self._segments if one.base_offset == base_offset)
         for header, batch in segment.batches_at(0):
@@ -271,12 +270,12 @@ class _Recovery:
                     self.producers.replay(header, batch)
 
     def _recover(self, segment: FileSegment, trusted: int) -> bool:
-        """Reads what is not trusted of one segment; returns whether it was right to its end."""
+        """Scan the untrusted part of a segment; return whether it is valid to its end."""
         index = self._trusted_index(segment, trusted)
         position = min(
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
         )
-        listener = Listener(self._take, self._assign_epoch)
+        listener = Listener(self._replay_batch, self._assign_epoch)
         found = scan(segment, position, trusted, index, self._directory.index_interval_bytes, listener)
         if found.problem:
             self._cut(segment, found)
@@ -287,7 +286,7 @@ class _Recovery:
         segment.save_index()
         return not found.problem
 
-    def _take(self, header: BatchHeader, batch: memoryview) -> None:
+    def _replay_batch(self, header: BatchHeader, batch: memoryview) -> None:
         if header.base_offset >= self._replay_from:
             self.producers.replay(header, batch)
 
@@ -299,24 +298,26 @@ class _Recovery:
         try:
             index = SegmentIndex.load(segment.path(INDEX), segment.path(TIME_INDEX), segment.size)
         except (CorruptIndexError, FileNotFoundError):
-            return SegmentIndex()  # a crash may do that: it is made again without a word
+            return SegmentIndex()  # normal after a crash: rebuilt without a log line
         index.truncate_to(max(0, trusted - segment.base_offset))
         return index
 
     def _cut(self, segment: FileSegment, found: Scanned) -> None:
         path = segment.path(LOG)
         extra = {"file": path, "byte": found.size, "offset": found.next_offset, "reason": found.problem}
-        log.warning("log is cut", extra={**extra, "cut_bytes": segment.size - found.size})
+        log.warning("truncating the log", extra={**extra, "cut_bytes": segment.size - found.size})
         os.truncate(path, found.size)
 
     def _remove_from(self, number: int) -> None:
         for segment in self._segments[number:]:
-            log.warning("segment behind a cut is removed", extra={"file": segment.path(LOG), "bytes": segment.size})
+            log.warning(
+                "removing a segment after the truncation", extra={"file": segment.path(LOG), "bytes": segment.size}
+            )
             remove_segment(segment)
         del self._segments[number:]
 
-    def _sort_out_snapshots(self, end_offset: int) -> None:
-        """Keeps those at the beginnings of segments, and the newest."""
+    def _remove_old_snapshots(self, end_offset: int) -> None:
+        """Keep only the snapshots at segment starts, and the newest."""
         kept = {segment.base_offset for segment in self._segments} | {self._replay_from}
         for offset in self._files.snapshots:
             if offset not in kept or offset > end_offset:

@@ -1,9 +1,9 @@
-"""The two sparse indexes of a segment: Kafka's OffsetIndex (.index) and TimeIndex (.timeindex), in their format.
+"""The two sparse indexes of a segment, in Kafka's format: OffsetIndex (.index) and TimeIndex (.timeindex).
 
-One entry for about `index.interval.bytes` of the log: last offset (relative to the segment, 4 bytes) and position (4)
-of a batch; the greatest timestamp up to there (8) and the last offset of the batch that has it (4). Here they are in
-memory as long as their segment is in use, and what was added goes to the files when somebody needs it there: when the
-segment is full, before its recovery point moves, and at the end. What a crash takes is scanned again anyway.
+There is one entry per `index.interval.bytes` of the log: a batch's last offset (relative to the segment, 4 bytes) and
+position (4); the greatest timestamp so far (8) and the last offset of its batch (4). An index is in memory while its
+segment is in use. New entries are saved when the segment is full, before its recovery point moves, and at shutdown.
+Entries lost in a crash are rebuilt by the scan.
 """
 
 import os
@@ -19,24 +19,24 @@ _IS_LITTLE_ENDIAN = array("H", b"\1\0")[0] == 1
 
 
 class CorruptIndexError(Exception):
-    """An index that cannot be right; it has to be made again from the segment."""
+    """A corrupt index, which must be rebuilt from the segment."""
 
 
 class SegmentIndex:
-    """Offsets are relative to the segment's base offset; positions are bytes."""
+    """Both indexes; offsets are relative to the segment's base offset, positions are bytes."""
 
     __slots__ = ("_offsets", "_positions", "_saved", "_saved_times", "_times")
 
     def __init__(self) -> None:
         self._offsets = array("I")
         self._positions = array("I")
-        self._times = bytearray()  # as it is in the file: it is looked at seldom
-        self._saved = 0  # entries that the files have
+        self._times = bytearray()  # encoded as in the file, since it is rarely read
+        self._saved = 0  # entries in the file
         self._saved_times = 0
 
     @classmethod
     def load(cls, path: str, time_path: str, size: int) -> "SegmentIndex":
-        """Of a segment of `size` bytes. Raises CorruptIndexError, OSError."""
+        """Load the indexes of a segment of `size` bytes. Raises CorruptIndexError, OSError."""
         self = cls()
         words = array("I", _read_entries(path, _ENTRY))
         if _IS_LITTLE_ENDIAN:
@@ -55,10 +55,10 @@ class SegmentIndex:
         ):
             if any(map(ge, values, islice(values, 1, None))):
                 entry = next(number for number in range(1, len(values)) if values[number - 1] >= values[number])
-                raise CorruptIndexError(f"{file}: the entry at byte {entry * entry_bytes} is not above the one before")
+                raise CorruptIndexError(f"{file}: entry at byte {entry * entry_bytes} is not above the previous one")
         if self._positions and self._positions[-1] >= size:
             last = (len(self._positions) - 1) * _ENTRY.size
-            raise CorruptIndexError(f"{path}: the entry at byte {last} points behind the segment")
+            raise CorruptIndexError(f"{path}: entry at byte {last} points past the end of the segment")
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -69,43 +69,43 @@ class SegmentIndex:
         self.append_time(max_timestamp, offset_of_max)
 
     def append_time(self, max_timestamp: int, offset_of_max: int) -> None:
-        """Adds an entry if the timestamp is greater than the last."""
+        """Add an entry if the timestamp is greater than the last."""
         if max_timestamp > self.max_timestamp():
             self._times += _TIME_ENTRY.pack(max_timestamp, offset_of_max)
 
     def max_timestamp(self) -> int:
-        """The greatest there is an entry for; -1: there is none."""
+        """Return the greatest timestamp in the index; -1 if it is empty."""
         return self.last_time()[0]
 
     def last_time(self) -> tuple[int, int]:
-        """The last entry of the time index."""
+        """Return the last entry of the time index."""
         if not self._times:
             return -1, 0
         timestamp, offset = _TIME_ENTRY.unpack_from(self._times, len(self._times) - _TIME_ENTRY.size)
         return timestamp, offset
 
     def position_before(self, offset: int) -> int:
-        """Of a batch from which on `offset` is found by going ahead."""
+        """Return the position from which to scan for `offset`."""
         entry = bisect_right(self._offsets, offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def last_position(self) -> int:
-        """Of the last batch that has an entry."""
+        """Return the position of the last batch with an entry."""
         return self._positions[-1] if self._positions else 0
 
     def position_up_to(self, position: int) -> int:
-        """Of the last batch with an entry that begins at or before `position`."""
+        """Return the position of the last batch with an entry that starts at or before `position`."""
         entry = bisect_right(self._positions, position) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def offset_before_timestamp(self, timestamp: int) -> int:
-        """An offset before which no batch has a record at or after `timestamp`."""
+        """Return an offset before which no batch has a record at or after `timestamp`."""
         count = len(self._times) // _TIME_ENTRY.size
         after = bisect_right(range(count), timestamp, key=self._timestamp)
         return self._time_offset(after - 1) if after else 0
 
     def truncate_to(self, offset: int) -> None:
-        """Forgets the entries of `offset` and later ones."""
+        """Remove the entries at or after `offset`."""
         kept = bisect_left(self._offsets, offset)
         del self._offsets[kept:]
         del self._positions[kept:]
@@ -117,7 +117,7 @@ class SegmentIndex:
         self._saved_times = min(self._saved_times, len(self._times))
 
     def save(self, path: str, time_path: str) -> None:
-        """Adds to the files what they do not have. Raises OSError."""
+        """Append new entries to the files. Raises OSError."""
         words = array("I")
         for offset, position in zip(self._offsets[self._saved :], self._positions[self._saved :], strict=True):
             words.append(offset)
@@ -142,8 +142,8 @@ def _read_entries(path: str, entry: Struct) -> bytes:
     with open(path, "rb") as file:
         data = file.read()
     if len(data) % entry.size:
-        raise CorruptIndexError(f"{path}: has {len(data)} bytes, which is no multiple of {entry.size}")
-    # Kafka makes the files of the active segment in their full size, and cuts them when it stops.
+        raise CorruptIndexError(f"{path}: wrong size; expected a multiple of {entry.size} bytes, got {len(data)} bytes")
+    # Kafka preallocates the index files of the active segment, and truncates them at shutdown.
     used = len(data.rstrip(b"\0"))
     return data[: -(-used // entry.size) * entry.size]
 

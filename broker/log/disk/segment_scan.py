@@ -1,7 +1,7 @@
-"""Reads a segment from some position on, as after a crash: which batches are right, and an index of them.
+"""Validation of a segment's batches after a crash, which also rebuilds the index.
 
-It is one long loop over one buffer, because it may have to go over gigabytes before a broker is there: for batches of
-16 KiB a GB takes about half a second, half of it the checksums.
+It is one long loop over one buffer, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes
+about half a second, half of it for checksums.
 """
 
 import os
@@ -16,19 +16,19 @@ from sluice.protocol.records.invalid import InvalidRecords
 from .file_segment import MAX_RELATIVE_OFFSET, FileSegment
 from .segment_index import SegmentIndex
 
-_BUFFER_BYTES = 1024 * 1024  # what a processor's cache has room for
+_BUFFER_BYTES = 1024 * 1024  # fits into the processor's cache
 _MAGIC = 2
 
 
 class Listener(NamedTuple):
-    """Who is told what was found: batches of producers, and the beginnings of leader epochs."""
+    """Callbacks for batches with a producer id, and for starts of leader epochs."""
 
     producer_batch: Callable[[BatchHeader, memoryview], None]
     epoch: Callable[[int, int], None]
 
 
 class Scanned(NamedTuple):
-    """How far the segment is right: up to which byte, and which offset follows; `problem` is "" where that is all."""
+    """The valid part: its size, the offset after it, and the `problem` that ends it ("" if none)."""
 
     size: int
     next_offset: int
@@ -38,10 +38,13 @@ class Scanned(NamedTuple):
 def scan(
     segment: FileSegment, position: int, trusted: int, index: SegmentIndex, interval: int, listener: Listener
 ) -> Scanned:
-    """Goes over the batches from `position` on, and adds to `index` an entry for every `interval` bytes.
+    """Validate the batches from `position` on, and add an index entry every `interval` bytes.
 
-    Checksums are those of batches that reach `trusted` or later offsets. Raises OSError; SluiceError for messages of a
-    Kafka before 0.11.
+    Checksums are verified for batches that reach `trusted` or later offsets.
+
+    Raises:
+        OSError: The file cannot be read.
+        SluiceError: The format is older than Kafka 0.11.
     """
     handle = segment.duplicate_handle()
     try:
@@ -76,20 +79,20 @@ def _scan(
             batch_size = length + LOG_OVERHEAD
             end = at + batch_size
             if batch_size < HEADER_BYTES or position + end > size:
-                problem = f"a batch of {batch_size} bytes, of which {size - position - at} are there"
+                problem = f"incomplete batch; expected {batch_size} bytes, got {size - position - at}"
                 break
             if end > got:
                 break
             last_offset = first_offset + delta
             relative_offset = last_offset - base
             if magic != _MAGIC:
-                problem = _of_magic(magic, first_offset)
+                problem = _magic_problem(magic, first_offset)
                 break
             if first_offset < next_offset or delta < 0 or relative_offset > MAX_RELATIVE_OFFSET:
-                problem = f"offset {first_offset} where {next_offset} or more was due"
+                problem = f"wrong base offset; expected at least {next_offset}, got {first_offset}"
                 break
             if last_offset >= trusted and checksum != checksum_of(view[at + ATTRIBUTES_AT : end]):
-                problem = "the checksum is not right"
+                problem = "checksum mismatch"
                 break
             if producer_id != NO_PRODUCER_ID:
                 try:
@@ -110,14 +113,16 @@ def _scan(
         position += at
         if not at and not problem:
             if got == size - position or got < HEADER_BYTES:
-                problem = f"{got} bytes, which hold no batch"
+                problem = f"incomplete batch header; expected {HEADER_BYTES} bytes, got {got}"
             else:
                 view.release()
-                buffer = bytearray(length + LOG_OVERHEAD)  # of a batch larger than the others
+                buffer = bytearray(length + LOG_OVERHEAD)  # for a larger batch
     return Scanned(position, next_offset, problem)
 
 
-def _of_magic(magic: int, offset: int) -> str:
+def _magic_problem(magic: int, offset: int) -> str:
     if magic in (0, 1):
-        raise SluiceError(f"offset {offset} has messages of a Kafka before 0.11, which are not read")
-    return f"magic {magic}"
+        raise SluiceError(
+            f"offset {offset}: unsupported format, older than Kafka 0.11; expected magic {_MAGIC}, got {magic}"
+        )
+    return f"unsupported magic; expected {_MAGIC}, got {magic}"

@@ -1,4 +1,4 @@
-"""The small text files of a log directory: written whole, under another name first, so that they are never half there.
+"""The small text files of a log directory, mostly replaced atomically.
 
 Checkpoints are Kafka's CheckpointFile: version 0, the number of lines, the lines.
 """
@@ -10,11 +10,11 @@ _VERSION = "0"
 
 
 class UnreadableFileError(Exception):
-    """A file that is not what it should be; says so in words that name it."""
+    """A malformed file; the message names it."""
 
 
 def write_atomically(path: str, content: str | bytes, *, sync: bool) -> None:
-    """Replaces the file; with `sync` it is on the disk before it has its name."""
+    """Replace the file; with `sync`, the content is flushed before the rename."""
     data = content.encode() if isinstance(content, str) else content
     temporary = f"{path}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -32,9 +32,10 @@ def write_checkpoint(path: str, lines: Iterable[str]) -> None:
 
 
 def overwrite_checkpoint(path: str, lines: Iterable[str]) -> None:
-    """Writes over the file that is there, which is ten times faster on a file system that flushes what is replaced.
+    """Overwrite the file in place.
 
-    For one that is made again where it should not be right.
+    This is ten times faster on file systems that flush a replaced file. A crash can corrupt it, so use it only for
+    content that can be rebuilt.
     """
     data = _checkpoint(lines).encode()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
@@ -51,30 +52,30 @@ def _checkpoint(lines: Iterable[str]) -> str:
 
 
 def read_checkpoint(path: str) -> list[list[str]]:
-    """The words of each line; none where there is no such file. Raises UnreadableFileError."""
+    """Return the words of each line; none if there is no such file. Raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             version, count, *lines = file.read().splitlines()
     except FileNotFoundError:
         return []
     except ValueError:
-        raise UnreadableFileError(f"{path}: is no checkpoint") from None
+        raise UnreadableFileError(f"{path}: not a checkpoint") from None
     if version != _VERSION:
-        raise UnreadableFileError(f"{path}: is of version {version}, only {_VERSION} is known")
+        raise UnreadableFileError(f"{path}: unsupported version; expected {_VERSION}, got {version}")
     if count != str(len(lines)):
-        raise UnreadableFileError(f"{path}: says it has {count} entries, and has {len(lines)}")
+        raise UnreadableFileError(f"{path}: wrong number of entries; expected {count}, got {len(lines)}")
     return [line.split() for line in lines]
 
 
 def write_offsets(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """A checkpoint of one offset for each partition (OffsetCheckpointFile)."""
+    """Write a checkpoint of one offset per partition (OffsetCheckpointFile)."""
     lines = (f"{topic} {index} {offset}" for (topic, index), offset in offsets.items())
     write_checkpoint(path, lines)
 
 
 def read_offsets(path: str) -> dict[tuple[str, int], int]:
-    """Raises UnreadableFileError."""
+    """Read a checkpoint of one offset per partition. Raises UnreadableFileError."""
     try:
         return {(topic, int(index)): int(offset) for topic, index, offset in read_checkpoint(path)}
     except ValueError:
-        raise UnreadableFileError(f"{path}: has a line that is not TOPIC PARTITION OFFSET") from None
+        raise UnreadableFileError(f"{path}: malformed line; expected TOPIC PARTITION OFFSET") from None

@@ -1,4 +1,4 @@
-"""The aborted transactions whose markers are in a segment, in a file: Kafka's TransactionIndex, version 0."""
+"""The aborted transactions with markers in a segment, in a file: Kafka's TransactionIndex, version 0."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _ENTRY = Struct(">hqqqq")  # version, producer id, first offset, last offset, la
 
 
 def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) -> None:
-    """Makes the file what it has to be: there is none where nothing was aborted. Raises OSError."""
+    """Write the file, or remove it if there are no aborted transactions. Raises OSError."""
     if aborted:
         entries = (
             _ENTRY.pack(_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
@@ -26,14 +26,16 @@ def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) ->
 
 
 def read_transaction_index(path: str) -> list[AbortedTransaction]:
-    """Raises CorruptIndexError, OSError."""
+    """Read the index. Raises CorruptIndexError, OSError."""
     with open(path, "rb") as file:
         data = file.read()
     if len(data) % _ENTRY.size:
-        raise CorruptIndexError(f"{path}: has {len(data)} bytes, which is no multiple of {_ENTRY.size}")
+        raise CorruptIndexError(f"{path}: wrong size; expected a multiple of {_ENTRY.size} bytes, got {len(data)}")
     found = []
     for number, (version, *values) in enumerate(_ENTRY.iter_unpack(data)):
         if version != _VERSION:
-            raise CorruptIndexError(f"{path}: the entry at byte {number * _ENTRY.size} is of version {version}")
+            raise CorruptIndexError(
+                f"{path}: unsupported version at byte {number * _ENTRY.size}; expected {_VERSION}, got {version}"
+            )
         found.append(AbortedTransaction(*values))
     return found

@@ -187,35 +187,41 @@ def sized(body: bytes) -> bytes:
         ),
         pytest.param((-1).to_bytes(4, signed=True), "", "a frame of -1 bytes", id="a negative size"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "a frame of 1195725856 bytes", id="HTTP"),
-        pytest.param(sized(b""), "", "0 bytes", id="an empty frame"),
-        pytest.param(sized(HEADER[:7]), "", "7 bytes", id="a frame shorter than its header"),
+        pytest.param(sized(b""), "", "got 0", id="an empty frame"),
+        pytest.param(sized(HEADER[:7]), "", "got 7", id="a frame shorter than its header"),
         pytest.param(
-            sized(HEADER + (500).to_bytes(2) + b"abc"), "", "client id is longer", id="a client id past the frame's end"
+            sized(HEADER + (500).to_bytes(2) + b"abc"),
+            "",
+            "client id length 500 exceeds the request size",
+            id="a client id past the frame's end",
         ),
         pytest.param(
             sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8", id="a client id that is not UTF-8"
         ),
         pytest.param(sized(VALID[:-1]), "Produce v9", "", id="a body cut short"),
         pytest.param(
-            sized((1234).to_bytes(2) + VALID[2:]), "", "API key 1234, version 9 is not served", id="an API nobody knows"
+            sized((1234).to_bytes(2) + VALID[2:]),
+            "",
+            "API key 1234, version 9: unsupported version",
+            id="an API nobody knows",
         ),
         pytest.param(
             sized((64).to_bytes(2) + VALID[2:]),
             "",
-            "UnregisterBroker version 9 is not served",
+            "UnregisterBroker version 9: unsupported version",
             id="an API not served here",
         ),
         pytest.param(sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1", id="a negative API key"),
         pytest.param(
             sized(VALID[:2] + (14).to_bytes(2) + VALID[4:]),
             "",
-            "Produce version 14 is not served; served are 0 to 13",
+            "Produce version 14: unsupported version; expected 0 to 13",
             id="a version of the future",
         ),
         pytest.param(
             sized(VALID[:2] + (-1).to_bytes(2, signed=True) + VALID[4:]),
             "",
-            "Produce version -1 is not served",
+            "Produce version -1: unsupported version",
             id="a negative version",
         ),
         pytest.param(

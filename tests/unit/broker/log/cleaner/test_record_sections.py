@@ -49,7 +49,7 @@ def test_takes_each_key_with_its_last_offset(records: list[Record], most: int) -
     section = section_of(records)
     from_offset = records[len(records) // 2].offset
     while not section.is_done:
-        assert section.take_keys(offsets, from_offset, most)
+        assert section.collect_keys(offsets, from_offset, most)
     assert content(offsets) == {r.key: r.offset for r in records if r.key is not None and r.offset >= from_offset}
 
 
@@ -63,7 +63,7 @@ def test_sifts_as_the_rules_say(records: list[Record], most: int, keeps_tombston
     known = content(offsets)
     section = section_of(records)
     while not section.is_done:
-        section.sift(offsets, keeps_tombstones, most)
+        section.filter_records(offsets, keeps_tombstones, most)
     stays = [
         record
         for record in records
@@ -80,9 +80,9 @@ def test_sifts_as_the_rules_say(records: list[Record], most: int, keeps_tombston
     assert section.timestamps(0, count) == [record.timestamp for record in stays]
     first = records[0]
     for base in (first.timestamp, 7):
-        parts = [section.kept_from(base, at, section.timestamps(at, most)) for at in range(0, count, most)]
+        parts = [section.encode_kept(base, at, section.timestamps(at, most)) for at in range(0, count, most)]
         assert b"".join(parts) == build_batch(stays, base_offset=first.offset, delete_horizon_ms=base)[HEADER_BYTES:]
-    parts = [section.kept_as_they_are(at, most) for at in range(0, count, most)]
+    parts = [section.copy_kept(at, most) for at in range(0, count, most)]
     as_stored = build_batch(stays, base_offset=first.offset, delete_horizon_ms=first.timestamp)
     assert b"".join(parts) == as_stored[HEADER_BYTES:]
 
@@ -91,7 +91,7 @@ def test_map_that_is_full_takes_no_key_more_not_even_one_it_has() -> None:
     offsets = OffsetMap(2)
     records = [Record(offset, 0, key, b"v") for offset, key in enumerate((b"a", None, b"a", b"b", None, b"a"))]
     section = section_of(records)
-    while section.take_keys(offsets, 0, 100):
+    while section.collect_keys(offsets, 0, 100):
         pass
     assert content(offsets) == {b"a": 2, b"b": 3}
     assert offsets.latest_offset == 3
@@ -120,11 +120,11 @@ def test_record_is_refused_that(at: int, byte: int, compression: int) -> None:
     batch = bytearray(good[:HEADER_BYTES]) + body
     header = read_header(batch)
     header.attributes |= compression
-    message = "the batch at offset 0 has a record that cannot be read"
+    message = "unreadable record in the batch at offset 0"
     with pytest.raises(InvalidRecords, match=message):
-        Section(header, memoryview(batch)).take_keys(OffsetMap(9), 0, 9)
+        Section(header, memoryview(batch)).collect_keys(OffsetMap(9), 0, 9)
     with pytest.raises(InvalidRecords, match=message):
-        Section(header, memoryview(batch)).sift(OffsetMap(9), True, 9)
+        Section(header, memoryview(batch)).filter_records(OffsetMap(9), True, 9)
 
 
 def test_compressed_section_that_is_broken_is_refused() -> None:

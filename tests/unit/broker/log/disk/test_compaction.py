@@ -149,7 +149,7 @@ def test_what_the_disk_does_not_take_is_given_up_and_leaves_no_file(tmp_path: Pa
     log = filled(disk)
     cleaning = cleaning_of(log)
     waits = (cleaning.is_waiting for _ in cleaning.steps())
-    with pytest.raises(OSError, match=f"could not be flushed in {MOST_WAITS} tries"):
+    with pytest.raises(OSError, match=f"not flushed after {MOST_WAITS} checks"):
         sum(waits)  # nobody looks at what the flusher has done
     assert offsets(log) == list(range(60))
     assert not list((tmp_path / "t-0").glob("*.cleaned*"))

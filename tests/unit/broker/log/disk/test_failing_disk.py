@@ -58,7 +58,7 @@ class TestFullDisk:
         assert append(other, batch()) == 0, "other partitions go on"
         full.room = 2**60
         assert append(log, batch([bytes(200)], producer_id=7, sequence=2)) == 2
-        lines = [record for record in caplog.records if record.message == "partition is in trouble"]
+        lines = [record for record in caplog.records if record.message == "partition storage failed"]
         assert [(one.directory, one.reason) for one in lines] == [  # type: ignore[attr-defined]
             (str(tmp_path / "t-0"), "No space left on device")
         ]
@@ -112,5 +112,5 @@ def test_a_file_that_became_shorter_is_told_where_it_ends(tmp_path: Path, caplog
     assert (read.error_code, read.parts) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
     assert log.size_available(1, 10**6, 2, True) == 0
     assert log.bytes_between(1, 2, 1000) == 1000, "a long poll is answered at once"
-    (line,) = [record for record in caplog.records if record.message == "partition is in trouble"]
+    (line,) = [record for record in caplog.records if record.message == "partition storage failed"]
     assert "00000000000000000000.log: no batch at byte" in line.reason  # type: ignore[attr-defined]

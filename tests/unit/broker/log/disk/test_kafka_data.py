@@ -18,7 +18,7 @@ CLUSTER_ID = "wX3YvrqBSH7sFZEVneSeFQ"
 
 
 class KafkaDisk(Disk):
-    OWNER = Owner("ours", 1, takes_cluster_id=True)
+    OWNER = Owner("ours", 1, adopts_cluster_id=True)
 
     def log(self, name: str = "plain-0", config: LogConfig = CONFIG, topic_id: bytes = TOPIC_ID) -> PartitionLog:
         ids = {f"{topic}-{index}": printed for topic, index, printed in self.directory.partitions()}

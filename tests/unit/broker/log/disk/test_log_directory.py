@@ -16,8 +16,8 @@ from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import CONFIG, NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
 
 
-def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, takes_cluster_id: bool = False) -> LogDirectory:
-    owner = Owner(cluster_id, node_id, takes_cluster_id)
+def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cluster_id: bool = False) -> LogDirectory:
+    owner = Owner(cluster_id, node_id, adopts_cluster_id)
     return LogDirectory(str(path), owner, lambda: NOW_MS, Random(1).randbytes)
 
 
@@ -32,15 +32,19 @@ def test_a_new_directory_is_the_owners(tmp_path: Path) -> None:
 
 def test_one_that_has_a_cluster_keeps_it(tmp_path: Path) -> None:
     open_as(tmp_path, "theirs").unlock()
-    assert open_as(tmp_path, "default", takes_cluster_id=True).cluster_id == "theirs"
+    assert open_as(tmp_path, "default", adopts_cluster_id=True).cluster_id == "theirs"
 
 
 @pytest.mark.parametrize(
     ("meta", "told"),
     [
-        pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "cluster.id=other: the directory", id="cluster"),
-        pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "node.id=7: the directory is not this", id="node"),
-        pytest.param("version=2\ncluster.id=mine\nnode.id=1\n", "version=2: must be 0 or 1", id="a newer format"),
+        pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other", id="cluster"),
+        pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7", id="node"),
+        pytest.param(
+            "version=2\ncluster.id=mine\nnode.id=1\n",
+            "unsupported version; expected 0 or 1, got 2",
+            id="a newer format",
+        ),
         pytest.param("version=1\ncluster.id=\\u00\n", "meta.properties: ", id="no properties"),
     ],
 )
@@ -56,7 +60,7 @@ def test_one_of_another_is_refused_in_a_line(tmp_path: Path, meta: str, told: st
 def test_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
-    with pytest.raises(SluiceError, match=f"{path}: is a file: log.dirs must be a directory"):
+    with pytest.raises(SluiceError, match=f"{path}: log.dirs is a file; expected a directory"):
         open_as(path)
 
 
@@ -78,7 +82,7 @@ def test_one_in_use_is_refused_until_it_is_free(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"locked\n"
-        with pytest.raises(SluiceError, match=r"is in use by another broker, which holds the lock on \.lock"):
+        with pytest.raises(SluiceError, match=r"in use by another broker, which has locked \.lock"):
             open_as(tmp_path)
     open_as(tmp_path)
 
@@ -153,8 +157,8 @@ def test_checkpoints_that_cannot_be_read_are_told_and_passed_over(
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n5\n")
     again = Disk(tmp_path).log()
     assert batches_in(again) == [(0, 2)]
-    (line,) = [record for record in caplog.records if record.message == "checkpoint is passed over"]
-    assert "recovery-point-offset-checkpoint: says it has 5 entries, and has 0" in line.reason  # type: ignore[attr-defined]
+    (line,) = [record for record in caplog.records if record.message == "ignoring an unreadable checkpoint"]
+    assert "recovery-point-offset-checkpoint: wrong number of entries; expected 5, got 0" in line.reason  # type: ignore[attr-defined]
 
 
 def test_a_topic_of_a_deleted_ones_name_begins_at_0_also_after_a_crash(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sluice.broker.log.disk.meta_properties import Owner, identify, read_meta_properties, write_meta_properties
 
-OWNER = Owner("ours", 1, takes_cluster_id=False)
+OWNER = Owner("ours", 1, adopts_cluster_id=False)
 
 
 def test_a_new_directory_becomes_the_owners_and_keeps_its_id(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_a_new_directory_becomes_the_owners_and_keeps_its_id(tmp_path: Path) -> 
 
 def test_an_owner_without_a_cluster_id_of_its_own_adopts_the_directorys(tmp_path: Path) -> None:
     identify(str(tmp_path), OWNER, lambda size: b"\x11" * size)
-    other = Owner("any", 1, takes_cluster_id=True)
+    other = Owner("any", 1, adopts_cluster_id=True)
     assert identify(str(tmp_path), other, lambda size: b"\x22" * size).cluster_id == "ours"
 
 

@@ -43,10 +43,10 @@ def test_what_was_written_is_read(tmp_path: Path, wraps: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda data: data[:5], "too few for a snapshot", id="cut in its head"),
-        pytest.param(lambda data: b"\0\2" + data[2:], "is of version 2", id="a newer version"),
-        pytest.param(lambda data: data[:-1], "its checksum is not right", id="cut at its end"),
-        pytest.param(lambda data: data[:20] + b"\xff" + data[21:], "its checksum is not right", id="another byte"),
+        pytest.param(lambda data: data[:5], "snapshot too short", id="cut in its head"),
+        pytest.param(lambda data: b"\0\2" + data[2:], "unsupported version; expected 1, got 2", id="a newer version"),
+        pytest.param(lambda data: data[:-1], "checksum mismatch", id="cut at its end"),
+        pytest.param(lambda data: data[:20] + b"\xff" + data[21:], "checksum mismatch", id="another byte"),
     ],
 )
 def test_one_that_is_not_whole_says_so(tmp_path: Path, change: object, told: str) -> None:

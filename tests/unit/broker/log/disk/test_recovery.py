@@ -90,7 +90,7 @@ def test_a_byte_that_changed_behind_the_recovery_point_cuts_there(
     disk.crash()
     again = disk.log()
     assert batches_in(again) == BATCHES[:2]
-    cut = [record for record in caplog.records if record.message == "log is cut"]
+    cut = [record for record in caplog.records if record.message == "truncating the log"]
     assert [(record.byte, record.offset) for record in cut] == [(start, 5)]  # type: ignore[attr-defined]
     assert cut[0].file == str(path)  # type: ignore[attr-defined]
 
@@ -109,7 +109,7 @@ def test_segments_behind_a_cut_go(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     disk.crash()
     again = disk.log()
     assert again.log_end_offset == second
-    assert sum(record.message == "segment behind a cut is removed" for record in caplog.records) == (
+    assert sum(record.message == "removing a segment after the truncation" for record in caplog.records) == (
         len(log.segments) - 2
     )
 
@@ -180,12 +180,14 @@ def test_aborted_transactions_are_still_told(tmp_path: Path, crashes: bool) -> N
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        pytest.param(".index", b"123", "has 3 bytes, which is no multiple of 8", id="an index of an odd length"),
-        pytest.param(".index", b"\0\0\0\1\0\0\xff\xff", "points behind the segment", id="an index of something else"),
-        pytest.param(".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the one before", id="out of order"),
-        pytest.param(".timeindex", b"1" * 13, "has 13 bytes", id="a time index of an odd length"),
-        pytest.param(".index", None, "is not there", id="no index"),
-        pytest.param(".timeindex", None, "is not there", id="no time index"),
+        pytest.param(".index", b"123", "expected a multiple of 8 bytes, got 3 bytes", id="an index of an odd length"),
+        pytest.param(
+            ".index", b"\0\0\0\1\0\0\xff\xff", "points past the end of the segment", id="an index of something else"
+        ),
+        pytest.param(".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the previous one", id="out of order"),
+        pytest.param(".timeindex", b"1" * 13, "got 13 bytes", id="a time index of an odd length"),
+        pytest.param(".index", None, "missing file", id="no index"),
+        pytest.param(".timeindex", None, "missing file", id="no time index"),
     ],
 )
 def test_an_index_that_cannot_be_right_is_made_again(
@@ -205,7 +207,7 @@ def test_an_index_that_cannot_be_right_is_made_again(
     again = disk.log()
     assert batches_in(again, 2)[0] == (2, 2)
     assert again.offset_for_timestamp(NOW_MS) is not None
-    lines = [record.reason for record in caplog.records if record.message == "index is made again"]  # type: ignore[attr-defined]
+    lines = [record.reason for record in caplog.records if record.message == "rebuilding the index"]  # type: ignore[attr-defined]
     assert len(lines) == 1
     assert file_name(0, name) in lines[0]
     assert told in lines[0]

@@ -37,11 +37,11 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        pytest.param("", "is no checkpoint", id="empty"),
-        pytest.param("1\n0\n", "is of version 1, only 0 is known", id="a newer version"),
-        pytest.param("0\n2\na 0 1\n", "says it has 2 entries, and has 1", id="cut off"),
-        pytest.param("0\n1\na 0\n", "has a line that is not TOPIC PARTITION OFFSET", id="too few words"),
-        pytest.param("0\n1\na 0 x\n", "has a line that is not TOPIC PARTITION OFFSET", id="no number"),
+        pytest.param("", "not a checkpoint", id="empty"),
+        pytest.param("1\n0\n", "unsupported version; expected 0, got 1", id="a newer version"),
+        pytest.param("0\n2\na 0 1\n", "wrong number of entries; expected 2, got 1", id="cut off"),
+        pytest.param("0\n1\na 0\n", "malformed line; expected TOPIC PARTITION OFFSET", id="too few words"),
+        pytest.param("0\n1\na 0 x\n", "malformed line; expected TOPIC PARTITION OFFSET", id="no number"),
     ],
 )
 def test_what_cannot_be_read_says_why(tmp_path: Path, content: str, told: str) -> None:
