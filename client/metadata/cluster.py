@@ -1,5 +1,6 @@
-"""What a client knows of a cluster: its nodes, topics, and who leads which partition. Kafka's Cluster and
-MetadataSnapshot in one; never changed once made.
+"""The cluster metadata of a client: nodes, topics and partition leaders.
+
+Kafka's Cluster and MetadataSnapshot in one; immutable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ NO_EPOCH = -1
 
 
 class Node(NamedTuple):
-    """A broker, or an address of `bootstrap.servers` (-1, -2, ...)."""
+    """A broker, or an address of `bootstrap.servers`, with the id -1, -2, ..."""
 
     id: int
     host: str
@@ -26,7 +27,7 @@ class Node(NamedTuple):
 
 
 class TopicPartition(NamedTuple):
-    """A partition's name."""
+    """A topic name and a partition index."""
 
     topic: str
     partition: int
@@ -36,7 +37,7 @@ class TopicPartition(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition as the cluster last told; -1 where there is no leader, or an epoch is not known."""
+    """The metadata of one partition; -1 if there is no leader, or its epoch is unknown."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
@@ -47,7 +48,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads a partition, as far as is known; -1: the epoch is not."""
+    """The leader of a partition, None if unknown, and its epoch, -1 if unknown."""
 
     leader: Node | None
     epoch: int
@@ -57,7 +58,7 @@ Partitions = Mapping[int, PartitionMetadata]
 
 
 class Cluster:
-    """One moment's knowledge. `topics`: partitions by index, by topic; `topic_errors`: what was said of others."""
+    """One state of the cluster. `topics`: partitions by index, by topic; `topic_errors`: codes of the other topics."""
 
     __slots__ = (
         "cluster_id",
@@ -95,9 +96,9 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[str]) -> "Cluster":
-        """What is known before anybody was asked: addresses, with the ids -1, -2, ..."""
+        """Return a cluster of the bootstrap addresses."""
         nodes = {}
-        for node_id, server in zip(range(-1, -(2**31), -1), servers):  # noqa: B905  (as many as there are servers)
+        for node_id, server in zip(range(-1, -(2**31), -1), servers):  # noqa: B905  (the range is longer)
             host, _, port = server.rpartition(":")
             nodes[node_id] = Node(node_id, host.removeprefix("[").removesuffix("]"), int(port))
         return cls(nodes, is_bootstrap=True)
@@ -107,12 +108,12 @@ class Cluster:
         return self.nodes.get(self.controller_id)
 
     def partition(self, partition: TopicPartition) -> PartitionMetadata | None:
-        """What is known of a partition."""
+        """Return the metadata of a partition; None if unknown."""
         partitions = self.topics.get(partition.topic)
         return None if partitions is None else partitions.get(partition.partition)
 
     def partitions_of(self, topic: str) -> list[int]:
-        """The indexes of a topic's partitions; none where the topic is not known."""
+        """Return the partition indexes of a topic; an empty list if it is unknown."""
         return sorted(self.topics.get(topic, ()))
 
 
@@ -133,7 +134,7 @@ class _OfTopic(Protocol[P_co]):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return the indexes of partitions by topic."""
+    """Return partition indexes by topic."""
     indexes: dict[str, list[int]] = {}
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)
@@ -141,7 +142,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def values_by_topic(values: Mapping[TopicPartition, V]) -> dict[str, list[tuple[int, V]]]:
-    """Return pairs of an index and the value of that partition, by topic."""
+    """Return pairs of partition index and value, by topic."""
     pairs: dict[str, list[tuple[int, V]]] = {}
     for (topic, index), value in values.items():
         pairs.setdefault(topic, []).append((index, value))
@@ -149,5 +150,5 @@ def values_by_topic(values: Mapping[TopicPartition, V]) -> dict[str, list[tuple[
 
 
 def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
-    """Return what a message has for each partition."""
+    """Return the partition entries of a message, by partition."""
     return {TopicPartition(topic.name, one.partition_index): one for topic in topics for one in topic.partitions}

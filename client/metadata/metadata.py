@@ -1,26 +1,26 @@
-"""What a client knows of the cluster, and when it asks anew: Kafka's Metadata. No socket, no clock.
+"""Cluster metadata, and the times of its updates (Kafka's Metadata). Sans-I/O.
 
-Theory of operation. The cluster is asked (a Metadata request) when
-- it is wanted: something said that what is known is wrong (`request_update`), or a topic is new
-  (`request_update_for_new_topics`: at once, whatever happened before, and only for the new topics);
-- what is known is `metadata.max.age.ms` old;
+Theory of operation. A Metadata request is due when
+- an update was requested: `request_update` for outdated metadata, or `request_update_for_new_topics`, which ignores the
+  backoff and requests only the new topics;
+- metadata is `metadata.max.age.ms` old.
 
-but not before a backoff since the last time (KIP-580) has passed, the longer of two, each `retry.backoff.ms` growing
-to its maximum, and drawn once for each answer or failure (Kafka draws whenever it looks; but who is told that it is due
-must find it due a moment later, or nobody asks):
-- of attempts that failed: disconnects and empty answers, in a row. One is the first, so two answers are at least one
-  backoff apart;
-- of *equivalent* answers: good ones, in a row, that taught nothing new. So who sends to a topic that the brokers keep
-  calling unknown asks at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a topic's new
-  id, a partition without epochs, a failed attempt, a topic that is new, and age, begin it from 0 again. This rule is
-  Kafka's; the KIP does not have it, nor does the profile "kip".
+It is not sent before a backoff since the last response or failure (KIP-580). That is the longer of two, each from
+`retry.backoff.ms` up to its maximum. It is drawn once: Kafka draws at each check, but an update that was reported as
+due must still be due a moment later. One backoff grows with
+- failures in a row: disconnects and empty responses. The first failure does not grow it, so that two requests are
+  always at least one backoff apart;
+- *equivalent* responses in a row: successful ones without news. A producer to a topic that does not exist requests
+  metadata at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. This count restarts at a newer leader epoch, a
+  new topic id, a partition without an epoch, a failure, a new topic, and at the maximum age. This rule is Kafka's; the
+  KIP and the profile "kip" do not have it.
 
-A leader is believed by its epoch (KIP-320): an older epoch than one that was seen does not replace what is known,
-unless the topic was made anew, which its id tells (KIP-516). Answers to Produce and Fetch may name a newer leader
-(KIP-951): `update_partition_leadership`.
+A response with an older leader epoch than one already seen does not replace the leader (KIP-320), unless the topic id
+shows that the topic was recreated (KIP-516). Produce and Fetch responses can contain newer leaders (KIP-951):
+`update_partition_leadership`.
 
-The versions: `request_version` counts what was asked for, `update_version` what was learnt, so that who waits for
-something knows whether an answer can have it.
+`request_version` counts requests for new topics and `update_version` counts updates, so that a waiting caller can
+detect a response that includes its request.
 """
 
 import logging
@@ -38,12 +38,12 @@ from .cluster import NO_EPOCH, NO_LEADER, Cluster, LeaderAndEpoch, Node, Partiti
 
 log = logging.getLogger("sluice.client")
 
-# Before it, a broker may tell epochs that it made up (KAFKA-9212).
+# Before this version, brokers may return invalid leader epochs (KAFKA-9212).
 _FIRST_RELIABLE_EPOCHS = 9
 
 
 class MetadataRequestAndVersion(NamedTuple):
-    """A request, and what `update` needs to know of it."""
+    """A request, with its context for `update`."""
 
     request: MetadataRequest
     request_version: int
@@ -51,10 +51,10 @@ class MetadataRequestAndVersion(NamedTuple):
 
 
 class Metadata:
-    """A client's view of the cluster. Which topics it asks for and keeps is for those who inherit it; here: none."""
+    """The metadata of a client. Subclasses choose the topics; this class requests none."""
 
     def __init__(self, refresh_backoff: Backoff, max_age_ms: int, *, equivalent_backoff: Backoff | None) -> None:
-        """`equivalent_backoff` is of answers that teach nothing; None: they are as good as any."""
+        """Store the backoffs; without `equivalent_backoff`, equivalent responses do not delay requests."""
         self._refresh_backoff = refresh_backoff
         self._equivalent_backoff = equivalent_backoff
         self._max_age_ms = max_age_ms
@@ -68,35 +68,35 @@ class Metadata:
         self._need_partial_update = False
         self._last_seen_leader_epochs: dict[TopicPartition, int] = {}
         self._fatal_exception: KafkaException | None = None
-        self.on_update_requested: Callable[[], None] = lambda: None  # is told when the cluster may have to be asked
+        self.on_update_requested: Callable[[], None] = lambda: None  # called when an update may be due
         self._bootstrap = Cluster({})
         self.cluster = self._bootstrap
         self.request_version = 0
         self.update_version = 0
 
-    # -- which topics --------------------------------------------------------------------------------------------------
+    # -- topics --------------------------------------------------------------------------------------------------------
 
     def request_for_all(self) -> MetadataRequest:
-        """Asks for everything that is wanted."""
+        """Return a request for all topics of the client."""
         return MetadataRequest(topics=[])
 
     def request_for_new_topics(self) -> MetadataRequest | None:
-        """Asks for what was added lately; None: as for everything."""
+        """Return a request for topics added since the last one; None to request all."""
         return None
 
     def retains_topic(self, topic: str, is_internal: bool, now_ms: float) -> bool:
-        """Whether a topic that was told of is wanted."""
+        """Return whether to keep a topic of a response."""
         return True
 
-    # -- when ----------------------------------------------------------------------------------------------------------
+    # -- schedule ------------------------------------------------------------------------------------------------------
 
     def time_to_next_update_ms(self, now_ms: float) -> float:
-        """How long until the cluster is to be asked; 0: now."""
+        """Return the milliseconds until an update is due; 0: now."""
         if not self.update_requested:
             left_ms = self._last_successful_refresh_ms + self._max_age_ms - now_ms
             if left_ms > 0:
-                # Kafka takes the longer of this and the backoff. That is drawn when this is over, which comes to the
-                # same, and nearly always spares the draw.
+                # Kafka returns the longer of this and the backoff. Drawing the backoff only after this time has the
+                # same effect, and avoids most draws.
                 return left_ms
         return self._time_to_allow_update_ms(now_ms)
 
@@ -118,16 +118,16 @@ class Metadata:
     def update_requested(self) -> bool:
         return self._need_full_update or self._need_partial_update
 
-    def request_update(self, *, starts_anew: bool = False) -> int:
-        """What is known is wrong. `starts_anew`: there is reason to think that the next answer tells more."""
+    def request_update(self, *, resets_backoff: bool = False) -> int:
+        """Request an update; return the current version. `resets_backoff`: news is expected, so do not delay it."""
         self._need_full_update = True
-        if starts_anew:
+        if resets_backoff:
             self._equivalent_response_count = 0
         self.on_update_requested()
         return self.update_version
 
     def request_update_for_new_topics(self) -> int:
-        """Something else is wanted than before."""
+        """Request an update because the set of topics has changed; return the current version."""
         self._last_refresh_ms = -inf
         self._need_partial_update = True
         self._equivalent_response_count = 0
@@ -136,25 +136,25 @@ class Metadata:
         return self.update_version
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
-        """What to ask the cluster."""
+        """Return the next request."""
         if not self._need_full_update and self._last_successful_refresh_ms + self._max_age_ms > now_ms:
             request = self.request_for_new_topics()
             if request is not None:
                 return MetadataRequestAndVersion(request, self.request_version, is_partial_update=True)
         return MetadataRequestAndVersion(self.request_for_all(), self.request_version, is_partial_update=False)
 
-    # -- what comes of it ----------------------------------------------------------------------------------------------
+    # -- updates -------------------------------------------------------------------------------------------------------
 
     def bootstrap(self, servers: Iterable[str]) -> None:
-        """Begins with addresses, `host:port`."""
+        """Set the bootstrap addresses, `host:port`, and start from them."""
         self._bootstrap = Cluster.bootstrap(servers)
         self.rebootstrap()
 
     def rebootstrap(self) -> None:
-        """Begins again, where all that was known of is gone (KIP-899).
+        """Restart from the bootstrap addresses (KIP-899).
 
-        Different on purpose: where nothing was learnt since the last time, that is no update. In Kafka it wakes who
-        waits for one. They ask for metadata, which begins again at once, for as long as nobody can be reached.
+        Different on purpose: at the bootstrap addresses already, this is not an update. In Kafka it is one: it wakes
+        waiting callers, which request metadata and cause another rebootstrap, as long as no node can be reached.
         """
         self._need_full_update = True
         if not self.is_at_bootstrap:
@@ -163,43 +163,43 @@ class Metadata:
 
     @property
     def is_at_bootstrap(self) -> bool:
-        """Whether no more is known than what was configured."""
+        """Whether only the bootstrap addresses are known."""
         return self.cluster is self._bootstrap
 
     def failed_update(self, now_ms: float) -> None:
-        """Nobody answered, or with nothing."""
+        """Record a failed or empty response."""
         self._last_refresh_ms = now_ms
         self._attempts += 1
         self._equivalent_response_count = 0
 
     def fatal_error(self, exception: KafkaException) -> None:
-        """Asking again will not help: the next to wait for metadata is told."""
+        """Store an error that a retry cannot fix; the next caller that waits for metadata raises it."""
         self._fatal_exception = exception
 
     def raise_fatal_error(self) -> None:
-        """Raises what was fatal, once."""
+        """Raise the fatal error, once."""
         exception, self._fatal_exception = self._fatal_exception, None
         if exception is not None:
             raise exception
 
     def raise_topic_error(self, topic: str) -> None:
-        """Raises what was fatal, or that this topic is none that there can be, or not for us."""
+        """Raise the fatal error, or the topic's error if it is invalid or not authorized."""
         self.raise_fatal_error()
         code = self.cluster.topic_errors.get(topic, 0)
         if code in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
             raise exception_of(code, topic)
 
-    def update(self, asked: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
-        """Takes an answer, in this version of the API, to what `next_request` said."""
-        self._need_partial_update = asked.request_version < self.request_version
+    def update(self, sent: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
+        """Apply the response to `sent`, in this API version."""
+        self._need_partial_update = sent.request_version < self.request_version
         self._last_refresh_ms = now_ms
         self._attempts = 0
         self.update_version += 1
-        if not asked.is_partial_update:
+        if not sent.is_partial_update:
             self._need_full_update = False
             self._last_successful_refresh_ms = now_ms
-        self._equivalent_response_count += 1  # unless something in the answer is new
-        self.cluster = self._cluster_from(response, asked.is_partial_update, version >= _FIRST_RELIABLE_EPOCHS, now_ms)
+        self._equivalent_response_count += 1  # reset below by news
+        self.cluster = self._cluster_from(response, sent.is_partial_update, version >= _FIRST_RELIABLE_EPOCHS, now_ms)
         internal = self.cluster.internal_topics
         self._last_seen_leader_epochs = {
             partition: epoch
@@ -218,7 +218,7 @@ class Metadata:
         received: set[str] = set()
         for topic in response.topics:
             if topic.name is None:
-                continue  # asked for by an id that nobody knows
+                continue  # an unknown topic id
             received.add(topic.name)
             if not self.retains_topic(topic.name, topic.is_internal, now_ms):
                 continue
@@ -267,7 +267,7 @@ class Metadata:
     def _latest(
         self, name: TopicPartition, received: MetadataResponsePartition, reliable_epochs: bool, is_new_topic: bool
     ) -> PartitionMetadata | None:
-        """What holds of a partition: what is told, or what is known if that is by a newer epoch."""
+        """Return the newer of the received and the known metadata of a partition."""
         seen = self._last_seen_leader_epochs.get(name)
         epoch = received.leader_epoch
         if not reliable_epochs or epoch == NO_EPOCH:
@@ -284,7 +284,7 @@ class Metadata:
     # -- leaders -------------------------------------------------------------------------------------------------------
 
     def current_leader(self, partition: TopicPartition) -> LeaderAndEpoch:
-        """Who leads, unless a newer epoch was seen than the one in which that was so."""
+        """Return the leader; None if its epoch is older than the newest one seen."""
         seen = self._last_seen_leader_epochs.get(partition, NO_EPOCH)
         known = self.cluster.partition(partition)
         if known is None or (seen != NO_EPOCH and known.leader_epoch != seen):
@@ -292,11 +292,11 @@ class Metadata:
         return LeaderAndEpoch(self.cluster.nodes.get(known.leader_id), known.leader_epoch)
 
     def last_seen_leader_epoch(self, partition: TopicPartition) -> int:
-        """The newest epoch that anybody told; -1: none."""
+        """Return the newest leader epoch seen; -1 without one."""
         return self._last_seen_leader_epochs.get(partition, NO_EPOCH)
 
     def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:
-        """Somebody else than the cluster knows of an epoch; if that is news, the cluster is asked."""
+        """Record a leader epoch from another source than Metadata; if it is newer, request an update."""
         seen = self._last_seen_leader_epochs.get(partition)
         if seen is None or epoch <= seen:
             return False
@@ -307,10 +307,9 @@ class Metadata:
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """Takes leaders' ids and epochs from an answer to Produce or Fetch (KIP-951); returns those that were news.
+        """Apply leader ids and epochs of a Produce or Fetch response (KIP-951); return the changed partitions.
 
-        `nodes` are where those leaders are. Nothing is learnt of a partition that is not known, from an epoch that is
-        not newer, or of a leader that nobody says where to find.
+        Unknown partitions, epochs that are not newer, and leaders that are neither known nor in `nodes` are ignored.
         """
         known_nodes = {**self.cluster.nodes, **{node.id: node for node in nodes}}
         changed: dict[TopicPartition, PartitionMetadata] = {}

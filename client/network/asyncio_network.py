@@ -1,4 +1,4 @@
-"""The NetworkClient for coroutines, and its sockets by asyncio: what waits, and what connects.
+"""The asyncio side of the NetworkClient: coroutines that wait for it, and sockets.
 
 network = AsyncNetwork.open(config, metadata, max_in_flight=5)
 response = await network.request(node, request_of(DescribeClusterRequest()))
@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
-from random import Random  # noqa: TID251  (a client's one source of chance is made here, unless it is given)
+from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 from typing import Protocol
 
 from sluice.client.config import ClientConfig
@@ -33,14 +33,14 @@ log = logging.getLogger("sluice.client")
 
 
 class AsyncConnector(Connector, Protocol):
-    """Opens connections as long as it is not closed."""
+    """A connector that can be closed."""
 
     async def close(self) -> None:
-        """Gives up what is under way."""
+        """Cancel pending attempts."""
 
 
 class AsyncNetwork:
-    """A NetworkClient, and ways to wait for what it does. `client` is for those who send without waiting."""
+    """A NetworkClient with coroutines. Use `client` to send without waiting."""
 
     def __init__(self, client: NetworkClient, loop: asyncio.AbstractEventLoop, connector: "AsyncConnector") -> None:
         self._connector = connector
@@ -60,7 +60,7 @@ class AsyncNetwork:
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> "AsyncNetwork":
-        """Over sockets of the running loop. Nothing is connected before something is asked for."""
+        """Return a network on the running loop; it connects on the first request."""
         loop = asyncio.get_running_loop()
         connector = AsyncioConnector(loop, config)
         client = NetworkClient(
@@ -75,7 +75,7 @@ class AsyncNetwork:
         return cls(client, loop, connector)
 
     async def wait(self, until_ms: float = inf) -> None:
-        """Returns when something changed, or at `until_ms`."""
+        """Wait for a change, or until `until_ms`."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(waiter)
         timer = None if until_ms == inf else self.clock.call_at(until_ms, lambda: _complete(waiter))
@@ -86,16 +86,18 @@ class AsyncNetwork:
                 timer.cancel()
 
     def wakeup(self) -> None:
-        """Lets everybody who waits look again, and the client see whether something is due."""
+        """Wake all waiting callers, and let the client check what is due."""
         self.client.wakeup()
         self._wake()
 
     async def request(self, node: Node, request: Request) -> Message:
-        """Sends a request as soon as the node is ready, and waits for the answer.
+        """Send a request when the node is ready; return the response.
 
-        Raises DisconnectException where the node cannot be reached, or is lost; TimeoutException where it is not ready
-        within the request's timeout, or does not answer within it; UnsupportedVersionException; what an authentication
-        failed with.
+        Raises:
+            DisconnectException: If the node cannot be reached, or the connection is lost.
+            TimeoutException: If the node is not ready, or does not respond, within the request's timeout.
+            UnsupportedVersionException: If there is no common version.
+            AuthenticationException: If authentication fails.
         """
         client, clock = self.client, self.clock
         now_ms = clock.monotonic_ms()
@@ -111,18 +113,18 @@ class AsyncNetwork:
         return await self.send(node, request, now_ms)
 
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
-        """Sends a request to a node that is ready, and waits for the answer. Raises what `request` raises."""
+        """Send a request to a ready node; return the response, or raise as `request` does."""
         answer: asyncio.Future[Exchange] = self._loop.create_future()
         self.client.send(node.id, request, partial(_complete_exchange, answer), now_ms)
         exchange = await answer
         failure = exchange.failure()
         if failure is not None:
             raise failure
-        assert exchange.response is not None, "an answer was expected"
+        assert exchange.response is not None, "the request has no response"
         return exchange.response
 
     async def metadata_after(self, update_version: int, deadline_ms: float) -> None:
-        """Waits until metadata is newer than `update_version`. Raises what is fatal to it, or TimeoutException."""
+        """Wait until metadata is newer than `update_version`; raise its fatal error or TimeoutException."""
         metadata = self.client.metadata
         while metadata.update_version <= update_version:
             metadata.raise_fatal_error()
@@ -131,17 +133,17 @@ class AsyncNetwork:
             await self.wait(deadline_ms)
 
     def timeout(self, problem: str) -> TimeoutException:
-        """Return an error for what was not possible in time, with the last failure of a connection."""
+        """Return a TimeoutException that includes the last connection failure."""
         failure = self.client.last_failure
         return TimeoutException(problem if failure is None else f"{problem}; last connection failure: {failure}")
 
     def raise_if_closed(self) -> None:
-        """Raises what a call is to fail with that nobody will answer."""
+        """Raise KafkaException if the client is closed."""
         if self.client.is_closed:
             raise KafkaException("the client is closed")
 
     async def close(self) -> None:
-        """Closes all connections; what is on its way fails."""
+        """Close all connections; pending requests fail."""
         self.client.close()
         await self._connector.close()
 
@@ -152,7 +154,7 @@ class AsyncNetwork:
 
 
 def _complete_exchange(answer: asyncio.Future[Exchange], exchange: Exchange) -> None:
-    if not answer.done():  # who asked has gone
+    if not answer.done():  # the caller was cancelled
         answer.set_result(exchange)
 
 
@@ -168,10 +170,10 @@ def _connection_error(client: NetworkClient, node: Node) -> Exception:
 
 
 class AsyncioConnector:
-    """Connections by the event loop.
+    """Connections of the event loop.
 
-    Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` are applied where they are set; Kafka's
-    defaults would switch off what kernels of today do better by themselves.
+    Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if they are set; Kafka's defaults
+    would disable the automatic tuning of current kernels.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: ClientConfig) -> None:
@@ -182,22 +184,22 @@ class AsyncioConnector:
             if config.is_set(name) and config.integer(name) >= 0
         ]
         self._tls = tls_context(config) if config.uses_tls else None
-        self._tasks: set[asyncio.Task[None]] = set()  # a loop keeps only weak references to them
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
 
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
         """Resolve a host to all its addresses.
 
         Different on purpose: Kafka drops those of another family than the first. In a JVM the first is IPv4; a system's
-        resolver may put IPv6 first, and `localhost` would not reach a broker that listens on 127.0.0.1.
+        resolver may return IPv6 first, and `localhost` would not reach a broker that listens on 127.0.0.1.
         """
         return self._start(self._resolve(host, port, resolved))
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
-        """A TCP connection, with TLS over it where that is configured."""
+        """Open a TCP connection, with TLS if configured."""
         return self._start(self._connect(address, connection, failed))
 
     async def close(self) -> None:
-        """Gives up what is under way."""
+        """Cancel pending attempts."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -234,7 +236,7 @@ class AsyncioConnector:
 
 
 def _connect_error(error: OSError) -> Exception:
-    """Return the error of an attempt to connect; a connection lost during the TLS handshake is no TLS failure."""
+    """Return the error of a connection attempt; a connection lost during the TLS handshake is not a TLS failure."""
     if isinstance(error, ssl.SSLError):
         is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         return error if is_lost else SslAuthenticationException(str(error))

@@ -1,8 +1,7 @@
-"""One connection to a broker: requests out, whole answers in, what is in flight. An asyncio protocol that decides
-nothing; the NetworkClient does.
+"""One connection to a broker: an asyncio protocol that leaves all decisions to the NetworkClient.
 
-Answers are cut out of the stream by `protocol.frame`. Small ones lie in a buffer that the next read overwrites; a large
-one has a buffer of its own, which lives as long as its records are looked at: they are never copied.
+`protocol.frame` splits the stream into responses. Small ones are in a buffer that the next read overwrites; a large one
+has its own buffer, which exists as long as its records are used, so that they are never copied.
 """
 
 import asyncio
@@ -17,18 +16,20 @@ from sluice.protocol.frame import FramePool, FrameReader
 
 from .in_flight import Exchange
 
-# Until 3.12, asyncio's writelines joins its arguments into one copy.
+# Before 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-# Requests up to this size are joined and written by one send; of larger ones, parts up to it. Where a larger one takes
-# a send for each part, copying a batch of 64 KiB costs less than a second send and a second read at the broker.
+# Requests up to this size are joined and sent at once; of larger ones, only parts up to it are joined. If each part
+# needs a send, copying a batch of 64 KiB costs less than a second send and a second read at the broker.
 _JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
-# A broker is believed what it says: any size that the prefix can hold.
+# Any size that the length prefix can hold; the client trusts the broker.
 _LARGEST_FRAME_BYTES = 2**31 - 1
-# A short frame that was cut leaves room for what comes behind it: else each read would bring a few bytes.
+# A short partial frame leaves room for the next frames; without it, each read would return only a few bytes.
 _LEAST_BUFFER_BYTES = 4096
 
 
-class AnswerPool(FramePool):
+class ResponsePool(FramePool):
+    """Buffers that are not reused, because records in them may still be in use."""
+
     """Buffers that are not used again: someone may still read the records in them."""
 
     __slots__ = ()
@@ -37,38 +38,38 @@ class AnswerPool(FramePool):
         super().__init__(None)
 
     def take(self, size: int) -> bytearray:
-        """Hardly larger than is asked for: it will not have to fit again, and all of it is cleared."""
+        """Return a buffer with hardly any spare room: it is not reused, and all of it is zeroed."""
         return bytearray(max(size, _LEAST_BUFFER_BYTES))
 
     def give(self, buffer: bytearray) -> None:
-        """Leaves the buffer to whoever has views on it."""
+        """Do nothing; views keep the buffer alive."""
 
 
 class ConnectionEvents(Protocol):
-    """Who is told what happens to a connection."""
+    """The callbacks of a connection."""
 
     def connection_made(self, connection: "Connection") -> None: ...
 
     def frame_received(self, connection: "Connection", view: memoryview, start: int, end: int) -> None:
-        """`view[start:end]` is an answer. Raises RemoteProtocolError where it cannot be read."""
+        """Handle the response in `view[start:end]`; raise RemoteProtocolError if it is malformed."""
 
     def connection_broken(self, connection: "Connection", error: RemoteProtocolError) -> None:
-        """The broker broke the protocol."""
+        """Handle a malformed response."""
 
     def connection_lost(self, connection: "Connection", error: Exception | None) -> None: ...
 
     def connection_writable(self, connection: "Connection") -> None:
-        """What was to be sent has gone out."""
+        """Handle the end of back-pressure: all written data was sent."""
 
 
 class Cancelable(Protocol):
-    """Something under way."""
+    """A pending operation."""
 
     def cancel(self) -> object: ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Made by the NetworkClient for each attempt to connect."""
+    """A connection, or one attempt to connect."""
 
     __slots__ = (
         "_events",
@@ -85,25 +86,25 @@ class Connection(asyncio.BufferedProtocol):
         "node_id",
     )
 
-    def __init__(self, node: Node, events: ConnectionEvents, pool: AnswerPool, now_ms: float) -> None:
+    def __init__(self, node: Node, events: ConnectionEvents, pool: ResponsePool, now_ms: float) -> None:
         self.node = node
         self.node_id = node.id
         self._events = events
         self._pool = pool
         self._reader = FrameReader(pool, _LARGEST_FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
-        self.attempt: Cancelable | None = None  # until there is a connection
+        self.attempt: Cancelable | None = None  # until connected
         self.in_flight: deque[Exchange] = deque()
-        self.is_closed = False  # by us
-        self.is_paused = False  # the broker does not take what was written
+        self.is_closed = False  # by this client
+        self.is_paused = False  # the write buffer is full
         self.last_active_ms = now_ms
         self.next_correlation_id = 0
 
-    # -- what asyncio calls --------------------------------------------------------------------------------------------
+    # -- asyncio callbacks ---------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        if self.is_closed:  # given up in the very turn in which it came about
+        if self.is_closed:  # aborted in the same event-loop iteration
             transport.abort()
             return
         self._transport = transport
@@ -139,16 +140,16 @@ class Connection(asyncio.BufferedProtocol):
         self.is_paused = False
         self._events.connection_writable(self)
 
-    # -- what the NetworkClient calls ----------------------------------------------------------------------------------
+    # -- methods for the NetworkClient ---------------------------------------------------------------------------------
 
     def is_overwritten(self, view: memoryview) -> bool:
-        """Whether the next read goes where this answer lies."""
+        """Return whether the next read overwrites this response."""
         return view is self._pool.scratch
 
     def write(self, parts: list[bytes | memoryview], size: int) -> None:
-        """Sends `parts`, together `size` bytes; large ones by reference."""
+        """Send `parts`, together `size` bytes; large ones by reference."""
         transport = self._transport
-        assert transport is not None, "written to a connection that is closed"
+        assert transport is not None, "write to a closed connection"
         if size <= _JOIN_BYTES:
             transport.write(b"".join(parts))
         elif _WRITES_BY_REFERENCE:
@@ -157,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
             _write_parts(transport.write, parts)
 
     def close(self) -> None:
-        """As `abort`, but what was written still leaves, if the broker takes it."""
+        """Close after sending written data; abort if the write buffer is full."""
         transport = self._transport
         if transport is not None and not self.is_paused:
             self.is_closed = True
@@ -167,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def abort(self) -> None:
-        """Closes at once, or gives up connecting; nothing is told of it any more."""
+        """Close immediately or stop connecting, without further callbacks."""
         self.is_closed = True
         if self.attempt is not None:
             self.attempt.cancel()
@@ -178,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _write_parts(write: Callable[[bytes | memoryview], None], parts: list[bytes | memoryview]) -> None:
-    """In as few calls as possible without copying a large part."""
+    """Write parts in as few calls as possible without copying a large one."""
     small: list[bytes | memoryview] = []
     for part in parts:
         if len(part) <= _JOIN_BYTES:

@@ -1,28 +1,26 @@
-"""What is known of each connection: may it be tried, must it wait, how long may an attempt take (KIP-144, KIP-601,
-KIP-219). Kafka's ClusterConnectionStates: no socket, no clock, `now_ms` is a parameter.
+"""The state, backoff and timeouts of each connection (KIP-144, KIP-601, KIP-219; Kafka's ClusterConnectionStates).
 
-Theory of operation. A connection has an id: a broker's node id, -1, -2, ... for the addresses of `bootstrap.servers`,
-and 2**31 - 1 minus the node id for a group coordinator. One broker may so be reached by several connections, which know
-nothing of each other. Each is in one of five states, and keeps two times that grow with its failures:
+Theory of operation. A connection has an id: a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`;
+2**31 - 1 minus the node id for a group coordinator. Several connections can so reach one broker; they are independent.
+Each is in one of five states, and has two times that grow with its failures:
 
-    what happens            the state then          reconnect backoff   connection setup timeout
-    connecting              CONNECTING              (drawn when new)    (drawn when new)
-    checking_api_versions   CHECKING_API_VERSIONS   as it was           reset
+    event                   new state               reconnect backoff   connection setup timeout
+    connecting              CONNECTING              (drawn if new)      (drawn if new)
+    checking_api_versions   CHECKING_API_VERSIONS   unchanged           reset
     ready                   READY                   reset               reset
     disconnected
       from CONNECTING       DISCONNECTED            grown               grown
-      from anything else    DISCONNECTED            grown               reset
-    authentication_failed   AUTHENTICATION_FAILED   grown               as it was
+      from other states     DISCONNECTED            grown               reset
+    authentication_failed   AUTHENTICATION_FAILED   grown               unchanged
 
-So the backoff is reset by an answered ApiVersions request, not by a TCP connection that came about; the first
-reconnect after a good connection waits too; and a failed authentication, which is also a disconnect, counts twice. Each
-reset and each growth is one draw.
+So an ApiVersions response resets the backoff, not a TCP connection. The first reconnect after a good connection waits
+too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
-A connection throttled until some moment is not ready before it; that outlasts a reconnect. `remove` forgets all: the
-next attempt is then allowed at once.
+A throttled connection is not ready before its throttle time is over, even after a reconnect. `remove` discards all
+state: the next attempt is allowed immediately.
 
-Addresses: of a host with several, each attempt tries the next. When all were tried, or a connection that had been made
-is lost, the name is resolved again, and the address tried last is skipped if there is another.
+If a host has several addresses, each attempt uses the next one. After the last address, or after an established
+connection is lost, the name is resolved again; the last address used is then skipped if there is another.
 """
 
 from collections.abc import Sequence
@@ -32,12 +30,12 @@ from typing import NamedTuple
 
 from sluice.client.backoff import Backoff
 
-# What `socket.getaddrinfo` gives for an address, for one who opens a connection.
+# IP address and port.
 Address = tuple[str, int]
 
 
 class ConnectionState(Enum):
-    """As in Kafka's enum of this name."""
+    """Kafka's ConnectionState."""
 
     DISCONNECTED = "DISCONNECTED"
     CONNECTING = "CONNECTING"
@@ -46,8 +44,8 @@ class ConnectionState(Enum):
     AUTHENTICATION_FAILED = "AUTHENTICATION_FAILED"
 
 
-class _Then(Enum):
-    """What becomes of one of the two times."""
+class _Effect(Enum):
+    """The effect of a transition on one of the two times."""
 
     KEPT = "kept"
     RESET = "reset"
@@ -56,15 +54,15 @@ class _Then(Enum):
 
 class _Transition(NamedTuple):
     state: ConnectionState
-    reconnect_backoff: _Then
-    setup_timeout: _Then
+    reconnect_backoff: _Effect
+    setup_timeout: _Effect
 
 
-_CHECKING_API_VERSIONS = _Transition(ConnectionState.CHECKING_API_VERSIONS, _Then.KEPT, _Then.RESET)
-_READY = _Transition(ConnectionState.READY, _Then.RESET, _Then.RESET)
-_COULD_NOT_CONNECT = _Transition(ConnectionState.DISCONNECTED, _Then.GROWN, _Then.GROWN)
-_DISCONNECTED = _Transition(ConnectionState.DISCONNECTED, _Then.GROWN, _Then.RESET)
-_AUTHENTICATION_FAILED = _Transition(ConnectionState.AUTHENTICATION_FAILED, _Then.GROWN, _Then.KEPT)
+_CHECKING_API_VERSIONS = _Transition(ConnectionState.CHECKING_API_VERSIONS, _Effect.KEPT, _Effect.RESET)
+_READY = _Transition(ConnectionState.READY, _Effect.RESET, _Effect.RESET)
+_COULD_NOT_CONNECT = _Transition(ConnectionState.DISCONNECTED, _Effect.GROWN, _Effect.GROWN)
+_DISCONNECTED = _Transition(ConnectionState.DISCONNECTED, _Effect.GROWN, _Effect.RESET)
+_AUTHENTICATION_FAILED = _Transition(ConnectionState.AUTHENTICATION_FAILED, _Effect.GROWN, _Effect.KEPT)
 
 _DOWN = (ConnectionState.DISCONNECTED, ConnectionState.AUTHENTICATION_FAILED)
 _UP = (ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY)
@@ -108,26 +106,26 @@ class NodeConnection:
 
     @property
     def is_up(self) -> bool:
-        """Whether there is a connection over which something can be sent."""
+        """Whether requests can be sent, at least ApiVersions."""
         return self.state in _UP
 
     def is_ready(self, now_ms: float) -> bool:
         return self.state is ConnectionState.READY and self.throttled_until_ms <= now_ms
 
     def next_address(self) -> Address | None:
-        """The address to try now; None: the host is to be resolved first."""
+        """Return the address for this attempt; None if the host must be resolved first."""
         if not self._addresses:
             return None
         self._last_attempted = self._addresses[self._address_index]
         return self._last_attempted
 
     def resolved(self, addresses: Sequence[Address]) -> None:
-        """The host's addresses, at least one, in the order in which they are to be tried."""
+        """Set the addresses of the host, at least one, in order of use."""
         self._addresses = addresses
         self._address_index = int(len(addresses) > 1 and addresses[0] == self._last_attempted)
 
     def advance_address(self) -> None:
-        """Another attempt begins; after the last address the host is resolved again."""
+        """Select the address of the next attempt; after the last one, the host is resolved again."""
         if self._addresses:
             self._address_index = (self._address_index + 1) % len(self._addresses)
             if self._address_index == 0:
@@ -135,16 +133,16 @@ class NodeConnection:
 
     @property
     def is_last_address(self) -> bool:
-        """Whether the host has no other address that is still to be tried."""
+        """Whether all other addresses have been used."""
         return self._address_index + 1 >= len(self._addresses)
 
     def forget_addresses(self) -> None:
-        """The host may have moved: it is resolved before the next attempt."""
+        """Resolve the host before the next attempt."""
         self._addresses = ()
 
 
 class ClusterConnectionStates:
-    """The states of all of a client's connections, by their ids."""
+    """The states of all connections of a client, by id."""
 
     __slots__ = ("_connecting", "_connections", "_reconnect_backoff", "_setup_timeout")
 
@@ -152,12 +150,12 @@ class ClusterConnectionStates:
         self._reconnect_backoff = reconnect_backoff
         self._setup_timeout = connection_setup_timeout
         self._connections: dict[int, NodeConnection] = {}
-        self._connecting: dict[int, NodeConnection] = {}  # those of them in this state, which are few
+        self._connecting: dict[int, NodeConnection] = {}  # the few in this state
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- transitions ---------------------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str) -> NodeConnection:
-        """An attempt begins. Another host than before is another broker: nothing of the old one counts."""
+        """Start an attempt. A new host means a new broker, and discards the state."""
         connection = self._connections.get(node_id)
         if connection is None or connection.host != host:
             backoff, timeout = self._reconnect_backoff.backoff(0), self._setup_timeout.backoff(0)
@@ -170,16 +168,16 @@ class ClusterConnectionStates:
         return connection
 
     def checking_api_versions(self, node_id: int) -> None:
-        """The connection is made, TLS and SASL included, and the ApiVersions request is on its way."""
+        """Record a connection, including TLS and SASL; ApiVersions is next."""
         self._move(node_id, _CHECKING_API_VERSIONS)
 
     def ready(self, node_id: int) -> None:
-        """ApiVersions was answered, or is not asked for."""
+        """Record the ApiVersions response."""
         self._connections[node_id].authentication_error = None
         self._move(node_id, _READY)
 
     def disconnected(self, node_id: int, now_ms: float) -> None:
-        """The connection, or the attempt at one, is over."""
+        """Record the end of a connection or of an attempt."""
         connection = self._connections[node_id]
         connection.last_connect_attempt_ms = now_ms
         if connection.is_up:
@@ -188,43 +186,43 @@ class ClusterConnectionStates:
         self._move(node_id, _COULD_NOT_CONNECT if was_connecting else _DISCONNECTED)
 
     def authentication_failed(self, node_id: int, now_ms: float, error: Exception) -> None:
-        """The broker does not believe who we are; comes after `disconnected`."""
+        """Record a failed authentication, after `disconnected`."""
         connection = self._connections[node_id]
         connection.authentication_error = error
         connection.last_connect_attempt_ms = now_ms
         self._move(node_id, _AUTHENTICATION_FAILED)
 
     def throttle(self, node_id: int, until_ms: float) -> None:
-        """Nothing is to be sent before `until_ms` (KIP-219). It never becomes earlier."""
+        """Delay requests until `until_ms` (KIP-219), unless a later time is set."""
         connection = self._connections.get(node_id)
         if connection is not None:
             connection.throttled_until_ms = max(connection.throttled_until_ms, until_ms)
 
     def remove(self, node_id: int) -> None:
-        """Forgets a connection."""
+        """Discard a connection's state."""
         self._connections.pop(node_id, None)
         self._connecting.pop(node_id, None)
 
-    # -- what holds ----------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def get(self, node_id: int) -> NodeConnection | None:
-        """What is known of a connection."""
+        """Return a connection's state; None if it is unknown."""
         return self._connections.get(node_id)
 
     def can_connect(self, node_id: int, now_ms: float) -> bool:
-        """Whether an attempt may begin."""
+        """Return whether an attempt may start."""
         connection = self._connections.get(node_id)
         if connection is None:
             return True
         return connection.is_down and now_ms - connection.last_connect_attempt_ms >= connection.reconnect_backoff_ms
 
     def is_blacked_out(self, node_id: int, now_ms: float) -> bool:
-        """Whether an attempt would be too early."""
+        """Return whether the reconnect backoff delays an attempt."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_down and not self.can_connect(node_id, now_ms)
 
     def connection_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """How long until it is worth looking again; inf where something will happen before: an answer, a loss."""
+        """Return the milliseconds until the next check; inf if an event will precede it."""
         connection = self._connections.get(node_id)
         if connection is None:
             return 0
@@ -235,12 +233,12 @@ class ClusterConnectionStates:
         return inf
 
     def throttle_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """How long nothing may be sent."""
+        """Return the milliseconds of throttling that remain."""
         connection = self._connections.get(node_id)
         return 0 if connection is None else max(0, connection.throttled_until_ms - now_ms)
 
     def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """How long until something can be sent, as far as can be known."""
+        """Return the milliseconds until requests may be possible, as far as known."""
         throttled_ms = self.throttle_delay_ms(node_id, now_ms)
         if throttled_ms > 0 and self.is_connected(node_id):
             return throttled_ms
@@ -250,13 +248,13 @@ class ClusterConnectionStates:
         return node_id in self._connecting
 
     def is_preparing(self, node_id: int) -> bool:
-        """Whether an attempt is under way, up to the answer to ApiVersions."""
+        """Return whether an attempt is in progress, up to the ApiVersions response."""
         connection = self._connections.get(node_id)
         states = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
         return connection is not None and connection.state in states
 
     def is_ready(self, node_id: int, now_ms: float) -> bool:
-        """Whether requests may be sent: connected, versions known, not throttled."""
+        """Return whether requests may be sent: connected, versions known, not throttled."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_ready(now_ms)
 
@@ -268,17 +266,17 @@ class ClusterConnectionStates:
         return connection is not None and connection.is_up
 
     def is_disconnected(self, node_id: int) -> bool:
-        """Whether there was a connection, or an attempt, and it failed."""
+        """Return whether the last connection or attempt has failed."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_down
 
     def last_connect_attempt_ms(self, node_id: int) -> float:
-        """When the last attempt began or ended; 0 for a connection that was never tried."""
+        """Return when the last attempt started or ended; 0 if there was none."""
         connection = self._connections.get(node_id)
         return 0 if connection is None else connection.last_connect_attempt_ms
 
     def is_connection_setup_timeout(self, node_id: int, now_ms: float) -> bool:
-        """Whether an attempt that is under way takes longer than it may (KIP-601)."""
+        """Return whether an attempt in progress has timed out (KIP-601)."""
         connection = self._connecting[node_id]
         return now_ms - connection.last_connect_attempt_ms > connection.connection_setup_timeout_ms
 
@@ -289,16 +287,16 @@ class ClusterConnectionStates:
         connection = self._connections[node_id]
         connection.state = transition.state
         self._connecting.pop(node_id, None)
-        # The reconnect backoff first: the order of the draws is part of what a seed repeats.
-        if transition.reconnect_backoff is _Then.RESET:
+        # The reconnect backoff is first: the order of draws must not change for a given seed.
+        if transition.reconnect_backoff is _Effect.RESET:
             connection.failed_attempts = 0
             connection.reconnect_backoff_ms = self._reconnect_backoff.backoff(0)
-        elif transition.reconnect_backoff is _Then.GROWN:
+        elif transition.reconnect_backoff is _Effect.GROWN:
             connection.reconnect_backoff_ms = self._reconnect_backoff.backoff(connection.failed_attempts)
             connection.failed_attempts += 1
-        if transition.setup_timeout is _Then.RESET:
+        if transition.setup_timeout is _Effect.RESET:
             connection.failed_connect_attempts = 0
             connection.connection_setup_timeout_ms = self._setup_timeout.backoff(0)
-        elif transition.setup_timeout is _Then.GROWN:
+        elif transition.setup_timeout is _Effect.GROWN:
             connection.failed_connect_attempts += 1
             connection.connection_setup_timeout_ms = self._setup_timeout.backoff(connection.failed_connect_attempts)

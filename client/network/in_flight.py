@@ -1,4 +1,4 @@
-"""A request, and what becomes of it: Kafka's ClientRequest and its builder, InFlightRequest and ClientResponse."""
+"""A request and its outcome (Kafka's ClientRequest and its builder, InFlightRequest and ClientResponse)."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Build = Callable[[int], Message]
 
 
 class Request:
-    """What to send: a message as it is, or one that is made for the version that will be sent."""
+    """A request whose message may depend on the version."""
 
     __slots__ = ("api", "build", "expects_response", "latest", "oldest", "timeout_ms")
 
@@ -24,10 +24,15 @@ class Request:
         timeout_ms: int | None = None,
         expects_response: bool = True,
     ) -> None:
-        """`build(version)` may raise UnsupportedVersionException where a version cannot say what is meant.
+        """Store the request.
 
-        `oldest`, `latest`: versions that may be used, by default all that are stable. `timeout_ms`: if not
-        `request.timeout.ms`.
+        Args:
+            api_key: The API.
+            build: Returns the message for a version; raises UnsupportedVersionException if that cannot express it.
+            oldest: First usable version; the oldest by default.
+            latest: Last usable version; the latest stable one by default.
+            timeout_ms: Used instead of `request.timeout.ms`.
+            expects_response: False for Produce with `acks=0`.
         """
         self.api: Api = API_KEYS[api_key]
         self.build = build
@@ -40,9 +45,9 @@ class Request:
 def request_of(
     message: Message, *, oldest: int | None = None, latest: int | None = None, timeout_ms: int | None = None
 ) -> Request:
-    """A request whose message is the same in all versions."""
+    """Return a request with the same message in all versions."""
     api_key = getattr(message, "API_KEY", None)
-    assert isinstance(api_key, int), f"{type(message).__name__} is no request"
+    assert isinstance(api_key, int), f"{type(message).__name__} is not a request"
     return Request(api_key, lambda _version: message, oldest=oldest, latest=latest, timeout_ms=timeout_ms)
 
 
@@ -51,9 +56,9 @@ def _latest_stable(api: Api) -> int:
 
 
 class Exchange:
-    """One request on its way, and then how it ended: with a `response`, or with one of the three failures.
+    """One sent request and its outcome: a `response`, or one of three failures.
 
-    `response` is None, without a failure, for a request that has no answer (`acks=0`) and was written.
+    A request without a response (`acks=0`) that was written has neither.
     """
 
     __slots__ = (
@@ -90,25 +95,23 @@ class Exchange:
         self.timeout_ms = timeout_ms
         self.version = request.latest
         self.correlation_id = 0
-        self.throttled_ms = 0  # while it was on its way: time that does not count
+        self.throttled_ms = 0  # while in flight; extends the timeout
         self.response: Message | None = None
         self.disconnected = False
-        self.timed_out = False  # then it is disconnected too
-        self.error: KafkaException | None = None  # it was never sent: no version would do
+        self.timed_out = False  # implies `disconnected`
+        self.error: KafkaException | None = None  # not sent: no common version
 
     @property
     def expires_ms(self) -> float:
-        """When it has taken too long: strictly more than the timeout, and clocks of Kafka count whole milliseconds."""
+        """The time of the timeout; 1 ms later, because Kafka's clock counts whole milliseconds and compares with >."""
         return self.sent_ms + self.timeout_ms + self.throttled_ms + 1
 
     def failure(self) -> KafkaException | None:
-        """Why there is no response, if there should be one."""
+        """Return the reason for a missing response; None without a failure."""
         if self.timed_out:
-            return TimeoutException(
-                f"{self.api.name} to node {self.node_id} was not answered within {self.timeout_ms} ms"
-            )
+            return TimeoutException(f"{self.api.name} to node {self.node_id}: no response within {self.timeout_ms} ms")
         if self.disconnected:
-            return DisconnectException(f"node {self.node_id} disconnected before it answered {self.api.name}")
+            return DisconnectException(f"node {self.node_id} disconnected before its response to {self.api.name}")
         return self.error
 
 

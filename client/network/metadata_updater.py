@@ -1,8 +1,8 @@
-"""Who asks the cluster for metadata when it is due, and whom: Kafka's DefaultMetadataUpdater of its NetworkClient.
+"""Metadata requests of the NetworkClient (Kafka's DefaultMetadataUpdater).
 
-It is asked over the least loaded node, one request at a time. Where no node is known that could be reached, or none has
-answered for too long, or the broker wants it (REBOOTSTRAP_REQUIRED), the client begins again with `bootstrap.servers`
-(KIP-899, KIP-1102), if `metadata.recovery.strategy` has it so.
+They go to the least loaded node, one at a time. The client restarts from `bootstrap.servers` (KIP-899, KIP-1102) if no
+node can be reached, if metadata is overdue for too long, or if the broker returns REBOOTSTRAP_REQUIRED, unless
+`metadata.recovery.strategy` disables it.
 """
 
 import logging
@@ -22,10 +22,10 @@ log = logging.getLogger("sluice.client")
 
 
 class LeastLoadedNode(NamedTuple):
-    """Where to send what any node can answer."""
+    """The result of a search for the least loaded node."""
 
     node: Node | None
-    is_any_ready: bool  # at least one connection could be used, if it were not for what is in flight
+    is_any_ready: bool  # some node is ready, apart from its requests in flight
 
     @property
     def is_hopeless(self) -> bool:
@@ -33,7 +33,7 @@ class LeastLoadedNode(NamedTuple):
 
 
 class Connections(Protocol):
-    """What is needed of the NetworkClient."""
+    """The part of the NetworkClient that the updater uses."""
 
     metadata: Metadata
     states: ClusterConnectionStates
@@ -53,7 +53,7 @@ class Connections(Protocol):
 
 
 class MetadataUpdater:
-    """Keeps `metadata` as fresh as it wants to be."""
+    """The updates of `metadata`."""
 
     def __init__(self, connections: Connections, config: ClientConfig) -> None:
         self._connections = connections
@@ -61,15 +61,15 @@ class MetadataUpdater:
         self._client_id = config.text("client.id")
         self._rebootstraps = config.text("metadata.recovery.strategy") == "rebootstrap"
         self._rebootstrap_trigger_ms = config.integer("metadata.recovery.rebootstrap.trigger.ms")
-        self._pending_request: MetadataRequestAndVersion | None = None  # while the answer is awaited
-        self._update_due_since_ms = inf  # when it was due that no answer came to yet
+        self._pending_request: MetadataRequestAndVersion | None = None
+        self._update_due_since_ms = inf  # since when an update is overdue
 
     def is_due(self, now_ms: float) -> bool:
-        """Whether metadata is to be asked for before anything else."""
+        """Return whether metadata must be requested before anything else."""
         return self._pending_request is None and self._metadata.time_to_next_update_ms(now_ms) <= 0
 
     def update(self, now_ms: float) -> float:
-        """Asks for metadata if it is due; returns how long until that is to be looked at again."""
+        """Request metadata if it is due; return the milliseconds until the next check."""
         if not self._rebootstraps:
             return self._request_if_due(now_ms)
         if now_ms - self._update_due_since_ms > self._rebootstrap_trigger_ms:
@@ -79,9 +79,7 @@ class MetadataUpdater:
         return min(delay_ms, self._update_due_since_ms + self._rebootstrap_trigger_ms + 1 - now_ms)
 
     def disconnected(self, now_ms: float) -> None:
-        """A connection is lost. Metadata that was due could not be asked for over it, which is a failed attempt; and
-        where a node is gone, what is known of it may be old.
-        """
+        """Request an update after a lost connection; if one was due already, that attempt has failed."""
         if self.is_due(now_ms):
             self._metadata.failed_update(now_ms)
         self._metadata.request_update()
@@ -98,7 +96,7 @@ class MetadataUpdater:
             self._rebootstrap(now_ms)
             least_loaded = self._connections.least_loaded_node(now_ms)
         if least_loaded.node is None:
-            # Kafka looks again every `reconnect.backoff.ms`; here, when the first backoff or throttle is over.
+            # Kafka checks again every `reconnect.backoff.ms`; here, when the first backoff or throttle ends.
             states = self._connections.states
             return min(states.poll_delay_ms(node_id, now_ms) for node_id in self._metadata.cluster.nodes)
         return self._send_request(least_loaded.node, now_ms)
@@ -109,11 +107,11 @@ class MetadataUpdater:
             self._pending_request = self._metadata.next_request(now_ms)
             connections.send(node.id, request_of(self._pending_request.request), self._handle_response, now_ms)
             return connections.request_timeout_ms
-        # No second connection is begun for this while there is one on its way.
+        # Do not open a second connection while one is being set up.
         is_any_connecting = any(map(connections.states.is_connecting, self._metadata.cluster.nodes))
         if not is_any_connecting and connections.states.can_connect(node.id, now_ms):
             connections.initiate_connect(node, now_ms)
-        return inf  # something will come of the connection, new or busy
+        return inf  # an event of the connection triggers the next check
 
     def _handle_response(self, exchange: Exchange) -> None:
         request, self._pending_request = self._pending_request, None
@@ -124,10 +122,10 @@ class MetadataUpdater:
             self._metadata.failed_update(now_ms)
         elif self._rebootstraps and response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._update_due_since_ms = -inf
-        elif not response.brokers:  # of a broker that is only starting
+        elif not response.brokers:  # the broker is starting
             self._metadata.failed_update(now_ms)
         else:
-            assert request is not None, "metadata that nobody asked for"
+            assert request is not None, "a Metadata response without a request"
             self._metadata.update(request, response, exchange.version, now_ms)
             self._update_due_since_ms = inf
         self._connections.wakeup()

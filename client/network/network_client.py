@@ -1,39 +1,37 @@
-"""The client's connections and what goes over them: Kafka's NetworkClient. It acts when something happens, or is due;
-sockets and the event loop are behind `Connector` and `Clock`.
+"""The event-driven NetworkClient (Kafka's NetworkClient). `Connector` and `Clock` hide sockets and the event loop.
 
-Theory of operation, for those who build on it
-----------------------------------------------
+Theory of operation
+-------------------
 Everything runs on one thread. Times are `clock.monotonic_ms()`.
 
-*Sending.* `ready(node, now_ms)` says whether a request may be sent to a node now, and begins to connect where it can.
-It is False while metadata is due, which goes first; while the connection is made, or its versions are asked for; while
-it waits for its reconnect backoff (KIP-144) or a throttle (KIP-219); while `max_in_flight` requests are on their way or
-what was written has not left. When it is True, `send(node_id, request, on_complete, now_ms)` sends: at once, in the
-newest version that both sides know. `on_complete(exchange)` is called exactly once, never from within `send`: with
-`exchange.response`; or with `exchange.failure()`: the connection was lost (`disconnected`), the answer took longer than
-the timeout (`timed_out`; the connection is then closed, and all that is on it fails alike), or no version would do
-(`error`). What is retried, and when, is for the caller.
+*Sending.* `ready(node, now_ms)` returns whether a request can be sent, and starts to connect if possible. It is False
+- while metadata is due, which goes first;
+- while the connection is set up, including ApiVersions;
+- during a reconnect backoff (KIP-144) or a throttle (KIP-219);
+- with `max_in_flight` requests in flight, or a full write buffer.
 
-*Waiting.* Who is not `ready` waits for a change: `listen(callback)` is called after each answer, connection, loss and
-metadata update. Only time brings a backoff and a throttle to their ends: `poll_delay_ms(node_id, now_ms)` says when to
-look again. `AsyncNetwork` has both as coroutines. A Sender is then Kafka's loop:
+If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, in the latest common version.
+`on_complete(exchange)` is called exactly once, never within `send`, with `exchange.response` or a failure:
+- `disconnected`: the connection was lost;
+- `timed_out`: no response in time; the connection is closed, and all its requests fail alike;
+- `error`: there is no common version.
+The caller decides about retries.
+
+*Waiting.* `listen(callback)` is called after each response, connection, disconnect and metadata update. Only time ends
+a backoff or a throttle: `poll_delay_ms(node_id, now_ms)` returns when to check again. `AsyncNetwork` has coroutines for
+both. A Sender is then Kafka's loop:
 
     while True:
-        until_ms = sender.run_once(clock.monotonic_ms())     # asks ready(), sends; says when it is due again
-        await network.wait(until_ms)                         # returns earlier when something changed
+        until_ms = sender.run_once(clock.monotonic_ms())     # sends to ready nodes; returns when to run again
+        await network.wait(until_ms)                         # returns earlier after a change
 
-*Metadata* is asked for by this class whenever `metadata` says that it is due, over the least loaded node; for the first
-time when something is wanted of it (`request_update()`, `add()` of a producer), or at `wakeup()`.
+*Metadata* is requested from the least loaded node whenever `metadata` is due, for the first time after
+`request_update()`, a producer's `add()`, or `wakeup()`; `metadata_updater` describes the rebootstrap.
 
-*Times*, all in one timer: the setup of connections (KIP-601), requests, idle connections
-(`connections.max.idle.ms`), metadata.
+*Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
-*Rebootstrap* (KIP-899, KIP-1102, `metadata.recovery.strategy`): where no node that is known can be reached, or metadata
-could not be had for `metadata.recovery.rebootstrap.trigger.ms`, or the broker says REBOOTSTRAP_REQUIRED, the nodes are
-those of `bootstrap.servers` again.
-
-Different on purpose: an answer with the wrong correlation id, or one that cannot be read, closes its connection (Kafka
-forgets the request and goes on); `close_node` fails what was on its way instead of forgetting it.
+Different on purpose: a malformed response, or one with a wrong correlation id, closes the connection (Kafka discards
+the request and continues); `close_node` fails pending requests instead of discarding them.
 """
 
 import logging
@@ -41,7 +39,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
 from struct import Struct
 from typing import NamedTuple, Protocol
 
@@ -60,7 +58,7 @@ from sluice.protocol.message import Message
 from sluice.version import __version__
 
 from . import sasl
-from .connection import AnswerPool, Cancelable, Connection
+from .connection import Cancelable, Connection, ResponsePool
 from .connection_states import Address, ClusterConnectionStates
 from .in_flight import Exchange, OnComplete, Request
 from .metadata_updater import LeastLoadedNode, MetadataUpdater
@@ -73,9 +71,7 @@ SOFTWARE_NAME = "sluice"
 
 
 def software_version(version: str) -> str:
-    """The version as ApiVersions may tell it (KIP-511): letters, digits, dots and hyphens. Brokers refuse others,
-    such as the + in that of a build between two releases.
-    """
+    """Return a version valid for ApiVersions (KIP-511): letters, digits, dots, hyphens; brokers reject others."""
     return re.sub(r"[^a-zA-Z0-9.-]", "-", version)
 
 
@@ -86,7 +82,7 @@ _LARGEST_CORRELATION_ID = 2**31 - 1
 
 
 class ConnectionFailure(NamedTuple):
-    """A node that could not be connected to, or whose connection was lost, and the reason."""
+    """The node and the reason of a failed or lost connection."""
 
     node: Node
     reason: str
@@ -96,17 +92,17 @@ class ConnectionFailure(NamedTuple):
 
 
 class Connector(Protocol):
-    """Opens connections. What it is asked for it does later, never within the call."""
+    """A factory of connections. Its callbacks run later, never within the call."""
 
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
-        """Resolve a host to its addresses, or to the reason why there are none."""
+        """Resolve a host to its addresses, or to an error."""
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
-        """Connects, TLS included; the connection is told when it is made, `failed` is called where it cannot be."""
+        """Connect, including TLS; call `connection.connection_made` or `failed`."""
 
 
 class NetworkClient:
-    """All connections of one client."""
+    """The connections of one client."""
 
     def __init__(
         self,
@@ -137,7 +133,7 @@ class NetworkClient:
         )
         self._connector = connector
         self._random = random
-        self._pool = AnswerPool()
+        self._pool = ResponsePool()
         self._connections: dict[int, Connection] = {}
         self._versions: dict[int, NodeApiVersions] = {}
         self._listeners: list[Callable[[], None]] = []
@@ -147,12 +143,12 @@ class NetworkClient:
         self.is_closed = False
         self.last_failure: ConnectionFailure | None = None  # after all addresses of a host; None once a node is ready
         metadata.bootstrap(config.names("bootstrap.servers"))
-        metadata.on_update_requested = self.wakeup  # from now on: nothing is connected before something is wanted
+        metadata.on_update_requested = self.wakeup  # the first update request starts the first connection
 
-    # -- what those who send ask ---------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Whether a request can be sent to a node; begins to connect to it if that may be."""
+        """Return whether a request can be sent to a node; start to connect if possible."""
         if self.is_ready(node.id, now_ms):
             return True
         if not self.is_closed and self.states.can_connect(node.id, now_ms):
@@ -160,39 +156,40 @@ class NetworkClient:
         return False
 
     def is_ready(self, node_id: int, now_ms: float) -> bool:
-        """The same, and nothing is begun."""
+        """Return the same without connecting."""
         return self.can_send(node_id, now_ms) and not self._updater.is_due(now_ms)
 
     def connection_failed(self, node_id: int) -> bool:
-        """Whether the last connection to a node, or the attempt at it, is over."""
+        """Return whether the last connection to a node, or attempt, has failed."""
         return self.states.is_disconnected(node_id)
 
     def authentication_error(self, node_id: int) -> Exception | None:
-        """Why a node did not believe who we are, the last time it was tried."""
+        """Return why the last authentication at a node failed."""
         connection = self.states.get(node_id)
         return None if connection is None else connection.authentication_error
 
     def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """How long until time alone may make a node ready; inf: something else has to happen."""
+        """Return the milliseconds until time alone may make a node ready; inf if an event must happen first."""
         return self.states.poll_delay_ms(node_id, now_ms)
 
     def in_flight(self, node_id: int | None = None) -> int:
-        """How many requests are on their way: to a node, or in all."""
+        """Return the number of requests in flight, to a node or in total."""
         if node_id is None:
             return sum(len(connection.in_flight) for connection in self._connections.values())
         connection = self._connections.get(node_id)
         return 0 if connection is None else len(connection.in_flight)
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
-        """What a node speaks; None while it is not connected."""
+        """Return a node's versions; None while it is not connected."""
         return self._versions.get(node_id)
 
     def least_loaded_node(self, now_ms: float) -> LeastLoadedNode:
-        """The node with the fewest requests on their way; else one that is being connected to; else the one whose last
-        attempt is the longest ago, of those that may be tried.
+        """Return the node with the fewest requests in flight.
+
+        Without a ready one, a node that is connecting; otherwise the one that may be tried and waited longest.
         """
         nodes = list(self.metadata.cluster.nodes.values())
-        first = self._random.randrange(len(nodes)) if nodes else 0  # so that clients spread
+        first = self._random.randrange(len(nodes)) if nodes else 0  # distributes clients over nodes
         fewest: tuple[int, Node] | None = None
         connecting: Node | None = None
         connectable: tuple[float, Node] | None = None
@@ -215,7 +212,7 @@ class NetworkClient:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def send(self, node_id: int, request: Request, on_complete: OnComplete, now_ms: float) -> Exchange:
-        """Sends a request to a node that is ready. `on_complete` is called later, once."""
+        """Send a request to a ready node; `on_complete` is called later, once."""
         assert self.can_send(node_id, now_ms), f"{request.api.name} to node {node_id}, which is not ready"
         exchange = Exchange(node_id, request, on_complete, now_ms, request.timeout_ms or self.request_timeout_ms)
         try:
@@ -229,12 +226,12 @@ class NetworkClient:
         return exchange
 
     def disconnect(self, node_id: int) -> None:
-        """Closes a connection, which counts as a failure; what is on its way fails."""
+        """Close a connection as a failure; its pending requests fail."""
         if node_id in self._connections:
             self._disconnected(node_id, "closed by the client")
 
     def close_node(self, node_id: int) -> None:
-        """Closes a connection, after what was written has left, and forgets it: the next attempt need not wait."""
+        """Close a connection after sending written data, without a reconnect backoff; its pending requests fail."""
         connection = self._connections.pop(node_id, None)
         self._versions.pop(node_id, None)
         self.states.remove(node_id)
@@ -243,7 +240,7 @@ class NetworkClient:
             self._fail_in_flight(connection, timed_out=False)
 
     def close(self) -> None:
-        """Closes everything. What is on its way fails."""
+        """Close all connections; pending requests fail."""
         self.is_closed = True
         for node_id in list(self._connections):
             self.close_node(node_id)
@@ -253,15 +250,15 @@ class NetworkClient:
         self._changed()
 
     def listen(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` after whatever may let somebody go on."""
+        """Call `callback` after each change."""
         self._listeners.append(callback)
 
     def wakeup(self) -> None:
-        """Looks, in the loop's next turn, whether something is due."""
+        """Check in the next event-loop iteration what is due."""
         self._arm(self.clock.monotonic_ms())
 
     def can_send(self, node_id: int, now_ms: float) -> bool:
-        """Whether a request can be sent, metadata or not."""
+        """Return whether a request can be sent, even if metadata is due."""
         connection = self._connections.get(node_id)
         return (
             connection is not None
@@ -297,7 +294,7 @@ class NetworkClient:
         self._changed()
 
     def _written(self, connection: Connection) -> None:
-        """What needs no answer is done when it has left."""
+        """Complete written requests that have no response."""
         unanswered = [exchange for exchange in connection.in_flight if not exchange.request.expects_response]
         for exchange in unanswered:
             connection.in_flight.remove(exchange)
@@ -308,13 +305,13 @@ class NetworkClient:
     def _complete(self, exchange: Exchange) -> None:
         try:
             exchange.on_complete(exchange)
-        except Exception:  # one caller's mistake is not to take the others' answers
-            log.exception("the handler of an answer failed", extra={"api": exchange.api.name, "node": exchange.node_id})
+        except Exception:  # a bug in one handler must not affect other responses
+            log.exception("response handler failed", extra={"api": exchange.api.name, "node": exchange.node_id})
 
     # -- connecting ----------------------------------------------------------------------------------------------------
 
     def initiate_connect(self, node: Node, now_ms: float) -> None:
-        """Begins to connect to a node that may be tried."""
+        """Start to connect to a node."""
         state = self.states.connecting(node.id, now_ms, node.host)
         connection = self._connections[node.id] = Connection(node, self, self._pool, now_ms)
         address = state.next_address()
@@ -330,10 +327,10 @@ class NetworkClient:
             self._could_not_connect(connection, addresses)
             return
         state = self.states.get(connection.node_id)
-        assert state is not None, "resolved for nobody"
+        assert state is not None, "a resolution without an attempt"
         state.resolved(addresses)
         address = state.next_address()
-        assert address is not None, "resolved to nothing"
+        assert address is not None, "a resolution without addresses"
         self._open(connection, address)
 
     def _open(self, connection: Connection, address: Address) -> None:
@@ -349,17 +346,17 @@ class NetworkClient:
             self._disconnected(connection.node_id, f"could not connect: {error}")
 
     def connection_made(self, connection: Connection) -> None:
-        """The connection came about: now the broker is told who we are, and asked for its versions (KIP-35)."""
+        """Start authentication, or request the broker's versions (KIP-35)."""
         if self._sasl is None:
             self._send_api_versions_request(connection, _latest_api_versions())
         else:
             self._send_sasl_request(connection, self._sasl())
 
     def _send_sasl_request(
-        self, connection: Connection, talk: sasl.Conversation, received: Message | None = None
+        self, connection: Connection, conversation: sasl.Conversation, received: Message | None = None
     ) -> None:
         try:
-            message = next(talk) if received is None else talk.send(received)
+            message = next(conversation) if received is None else conversation.send(received)
         except StopIteration:
             self._send_api_versions_request(connection, _latest_api_versions())
             return
@@ -371,7 +368,7 @@ class NetworkClient:
 
         def answered(exchange: Exchange) -> None:
             if exchange.response is not None:
-                self._send_sasl_request(connection, talk, exchange.response)
+                self._send_sasl_request(connection, conversation, exchange.response)
 
         exchange = Exchange(connection.node_id, request, answered, now_ms, self.request_timeout_ms)
         self._write(connection, exchange, message)
@@ -389,30 +386,30 @@ class NetworkClient:
     def _handle_api_versions_response(self, exchange: Exchange) -> None:
         response, node_id = exchange.response, exchange.node_id
         if not isinstance(response, ApiVersionsResponse):
-            return  # it was lost with the connection
+            return  # the connection was lost
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and exchange.version > 0:
-            # Since 2.4 brokers say what they do know; those before know version 0.
+            # Since 2.4, brokers return their versions with this error; older ones support version 0.
             known = (api.max_version for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS)
             self._send_api_versions_request(self._connections[node_id], next(known, 0))
         elif response.error_code:
-            self._disconnected(node_id, f"ApiVersions was answered with error {response.error_code}")
+            self._disconnected(node_id, f"ApiVersions failed with error {response.error_code}")
         else:
             self._versions[node_id] = NodeApiVersions(response)
             self.states.ready(node_id)
             self.last_failure = None
             self._arm(self.clock.monotonic_ms())
 
-    # -- what comes ----------------------------------------------------------------------------------------------------
+    # -- responses and disconnects -------------------------------------------------------------------------------------
 
     def frame_received(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
-        """An answer to the oldest request that is on its way."""
+        """Complete the oldest request in flight."""
         now_ms = self.clock.monotonic_ms()
         connection.last_active_ms = now_ms
         in_flight = connection.in_flight
         while in_flight and not in_flight[0].request.expects_response:
-            self._complete(in_flight.popleft())  # it has left: something after it was answered
+            self._complete(in_flight.popleft())  # it was written: a later request has a response
         if not in_flight:
-            raise RemoteProtocolError("an answer to no request")
+            raise RemoteProtocolError("a response without a request")
         exchange = in_flight[0]
         exchange.response = response = _decoded(connection, exchange, view, start, end)
         in_flight.popleft()
@@ -427,16 +424,16 @@ class NetworkClient:
         self._changed()
 
     def connection_writable(self, connection: Connection) -> None:
-        """What was written has left."""
+        """Complete written requests."""
         self._written(connection)
 
     def connection_broken(self, connection: Connection, error: RemoteProtocolError) -> None:
-        """The broker sent what cannot be read."""
+        """Close the connection after a malformed response."""
         if not connection.is_closed:
             self._disconnected(connection.node_id, str(error))
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
-        """The broker, or the network, ended it."""
+        """Handle a connection that the broker or the network closed."""
         self._disconnected(connection.node_id, str(error) if error else "the broker closed the connection")
 
     def _disconnected(
@@ -478,10 +475,10 @@ class NetworkClient:
         for callback in self._listeners:
             callback()
 
-    # -- what is due ---------------------------------------------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------------------------------
 
     def _arm(self, at_ms: float) -> None:
-        """Makes sure that `_tick` runs then, or earlier."""
+        """Run `_tick` at this time or earlier."""
         if at_ms >= self._due_ms or self.is_closed:
             return
         if self._timer is not None:
@@ -507,16 +504,16 @@ class NetworkClient:
 
     def _close_expired(self, now_ms: float) -> None:
         for connection in list(self._connections.values()):
-            if connection.is_closed:  # by someone who was told of another's end
+            if connection.is_closed:  # by a callback of another connection's failure
                 continue
             node_id, idle_ms = connection.node_id, now_ms - connection.last_active_ms
             expired = next((exchange for exchange in connection.in_flight if exchange.expires_ms <= now_ms), None)
             if expired is not None:
-                reason = f"{expired.api.name} was not answered within {expired.timeout_ms} ms"
+                reason = f"{expired.api.name}: no response within {expired.timeout_ms} ms"
                 self._disconnected(node_id, reason, timed_out=True)
             elif self.states.is_connecting(node_id):
                 if self.states.is_connection_setup_timeout(node_id, now_ms):
-                    self._disconnected(node_id, "connecting took too long", timed_out=True)
+                    self._disconnected(node_id, "connection setup timed out", timed_out=True)
             elif 0 <= self._max_idle_ms <= idle_ms:
                 self._disconnected(node_id, "idle")
 
@@ -531,10 +528,10 @@ def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start
     header, position = decode_prefix(ResponseHeader, header_version)(view, start, end)
     if header.correlation_id != exchange.correlation_id:
         raise RemoteProtocolError(
-            f"correlation id {header.correlation_id} where {exchange.correlation_id} was next ({api.name})"
+            f"{api.name}: correlation id: expected {exchange.correlation_id}, got {header.correlation_id}"
         )
     if api.key == ApiKey.FETCH and connection.is_overwritten(view):
-        # Its records are views on what the next read overwrites; an answer this small is copied as a whole.
+        # The next read overwrites its records; a response this small is copied as a whole.
         view, position, end = memoryview(bytes(view[position:end])), 0, end - position
     elif api.key == ApiKey.API_VERSIONS and version > 0:
         version = _version_of_api_versions(view, position, end, version)
@@ -542,6 +539,6 @@ def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start
 
 
 def _version_of_api_versions(view: memoryview, position: int, end: int, version: int) -> int:
-    """A broker that does not know the version of this request answers in version 0, with an error (KIP-511)."""
+    """Return the version of a response: a broker without the request's version responds in version 0 (KIP-511)."""
     error_code = int.from_bytes(view[position : min(position + 2, end)], signed=True)
     return 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version

@@ -1,6 +1,4 @@
-"""Which versions and features a broker told us of (ApiVersions), and which version of a request to send it: Kafka's
-NodeApiVersions.
-"""
+"""The versions and features of a broker (Kafka's NodeApiVersions)."""
 
 from sluice.client.errors import UnsupportedVersionException
 from sluice.protocol.apis import Api
@@ -8,7 +6,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsResponse
 
 
 class NodeApiVersions:
-    """What one broker speaks. `features`: the finalized level of each, such as transaction.version."""
+    """The ApiVersions response of one broker. `features`: finalized levels, such as transaction.version."""
 
     __slots__ = ("_versions", "features")
 
@@ -19,18 +17,18 @@ class NodeApiVersions:
         self.features = {feature.name: feature.max_version_level for feature in finalized}
 
     def latest_usable(self, api: Api, oldest: int, latest: int) -> int:
-        """The newest version that both know, from `oldest` to `latest`; raises UnsupportedVersionException."""
+        """Return the latest common version from `oldest` to `latest`; raise UnsupportedVersionException."""
         served = self._versions.get(api.key)
         if served is None:
             raise UnsupportedVersionException(f"{api.name} is not served by this broker")
         version = min(latest, served[1])
         if version < max(oldest, served[0]):
             raise UnsupportedVersionException(
-                f"{api.name}: this broker serves versions {served[0]} to {served[1]}, {oldest} to {latest} were wanted"
+                f"{api.name}: the broker serves versions {served[0]} to {served[1]}; expected {oldest} to {latest}"
             )
         return version
 
     def serves(self, api: Api, version: int) -> bool:
-        """Whether the broker knows this version of an API."""
+        """Return whether the broker serves this version of an API."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         return lowest <= version <= highest

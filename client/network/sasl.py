@@ -1,10 +1,11 @@
-"""How a client says who it is (SASL): PLAIN and SCRAM (RFC 5802), as Kafka's SaslClientAuthenticator, sans-I/O.
+"""SASL authentication with PLAIN and SCRAM (RFC 5802), sans-I/O (Kafka's SaslClientAuthenticator).
 
-A conversation is a generator: it yields requests, is sent their answers, and returns when the broker believes us. Where
-it does not, that is an AuthenticationException, which calls fail with: trying again would not help.
+A conversation is a generator: it yields requests, receives responses through `send`, and returns after success. A
+rejection is an AuthenticationException, which calls raise; it is not retried.
 
-Different on purpose: versions are not asked for first. SaslHandshake 1 and SaslAuthenticate 0 are what every broker
-since 1.0 speaks; so nobody authenticates anew on a connection (KIP-368), a broker that wants it closes it.
+Different on purpose: no ApiVersions request comes first. All brokers since 1.0 support SaslHandshake 1 and
+SaslAuthenticate 0. Without later versions there is no reauthentication on a connection (KIP-368); a broker that
+requires it closes the connection.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ from . import in_flight
 from .in_flight import Request
 
 Conversation = Generator[Message, Message, None]
-# What a mechanism says: yields tokens, is sent the broker's.
+# The exchange of a mechanism: yields client tokens, receives broker tokens.
 Tokens = Generator[bytes, bytes, None]
 
 HANDSHAKE_VERSION = 1
@@ -32,23 +33,23 @@ _LEAST_ITERATIONS = 4096  # of Kafka's ScramMechanism
 
 
 def plain(options: Mapping[str, str]) -> Tokens:
-    """RFC 4616: the password, as it is."""
+    """Yield the PLAIN token (RFC 4616)."""
     yield f"\0{options['username']}\0{options['password']}".encode()
 
 
 def scram(hash_name: str, options: Mapping[str, str], nonce: str | None = None) -> Tokens:
-    """RFC 5802: proves to know the password, and has the broker prove that it does. `nonce`: for tests."""
+    """Yield the SCRAM tokens (RFC 5802), and verify the broker's signature. `nonce`: for tests."""
     user = options["username"].replace("=", "=3D").replace(",", "=2C")
     nonce = nonce or token_urlsafe(_NONCE_BYTES)
     first_bare = f"n={user},r={nonce}"
     server_first = (yield f"n,,{first_bare}".encode()).decode()
     fields = _fields(server_first)
     if not fields["r"].startswith(nonce):
-        raise SaslAuthenticationException("the broker's nonce does not begin with ours")
+        raise SaslAuthenticationException("the broker's nonce does not start with the client's")
     iterations = int(fields["i"])
     if iterations < _LEAST_ITERATIONS:
         raise SaslAuthenticationException(
-            f"the broker wants {iterations} iterations, at least {_LEAST_ITERATIONS} are safe"
+            f"the broker requires {iterations} SCRAM iterations; expected at least {_LEAST_ITERATIONS}"
         )
     salted = hashlib.pbkdf2_hmac(hash_name, options["password"].encode(), b64decode(fields["s"]), iterations)
     final_bare = f"c=biws,r={fields['r']}"
@@ -59,7 +60,7 @@ def scram(hash_name: str, options: Mapping[str, str], nonce: str | None = None) 
     server_final = _fields((yield f"{final_bare},p={b64encode(proof).decode()}".encode()).decode())
     expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), message, hash_name)
     if not hmac.compare_digest(b64decode(server_final.get("v", "")), expected):
-        raise SaslAuthenticationException("the broker does not know the password either")
+        raise SaslAuthenticationException("the broker's SCRAM signature is invalid: it does not know the password")
 
 
 MECHANISMS: dict[str, Callable[[Mapping[str, str]], Tokens]] = {
@@ -70,12 +71,12 @@ MECHANISMS: dict[str, Callable[[Mapping[str, str]], Tokens]] = {
 
 
 def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
-    """What is said to a broker, and heard from it, before anything else."""
+    """Authenticate with a mechanism."""
     answer = yield SaslHandshakeRequest(mechanism=mechanism)
     assert isinstance(answer, SaslHandshakeResponse)
     if answer.error_code:
         offered = ", ".join(answer.mechanisms)
-        raise exception_of(answer.error_code, f"the broker does not take {mechanism}; it takes {offered}")
+        raise exception_of(answer.error_code, f"the broker does not accept {mechanism}; expected one of {offered}")
     tokens = MECHANISMS[mechanism](options)
     token = next(tokens)
     while True:
@@ -88,16 +89,16 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
         except StopIteration:
             return
         except (KeyError, ValueError) as error:
-            raise SaslAuthenticationException(f"the broker's answer is no {mechanism}") from error
+            raise SaslAuthenticationException(f"the broker's response is not valid for {mechanism}") from error
 
 
 def conversations(mechanism: str, options: Mapping[str, str]) -> Callable[[], Conversation]:
-    """Begins one for each connection."""
+    """Return a factory of conversations, one for each connection."""
     return lambda: conversation(mechanism, options)
 
 
 def request_of(message: Message) -> Request:
-    """The request for what a conversation yielded."""
+    """Return the request for a message of a conversation."""
     version = HANDSHAKE_VERSION if isinstance(message, SaslHandshakeRequest) else AUTHENTICATE_VERSION
     return in_flight.request_of(message, oldest=version, latest=version)
 

@@ -1,10 +1,9 @@
-"""What KIP-13 asks of a client: the average and the greatest throttle time of its requests over a window, by node and
-in all; 0 while nothing is throttled.
+"""KIP-13's client metrics: average and maximum throttle time over a window, by node and in total.
 
-Kafka's `produce-throttle-time-avg`, `-max` and `fetch-throttle-time-avg`, `-max`: every answer counts with the time it
-tells, 0 too. The window is `metrics.num.samples` samples of `metrics.sample.window.ms` each: a sample is closed when it
-is that long, and forgotten when what came last into it is as old as all of them together (Kafka's SampledStat since
-3.8). Different on purpose: without any answer in the window Kafka says NaN; here, as in the KIP, that is 0.
+They are Kafka's `produce-throttle-time-avg`, `-max` and `fetch-throttle-time-avg`, `-max`. Every response counts, also
+with throttle time 0. The window has `metrics.num.samples` samples of `metrics.sample.window.ms` each. A sample closes
+at that age, and expires when its last value is as old as the whole window (Kafka's SampledStat since 3.8).
+Different on purpose: without a response in the window the value is 0, as in the KIP; Kafka returns NaN.
 """
 
 from collections import deque
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 
 class ThrottleTime(NamedTuple):
-    """Milliseconds."""
+    """Throttle time in ms."""
 
     avg: float
     max: float
@@ -40,7 +39,7 @@ class _Window:
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= self._sample_ms:
             samples.append(_Sample(now_ms))
-            # One more than is asked for: the oldest is still partly within the window when another one opens.
+            # One more than configured: when a sample opens, the oldest is still partly within the window.
             if len(samples) > self._num_samples + 1:
                 samples.popleft()
         sample = samples[-1]
@@ -55,39 +54,39 @@ class _Window:
 
 
 class ThrottleTimes:
-    """The throttle times of one client, of each node it talks to."""
+    """The throttle times of one client."""
 
     __slots__ = ("_by_node", "_num_samples", "_sample_ms")
 
     def __init__(self, num_samples: int, sample_ms: int) -> None:
-        """`metrics.num.samples` and `metrics.sample.window.ms`."""
+        """Store `metrics.num.samples` and `metrics.sample.window.ms`."""
         self._num_samples = num_samples
         self._sample_ms = sample_ms
         self._by_node: dict[int, _Window] = {}
 
     def record(self, node_id: int, throttle_time_ms: int, now_ms: float) -> None:
-        """An answer of this node came, and told this throttle time."""
+        """Record the throttle time of a response."""
         window = self._by_node.get(node_id)
         if window is None:
             window = self._by_node[node_id] = _Window(self._num_samples, self._sample_ms)
         window.record(throttle_time_ms, now_ms)
 
     def of_node(self, node_id: int, now_ms: float) -> ThrottleTime:
-        """Of the requests to one node."""
+        """Return the throttle time of one node."""
         window = self._by_node.get(node_id)
         return _combined([] if window is None else window.live(now_ms))
 
     def of_all(self, now_ms: float) -> ThrottleTime:
-        """Of all requests."""
+        """Return the throttle time of all nodes."""
         return _combined([sample for window in self._by_node.values() for sample in window.live(now_ms)])
 
     def metrics(self, of: str, now_ms: float, node_id: int | None = None) -> dict[str, float]:
-        """By Kafka's names, `produce-throttle-time-avg` where `of` is "produce": of one node, or of all."""
+        """Return the metrics by Kafka's names, with the prefix `of`, for one node or all."""
         time = self.of_all(now_ms) if node_id is None else self.of_node(node_id, now_ms)
         return {f"{of}-throttle-time-avg": time.avg, f"{of}-throttle-time-max": time.max}
 
     def nodes(self) -> list[int]:
-        """Those that answered at some time."""
+        """Return the ids of all nodes that have responded."""
         return sorted(self._by_node)
 
 

@@ -1,4 +1,4 @@
-"""The TLS of a client, from Kafka's `ssl.*` properties. Only PEM files are read; imported where TLS is used."""
+"""The TLS context of a client, from Kafka's `ssl.*` properties and PEM files; imported only if TLS is used."""
 
 import ssl
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from sluice.client.config import ClientConfig
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """What a client trusts, and shows of itself. Raises ConfigError for files that cannot be used."""
+    """Return a context with the trust store and key store of a client; raise ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(config.text("ssl.endpoint.identification.algorithm"))
     trusted, certificates = (config.text_or_none(f"ssl.truststore.{name}") for name in ("location", "certificates"))
@@ -29,5 +29,5 @@ def _trust(context: ssl.SSLContext, location: str | None, certificates: str | No
 def _use(config: ClientConfig, name: str, load: Callable[[], None]) -> None:
     try:
         load()
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # includes ssl.SSLError
         raise config.error(f"{name}={config.text_or_none(name)}: {error.strerror or error}") from None

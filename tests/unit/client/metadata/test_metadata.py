@@ -153,7 +153,7 @@ class TestWhen:
         metadata = some_metadata()
         for _ in range(4):
             answer(metadata, 0.0, topic())
-        metadata.request_update(starts_anew=True)
+        metadata.request_update(resets_backoff=True)
         assert metadata.time_to_next_update_ms(0.0) == 100
 
     def test_and_age(self) -> None:

@@ -112,7 +112,7 @@ async def _until_it_fails(call: Callable[[], Awaitable[object]]) -> None:
 async def test_what_the_broker_does_not_speak_is_not_sent() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
-        with pytest.raises(UnsupportedVersionException, match="this broker serves versions 0 to"):
+        with pytest.raises(UnsupportedVersionException, match="the broker serves versions 0 to"):
             await network.request(node, request_of(ListGroupsRequest(), oldest=99, latest=99))
 
 

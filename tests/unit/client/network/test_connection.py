@@ -7,7 +7,7 @@ import pytest
 
 from sluice.client.metadata.cluster import Node
 from sluice.client.network import connection as connection_module
-from sluice.client.network.connection import AnswerPool, Connection
+from sluice.client.network.connection import Connection, ResponsePool
 from sluice.errors import RemoteProtocolError
 
 
@@ -55,7 +55,7 @@ class Events:
 
 def made() -> tuple[Connection, Transport, Events]:
     events, transport = Events(), Transport()
-    connection = Connection(Node(1, "a", 9092), events, AnswerPool(), 0.0)
+    connection = Connection(Node(1, "a", 9092), events, ResponsePool(), 0.0)
     connection.connection_made(transport)
     return connection, transport, events
 
@@ -120,7 +120,7 @@ def test_unless_the_broker_takes_nothing() -> None:
 
 def test_a_connection_that_was_given_up_is_not_made() -> None:
     events, transport = Events(), Transport()
-    connection = Connection(Node(1, "a", 9092), events, AnswerPool(), 0.0)
+    connection = Connection(Node(1, "a", 9092), events, ResponsePool(), 0.0)
     connection.abort()
     connection.connection_made(transport)
     assert transport.calls == [("abort", [])]

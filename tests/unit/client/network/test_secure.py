@@ -45,7 +45,7 @@ def test_a_wrong_one_is_told_at_once(mechanism: str) -> None:
 
 def test_a_mechanism_that_is_not_taken_is_told() -> None:
     config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
-    with pytest.raises(AuthenticationException, match="does not take SCRAM-SHA-512; it takes PLAIN"):
+    with pytest.raises(AuthenticationException, match="does not accept SCRAM-SHA-512; expected one of PLAIN"):
         testing.run(asking(config, sasl("SCRAM-SHA-512")))
 
 
