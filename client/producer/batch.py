@@ -1,12 +1,11 @@
-"""One batch of records for a partition, from its first record to its end: Kafka's ProducerBatch, with as much of
-MemoryRecordsBuilder as a producer needs.
+"""One batch of records for a partition (Kafka's ProducerBatch and, as far as needed, MemoryRecordsBuilder).
 
-It takes records while there is room. Then it is closed: its records are compressed, and every attempt sends those
-bytes, under a header with the producer's id, epoch and sequence. It ends once, delivered or failed; what an answer says
-after that changes nothing (`complete` and `fail` are False then): a batch may run out of time on its way (KIP-91).
+A batch accepts records while it has room. Then it is closed: its records are compressed, and each attempt sends the
+same bytes, under a header with producer id, epoch and sequence. It completes or fails once; later results are ignored
+(`complete` and `fail` return False), because a batch can expire while in flight (KIP-91).
 
-When it was made is when the delivery timeout begins: with its first record, not with later ones, and not with an
-attempt. A batch that is split leaves its beginning to its parts.
+The delivery timeout starts with the creation of the batch, not with later records or attempts. The parts of a split
+batch keep its creation time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,16 +32,20 @@ Header = tuple[str, bytes | None]
 
 _MAGIC = 2
 _NO_TIMESTAMP = -1
-# What a record takes at most beside its key, value and headers (DefaultRecord.MAX_RECORD_OVERHEAD).
+# The maximum size of a record without key, value and headers (DefaultRecord.MAX_RECORD_OVERHEAD).
 _MAX_RECORD_OVERHEAD = 21
 _NULL = b"\1"  # a length of -1
 _NO_HEADERS = b"\0"
-# How much more than by the ratio seen so far a compressed batch may become (MemoryRecordsBuilder).
+# Allowance for batches that compress worse than the estimated ratio (MemoryRecordsBuilder).
 _COMPRESSION_RATE_SLACK = 1.05
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record is; -1: it is not known (`acks=0`). `timestamp` is the topic's, or the producer's."""
+    """The position of a written record; -1 if unknown (`acks=0`).
+
+    Attributes:
+        timestamp: In ms; the broker's if the topic uses LogAppendTime, otherwise the record's.
+    """
 
     topic: str
     partition: int
@@ -51,7 +54,7 @@ class RecordMetadata(NamedTuple):
 
 
 class Delivery(Protocol):
-    """Who waits for a record's end: a future."""
+    """The part of a future that a batch completes."""
 
     def done(self) -> bool: ...
 
@@ -61,14 +64,14 @@ class Delivery(Protocol):
 
 
 class Codec(NamedTuple):
-    """How sections are compressed."""
+    """A compression type and level."""
 
     number: int = NONE
     level: int | None = None
 
 
 class ProducerState(NamedTuple):
-    """Who sends: the producer's id and epoch, the sequence of the batch's first record, and if in a transaction."""
+    """The producer fields of a batch header; `base_sequence` is that of the first record."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
@@ -81,7 +84,7 @@ NO_ERRORS_OF_RECORDS: Mapping[int, KafkaException] = {}
 
 
 class _Varints(dict[int, bytes]):
-    """Zigzag varints by their number; those that come again and again (lengths, numbers of records) are kept."""
+    """Encoded zigzag varints; frequent values (lengths, record counts) are cached."""
 
     def __missing__(self, number: int) -> bytes:
         encoded = varint(number)
@@ -95,7 +98,7 @@ _varints = _Varints()
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """The most that a record takes alone in a batch."""
+    """Return the maximum size in bytes of a batch with this single record."""
     size = HEADER_BYTES + _MAX_RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
         size += 10 + len(name.encode()) + len(content or b"")
@@ -103,7 +106,7 @@ def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[H
 
 
 class ProducerBatch:
-    """The batch, in memory."""
+    """A batch in memory."""
 
     __slots__ = (
         "_bytes",
@@ -142,28 +145,38 @@ class ProducerBatch:
         ratio: float,
         is_split: bool = False,
     ) -> None:
-        """`limit`: bytes that it may have; `memory`: how many it holds of the pool; `ratio`: of compression, so far."""
+        """Create an empty batch.
+
+        Args:
+            partition: Where it is sent.
+            codec: The compression.
+            limit: Its maximum size in bytes.
+            created_ms: When its delivery timeout starts.
+            memory: Bytes that it holds of the buffer pool.
+            ratio: The estimated compression ratio.
+            is_split: Whether it is a part of a larger batch.
+        """
         self.partition = partition
         self.created_ms = self.last_attempt_ms = created_ms
         self.memory = memory
         self.is_split = is_split
-        self.attempts = 0  # that failed
+        self.attempts = 0  # failed ones
         self.attempts_when_leader_changed = 0
         self.leader_epoch = NO_EPOCH
         self.in_retry = False
         self.is_done = False
         self.largest_record = 0
-        self.sequence_was_reset = False  # since it was last drained
-        self.may_be_written = False  # under its numbers: an attempt ended without anybody knowing, and may still arrive
+        self.sequence_was_reset = False  # since the last drain
+        self.may_be_written = False  # an attempt with this sequence had an unknown result, and may still arrive
         self.state = NO_PRODUCER
         self._codec = codec
         self._scale = 1.0 if codec.number == NONE else ratio * _COMPRESSION_RATE_SLACK
-        self.room = int(limit / self._scale) - HEADER_BYTES  # bytes of records that it still takes, before compression
+        self.room = int(limit / self._scale) - HEADER_BYTES  # bytes left for records, before compression
         self._parts: list[bytes] = []
         self._records_bytes = 0
         self._timestamps: list[int] = []
         self._deliveries: list[Delivery] = []
-        self._bytes: bytearray | None = None  # room for the header, and the records: from when it is closed
+        self._bytes: bytearray | None = None  # once closed: space for the header, and the records
         self._has_header = False
 
     def __str__(self) -> str:
@@ -177,25 +190,25 @@ class ProducerBatch:
 
     @property
     def deliveries(self) -> Sequence[Delivery]:
-        """Who waits for its records."""
+        """The futures of its records."""
         return self._deliveries
 
     @property
     def estimated_bytes(self) -> int:
-        """How large it is, or, while it takes records that will be compressed, may become."""
+        """The size in bytes, estimated while the batch is open and compressed."""
         if self._bytes is not None:
             return len(self._bytes)
         return int((HEADER_BYTES + self._records_bytes) * self._scale)
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more; a closed one does not."""
+        """Whether it accepts no more records."""
         return self._bytes is not None or (bool(self._deliveries) and self.room <= 0)
 
     def try_append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[Header], delivery: Delivery
     ) -> bool:
-        """Takes a record, if there is room: always for the first."""
+        """Append a record if there is room; the first one always fits."""
         count = len(self._deliveries)
         start = b"\0" + _varints[timestamp - self._timestamps[0] if count else 0] + _varints[count]  # no attributes
         start += _NULL if key is None else _varints[len(key)] + key
@@ -219,7 +232,7 @@ class ProducerBatch:
         return True
 
     def close(self) -> None:
-        """Takes no more records."""
+        """Accept no more records, and compress them."""
         if self._bytes is None:
             parts = self._parts
             if self._codec.number != NONE:
@@ -229,11 +242,11 @@ class ProducerBatch:
 
     @property
     def compression_ratio(self) -> float:
-        """Of what it came to, closed, to what was put in."""
+        """The ratio of compressed to uncompressed size."""
         return self.estimated_bytes / (HEADER_BYTES + self._records_bytes)
 
     def records(self) -> memoryview:
-        """The batch as it is sent."""
+        """Return the encoded batch."""
         self.close()
         assert self._bytes is not None
         if not self._has_header:
@@ -263,7 +276,7 @@ class ProducerBatch:
         stamp_checksum(batch)
         self._has_header = True
 
-    # -- who sends it --------------------------------------------------------------------------------------------------
+    # -- producer state ------------------------------------------------------------------------------------------------
 
     @property
     def has_sequence(self) -> bool:
@@ -274,15 +287,15 @@ class ProducerBatch:
         return add_to_sequence(self.state.base_sequence, self.record_count - 1)
 
     def set_state(self, state: ProducerState) -> None:
-        """Says who sends it, when it is drained for the first time."""
+        """Set the producer fields, at the first drain."""
         self.state = state
-        if self._has_header:  # it may be on its way: that stays as it is
+        if self._has_header:  # the bytes may be in flight and must not change
             assert self._bytes is not None
             self._bytes = bytearray(self._bytes)
             self._has_header = False
 
     def reset_state(self, state: ProducerState) -> None:
-        """The same of one that was sent already: from now on it is another to the broker."""
+        """Replace the producer fields of a batch that may have been sent; to the broker it is a new batch."""
         self.set_state(state)
         self.sequence_was_reset = True
         self.may_be_written = False
@@ -293,36 +306,36 @@ class ProducerBatch:
         return delivery_timeout_ms <= now_ms - self.created_ms
 
     def waited_ms(self, now_ms: float) -> float:
-        """Since it was made, or since its last attempt failed."""
+        """Return the time since its creation or its last failed attempt."""
         return max(0, now_ms - self.last_attempt_ms)
 
     def reenqueued(self, now_ms: float) -> None:
-        """An attempt failed, and there will be another."""
+        """Record a failed attempt that will be retried."""
         self.attempts += 1
         self.last_attempt_ms = now_ms
         self.in_retry = True
 
-    def saw_leader_epoch(self, epoch: int) -> None:
-        """What is known of the partition's leader now."""
+    def update_leader_epoch(self, epoch: int) -> None:
+        """Record the current leader epoch of the partition."""
         if epoch > self.leader_epoch:
             self.attempts_when_leader_changed = self.attempts
             self.leader_epoch = epoch
 
     @property
     def leader_changed_for_this_retry(self) -> bool:
-        """Whether the next attempt is the first at a new leader (KIP-951): it need not wait."""
+        """Whether the next attempt is the first at a new leader (KIP-951), which needs no backoff."""
         return self.attempts > 0 and self.attempts == self.attempts_when_leader_changed
 
-    # -- its end -------------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> bool:
-        """It was delivered. False if it had ended before."""
+        """Complete all futures; return False if the batch was done already."""
         if self.is_done:
             return False
         self.is_done = True
         topic, partition = self.partition
         offset, step = (-1, 0) if base_offset < 0 else (base_offset, 1)
-        new = tuple.__new__  # a NamedTuple's own takes twice the time, and this is done for each record
+        new = tuple.__new__  # half the time of the NamedTuple's constructor, for each record
         for delivery, timestamp in zip(self._deliveries, self._timestamps, strict=True):
             if not delivery.done():
                 if log_append_time_ms != _NO_TIMESTAMP:
@@ -332,7 +345,7 @@ class ProducerBatch:
         return True
 
     def fail(self, error: KafkaException, by_record: Mapping[int, KafkaException] = NO_ERRORS_OF_RECORDS) -> bool:
-        """It will not be delivered; `by_record`, by index, is said of some of its records instead. False as above."""
+        """Fail all futures, with separate errors for some record indexes; return False if the batch was done."""
         if self.is_done:
             return False
         self.is_done = True
@@ -342,7 +355,7 @@ class ProducerBatch:
         return True
 
     def split(self, limit: int) -> "list[ProducerBatch]":
-        """The same records in batches of up to `limit` bytes, with the same beginning, sequences and futures."""
+        """Return the records in batches of up to `limit` bytes, with the same creation time, sequences and futures."""
         parts: list[ProducerBatch] = []
         deliveries = iter(self._deliveries)
         for record in iter_records(self.records()):

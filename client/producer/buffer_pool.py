@@ -1,13 +1,11 @@
-"""`buffer.memory`: how much may wait to be sent, and who waits until there is room, in turn. Kafka's BufferPool, which
-also keeps the buffers; here only the bytes are counted.
-"""
+"""The accounting of `buffer.memory`, with a fair queue of waiters (Kafka's BufferPool, without its buffers)."""
 
 from collections import deque
 from collections.abc import Callable
 
 
 class Ticket:
-    """A place in the queue."""
+    """A waiter in the queue."""
 
     __slots__ = ("granted", "is_granted", "size")
 
@@ -18,7 +16,7 @@ class Ticket:
 
 
 class BufferPool:
-    """So many bytes."""
+    """The available and total bytes."""
 
     __slots__ = ("_waiting", "available", "total")
 
@@ -29,24 +27,24 @@ class BufferPool:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether somebody waits: what there is to send is then sent, full or not."""
+        """Whether a waiter exists; batches are then sent without lingering."""
         return bool(self._waiting)
 
     def take(self, size: int) -> bool:
-        """Takes bytes, if they are there and nobody waits already."""
+        """Take bytes if they are available and the queue is empty; return whether it succeeded."""
         if self._waiting or size > self.available:
             return False
         self.available -= size
         return True
 
     def queue(self, size: int, granted: Callable[[], None]) -> Ticket:
-        """Waits for bytes; `granted` is called when they have been taken for who waits."""
+        """Queue for bytes; `granted` is called after they are taken."""
         ticket = Ticket(size, granted)
         self._waiting.append(ticket)
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Waits no longer; gives back what was granted meanwhile."""
+        """Leave the queue, returning any granted bytes."""
         if ticket.is_granted:
             self.give_back(ticket.size)
         else:
@@ -54,7 +52,7 @@ class BufferPool:
             self._grant()
 
     def give_back(self, size: int) -> None:
-        """The bytes are free again."""
+        """Return bytes, and serve the queue."""
         self.available += size
         self._grant()
 

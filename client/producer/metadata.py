@@ -1,7 +1,7 @@
-"""The topics that a producer sends to, each for as long as it does: Kafka's ProducerMetadata.
+"""The topics in a producer's metadata (Kafka's ProducerMetadata).
 
-A topic that was not sent to for `metadata.max.idle.ms` is forgotten when the cluster is next asked (KIP-526); one that
-was just added is kept until an answer told of it.
+A topic that is unused for `metadata.max.idle.ms` is removed at the next update (KIP-526). A new topic is kept until a
+response contains it.
 """
 
 from sluice.client.backoff import Backoff
@@ -10,7 +10,7 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic,
 
 
 class ProducerMetadata(Metadata):
-    """Metadata of the topics that are added."""
+    """The metadata of added topics."""
 
     def __init__(
         self, refresh_backoff: Backoff, max_age_ms: int, max_idle_ms: int, *, equivalent_backoff: Backoff | None
@@ -18,10 +18,10 @@ class ProducerMetadata(Metadata):
         super().__init__(refresh_backoff, max_age_ms, equivalent_backoff=equivalent_backoff)
         self._max_idle_ms = max_idle_ms
         self._expire_ms: dict[str, float] = {}
-        self._new_topics: dict[str, None] = {}  # in the order they came
+        self._new_topics: dict[str, None] = {}  # an ordered set
 
     def add(self, topic: str, now_ms: float) -> None:
-        """The topic is sent to; if it is new, the cluster is asked at once."""
+        """Mark a topic as used; request metadata immediately if it is new."""
         is_new = topic not in self._expire_ms
         self._expire_ms[topic] = now_ms + self._max_idle_ms
         if is_new:
@@ -29,12 +29,12 @@ class ProducerMetadata(Metadata):
             self.request_update_for_new_topics()
 
     def request_update_for_topic(self, topic: str) -> int:
-        """Asks for a topic; at once, if nothing is known of it yet."""
+        """Request an update; immediately if the topic is new."""
         return self.request_update_for_new_topics() if topic in self._new_topics else self.request_update()
 
     @property
     def topics(self) -> list[str]:
-        """Those that are asked for."""
+        """The topics of the next full request."""
         return list(self._expire_ms)
 
     def request_for_all(self) -> MetadataRequest:
@@ -52,8 +52,8 @@ class ProducerMetadata(Metadata):
         del self._expire_ms[topic]
         return False
 
-    def update(self, asked: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
-        super().update(asked, response, version, now_ms)
+    def update(self, sent: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
+        super().update(sent, response, version, now_ms)
         for topic in response.topics:
             self._new_topics.pop(topic.name or "", None)
 

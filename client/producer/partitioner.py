@@ -1,18 +1,18 @@
-"""Which partition a record goes to, where nobody says: by its key, or, without one, where the last went, until that has
-got a batch's worth. Follows Kafka's BuiltInPartitioner (KIP-480, KIP-794).
+"""The default partitioner (Kafka's BuiltInPartitioner; KIP-480, KIP-794).
 
-A key's partition is the 32-bit murmur2 hash of its bytes, without the sign, modulo the number of partitions: the same
-in every Kafka client, so records of one key stay together whoever sends them.
+A key's partition is the 32-bit murmur2 hash of its bytes, without the sign, modulo the number of partitions, as in
+every Kafka client. Records with the same key therefore share a partition, whichever client sends them.
 
-Without a key, partitions are taken in turns of `batch.size` bytes, the next drawn at random. A turn does not end amidst
-a batch that is not full, unless it has lasted for twice as much. With `partitioner.adaptive.partitioning.enable` the
-draw is weighted by the batches that wait for each partition: of 0, 3 and 1 waiting, the chances are 4, 1 and 3 in 8.
+Records without a key stick to one partition until `batch.size` bytes are produced to it; then the next one is drawn at
+random. The switch waits until the open batch is full, at most for another `batch.size` bytes. With
+`partitioner.adaptive.partitioning.enable`, the draw prefers short queues: with 0, 3 and 1 queued batches, the
+probabilities are 4/8, 1/8 and 3/8.
 """
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
 
 from sluice.client.metadata.cluster import NO_LEADER, Partitions
 
@@ -20,7 +20,7 @@ _SEED, _MULTIPLIER, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of `data`, from 0 to 2**32 - 1, as Kafka computes it."""
+    """Return Kafka's hash of `data`, from 0 to 2**32 - 1."""
     size = len(data)
     value = _SEED ^ size
     whole = size & ~3
@@ -35,12 +35,12 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """Where a record with this key goes, of so many partitions."""
+    """Return the partition index of a key."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class StickyPartitioner:
-    """The turns of one topic's records without keys."""
+    """The sticky partition of one topic."""
 
     __slots__ = ("_batch_size", "_chances", "_current", "_produced_bytes", "_random")
 
@@ -49,28 +49,28 @@ class StickyPartitioner:
         self._random = random
         self._current = -1  # none yet
         self._produced_bytes = 0
-        self._chances: tuple[Sequence[int], Sequence[int]] | None = None  # running sums, and their partitions
+        self._chances: tuple[Sequence[int], Sequence[int]] | None = None  # cumulative weights, and their partitions
 
     def current(self, partitions: Partitions) -> int:
-        """Where records go now."""
+        """Return the current partition."""
         if self._current < 0 or self._current not in partitions:
             self._switch_partition(partitions)
         return self._current
 
     def produced(self, size: int, partitions: Partitions, *, may_switch: bool) -> None:
-        """So many bytes went to the current partition. `may_switch`: it has no batch that could take more."""
+        """Count bytes produced to the current partition. `may_switch`: it has no open batch."""
         self._produced_bytes += size
         if (self._produced_bytes >= self._batch_size and may_switch) or self._produced_bytes >= 2 * self._batch_size:
             self._switch_partition(partitions)
 
-    def weigh(self, waiting: Mapping[int, int] | None, of_partitions: int) -> None:
-        """Takes how many batches wait for each partition that may be drawn, of so many; None: all are alike."""
-        alike = waiting is None or (len(waiting) == of_partitions and len(set(waiting.values())) == 1)
-        if waiting is None or alike or not waiting or of_partitions < 2:
+    def weigh(self, queued: Mapping[int, int] | None, of_partitions: int) -> None:
+        """Set the queue lengths of the available partitions; None for equal weights."""
+        alike = queued is None or (len(queued) == of_partitions and len(set(queued.values())) == 1)
+        if queued is None or alike or not queued or of_partitions < 2:
             self._chances = None
             return
-        most = max(waiting.values()) + 1
-        self._chances = tuple(accumulate(most - each for each in waiting.values())), tuple(waiting)
+        most = max(queued.values()) + 1
+        self._chances = tuple(accumulate(most - each for each in queued.values())), tuple(queued)
 
     def _switch_partition(self, partitions: Partitions) -> None:
         self._produced_bytes = 0

@@ -1,15 +1,15 @@
-"""A producer for asyncio, with Kafka's configuration, and its KafkaProducer's behaviour.
+"""An asyncio producer with the configuration and the behaviour of Kafka's KafkaProducer.
 
     async with Producer({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20}) as producer:
         sent = await producer.send("orders", b"42", key=b"customer-7")     # returns when it is in a batch
         print((await sent).offset)                                         # ... and when it is written
 
-`send` waits for metadata, and for memory where `buffer.memory` is used up: for `max.block.ms` at most. What it returns
-ends within `delivery.timeout.ms` of when the record's batch was made (KIP-91): with a RecordMetadata, or an exception
-of `sluice.client.errors`. Records of one partition end in the order in which they were sent.
+`send` waits at most `max.block.ms` for metadata and for free `buffer.memory`. Its future completes within
+`delivery.timeout.ms` of the creation of the record's batch (KIP-91), with a RecordMetadata or an exception of
+`sluice.client.errors`. The futures of a partition complete in the order of `send`.
 
-Keys and values are bytes; who serializes is the caller. Different on purpose: what makes `send` fail is raised by it,
-where Kafka puts some of it into the future.
+Keys and values are bytes; the application serializes. Different on purpose: `send` raises all its errors, where Kafka
+puts some of them into the future.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import logging
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from random import Random  # noqa: TID251  (a producer's one source of chance is made here, unless it is given)
+from random import Random  # noqa: TID251  (the producer's only source of randomness, unless one is given)
 from types import TracebackType, coroutine
 
 from sluice.client.backoff import Uniform
@@ -44,19 +44,29 @@ _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Futur
 log = logging.getLogger("sluice.client")
 
 _MESSAGE_TOO_LARGE = 10
-# Metadata keeps a topic for minutes after it was used: it need not be told of each record.
-_USED_LATELY_MS = 1000
-# A turn of the sender that raises is our mistake; it is not to take the machine with it.
-_AFTER_A_MISTAKE_MS = 100
+# Metadata keeps an unused topic for minutes, so not every record needs to mark its topic as used.
+_TOUCH_INTERVAL_MS = 1000
+# An exception in the sender is an internal error; the delay prevents a busy loop.
+_AFTER_FAILURE_MS = 100
 
 
 class Producer:
-    """Sends records. It runs within `async with`; everything in one event loop."""
+    """A producer, to be used in `async with`, in one event loop."""
 
     def __init__(
         self, config: Given, *, profile: Profile = "kafka", random: Random | None = None, clock: Clock | None = None
     ) -> None:
-        """Raises ConfigError. Nothing is connected before it is entered."""
+        """Validate the configuration; `async with` connects.
+
+        Args:
+            config: Kafka's producer properties.
+            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
+            random: Source of jitter and of partitions.
+            clock: Source of time; the event loop's by default.
+
+        Raises:
+            ConfigError: For an unknown property or an invalid value.
+        """
         self.config = producer_config(config, profile)
         self.config.ensure_supported()
         self._random = random or Random()  # noqa: S311  (for jitter and partitions, not for secrets)
@@ -64,10 +74,10 @@ class Producer:
         self._max_block_ms = self.config.integer("max.block.ms")
         self._max_request_size = self.config.integer("max.request.size")
         most = min(self._max_request_size, self.config.integer("buffer.memory"))
-        self._surely_fits = most - size_upper_bound(None, None, ())  # of a key and a value together
+        self._always_fits = most - size_upper_bound(None, None, ())  # bytes of key and value together
         self._ignores_keys = self.config.boolean("partitioner.ignore.keys")
         self._is_closing = False
-        self._used_ms: dict[str, int] = {}  # by the wall clock, when the metadata was last told of a topic
+        self._used_ms: dict[str, int] = {}  # wall-clock time at which metadata marked a topic as used
 
     async def __aenter__(self) -> "Producer":
         config, uniform = self.config, self._random.uniform
@@ -119,19 +129,24 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
     ) -> asyncio.Future[RecordMetadata]:
-        """Puts a record into a batch, and returns its end.
+        """Append a record to a batch.
 
-        Raises TimeoutException where there is no metadata or no memory for `max.block.ms`, RecordTooLargeException,
-        what is wrong with the topic, and KafkaException when the producer is closed.
+        Returns:
+            A future of the written record's metadata.
+
+        Raises:
+            TimeoutException: If metadata or memory is not available within `max.block.ms`.
+            RecordTooLargeException: If the record exceeds `max.request.size` or `buffer.memory`.
+            KafkaException: If the topic is invalid or not authorized, or the producer is closed.
         """
         if self._is_closing:
             raise KafkaException("the producer is closed")
         if self._transactions is not None:
             self._transactions.ensure_in_transaction()
-        if headers or len(value or b"") + len(key or b"") > self._surely_fits:
+        if headers or len(value or b"") + len(key or b"") > self._always_fits:
             self._ensure_fits(size_upper_bound(key, value, headers))
         wall_ms = self._clock.wall_ms()
-        if not 0 <= wall_ms - self._used_ms.get(topic, 0) < _USED_LATELY_MS:
+        if not 0 <= wall_ms - self._used_ms.get(topic, 0) < _TOUCH_INTERVAL_MS:
             self._used_ms[topic] = wall_ms
             self._metadata.add(topic, self._clock.monotonic_ms())
         deadline_ms = None
@@ -140,7 +155,7 @@ class Producer:
             deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
             partitions = await self._partitions_of(topic, partition, deadline_ms)
         timestamp = wall_ms if timestamp_ms is None else timestamp_ms
-        # As `create_future` makes it, which costs another call for each record.
+        # The same as `create_future`, without another call for each record.
         future: asyncio.Future[RecordMetadata] = asyncio.Future(loop=self._loop)
         number = partition
         if number is None and key is not None and not self._ignores_keys:
@@ -166,8 +181,9 @@ class Producer:
     async def _append(
         self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
     ) -> int:
-        """Puts a record into a new batch, or one that was made meanwhile. Without a number, its partition is the one
-        whose turn it is. Returns which it was.
+        """Append a record to a new batch, or to one created meanwhile; return its partition.
+
+        Without `number`, the record goes to the sticky partition.
         """
         accumulator, memory = self._accumulator, 0
         while True:
@@ -181,12 +197,10 @@ class Producer:
             if not memory:
                 memory = accumulator.new_batch_bytes(*record[1:4])
                 if memory > self._pool.total:
-                    raise KafkaException(
-                        f"it takes {memory} bytes for a batch, but buffer.memory is {self._pool.total}"
-                    )
+                    raise KafkaException(f"a batch of {memory} bytes exceeds buffer.memory={self._pool.total}")
                 if not self._pool.take(memory):
                     await self._wait_for_memory(memory, deadline_ms)
-                    continue  # meanwhile there may be another batch, or it is another partition's turn
+                    continue  # there may be another batch now, or another sticky partition
             batch = accumulator.add_batch(name, memory, self._clock.monotonic_ms())
             room = batch.room
             batch.try_append(*record)
@@ -198,30 +212,32 @@ class Producer:
     # -- transactions --------------------------------------------------------------------------------------------------
 
     async def init_transactions(self) -> None:
-        """Before the first transaction: fences the producers that had this `transactional.id` before, and ends what
-        they left open. This and the others raise TimeoutException after `max.block.ms`, and may then be called again.
+        """Fence earlier producers with this `transactional.id`, and complete their transactions.
+
+        Raises:
+            TimeoutException: After `max.block.ms`, as do the other transaction methods; call it again to continue.
         """
         await self._result_of(self._transactional.init_transactions())
 
     def begin_transaction(self) -> None:
-        """What is sent from now on is read by read_committed consumers when it is committed, or never."""
+        """Begin a transaction, to which all records belong until `commit_transaction` or `abort_transaction`."""
         self._transactional.begin()
 
     async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
-        """Commits a consumer's offsets if the transaction is."""
+        """Commit a consumer's offsets as part of the transaction."""
         await self._result_of(self._transactional.send_offsets(offsets, group))
 
     async def commit_transaction(self) -> None:
-        """Sends what there is, and commits. Raises KafkaException if a record failed; then it has to be aborted."""
+        """Send all records, and commit; raise KafkaException if a record failed, which requires an abort."""
         await self._result_of(self._transactional.commit())
 
     async def abort_transaction(self) -> None:
-        """Drops what was not sent, and aborts what was."""
+        """Abort the transaction; records not yet sent fail."""
         self._expect_failures()
         await self._result_of(self._transactional.abort())
 
     def _expect_failures(self) -> None:
-        """Who aborts knows that records fail: asyncio is not to complain that nobody has looked at their futures."""
+        """Mark the futures of pending records as handled, so that asyncio does not report their exceptions."""
         for batch in self._accumulator.incomplete:
             for delivery in batch.deliveries:
                 if isinstance(delivery, asyncio.Future):
@@ -231,7 +247,7 @@ class Producer:
     def _transactional(self) -> Transactions:
         self._ensure_open()
         if self._transactions is None:
-            raise KafkaException("the producer has no transactional.id")
+            raise KafkaException("transactional.id is not set")
         return self._transactions
 
     async def _result_of(self, result: Result) -> None:
@@ -243,33 +259,35 @@ class Producer:
                 await ended
         except TimeoutError:
             raise TimeoutException(
-                f"the operation did not end within {self._max_block_ms} ms; it may be repeated"
+                f"the operation did not complete within {self._max_block_ms} ms; call it again to continue"
             ) from None
         if result.error is not None:
             raise result.error
 
     async def partitions_for(self, topic: str) -> Sequence[int]:
-        """The indexes of a topic's partitions. Raises as `send` does."""
+        """Return the partition indexes of a topic; raise as `send` does."""
         self._ensure_open()
         deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
         return sorted(self._metadata.cluster.topics.get(topic) or await self._partitions_of(topic, None, deadline_ms))
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
-        """KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or of all; 0 where none is throttled."""
+        """Return KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or of all; 0 without throttling."""
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("produce", now_ms, node_id)
 
     async def flush(self) -> None:
-        """Sends everything now, and returns when it has ended."""
-        async with self._hurrying():
+        """Send all records without lingering; return when they are complete."""
+        async with self._flushing():
             for batch in list(self._accumulator.incomplete):
                 for delivery in batch.deliveries:
                     if isinstance(delivery, asyncio.Future) and not delivery.done():
                         await asyncio.wait([delivery])
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Takes no more records, and sends what there is, for `timeout_ms` at most. What is left then fails. An open
-        transaction is aborted.
+        """Reject new records, abort an open transaction, send pending records, and close all connections.
+
+        Args:
+            timeout_ms: Time to send; records still pending then fail. None: no limit.
         """
         if self._is_closing:
             return
@@ -296,7 +314,7 @@ class Producer:
                 until_ms = self._sender.run_once(now_ms)
             except Exception:
                 log.exception("the sender failed")
-                until_ms = now_ms + _AFTER_A_MISTAKE_MS
+                until_ms = now_ms + _AFTER_FAILURE_MS
             await self._network.wait(until_ms)
 
     async def _until_done(self, aborting: Result | None) -> None:
@@ -304,11 +322,11 @@ class Producer:
             await self._result_of(aborting)
         while self._sender.has_work:
             await self.flush()
-            if self._sender.has_work:  # requests whose batches have ended
+            if self._sender.has_work:  # requests without pending batches
                 await self._network.wait()
 
     @asynccontextmanager
-    async def _hurrying(self) -> AsyncIterator[None]:
+    async def _flushing(self) -> AsyncIterator[None]:
         self._accumulator.flushes += 1
         self._network.wakeup()
         try:
@@ -341,7 +359,7 @@ class Producer:
     async def _wait_for_memory(self, size: int, deadline_ms: float) -> None:
         granted: asyncio.Future[None] = self._loop.create_future()
         ticket = self._pool.queue(size, partial(_grant, granted))
-        self._network.wakeup()  # what there is need not linger
+        self._network.wakeup()  # batches need not linger
         timeout_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3
         try:
             async with asyncio.timeout(timeout_s):
@@ -371,7 +389,7 @@ class Producer:
 
 
 def _transactions(config: ClientConfig, uniform: Uniform) -> TransactionManager | None:
-    """What the configuration asks for: transactions, idempotence, or nothing."""
+    """Return the manager for transactions or idempotence; None if neither is configured."""
     backoff = backoff_at(RetrySite.TRANSACTIONAL_REQUEST, config, uniform)
     transactional_id = config.text_or_none("transactional.id")
     if transactional_id is not None:
@@ -399,11 +417,11 @@ def _retrieve_exception(future: asyncio.Future[RecordMetadata]) -> None:
 
 
 def _grant(granted: asyncio.Future[None]) -> None:
-    if not granted.done():  # who waited may have been cancelled
+    if not granted.done():  # the waiter may have been cancelled
         granted.set_result(None)
 
 
 @coroutine
 def _yield_to_loop() -> Generator[None, None, None]:
-    """Lets the event loop do something else: who sends in a loop is not to keep the sender from sending."""
+    """Yield to the event loop, so that a busy send loop does not block the sender."""
     yield

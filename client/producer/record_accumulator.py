@@ -1,21 +1,20 @@
-"""The batches that wait to be sent, by topic and partition: Kafka's RecordAccumulator. No socket, no clock.
+"""The queues of batches to send, by topic and partition (Kafka's RecordAccumulator). Sans-I/O.
 
-A record goes into the last batch of its partition's queue, or, where that has no room, into a new one. `ready` says
-which nodes there is something to send to, `drain` takes it: from each partition that the node leads its first batch, up
-to `max.request.size` in all.
+A record is appended to the last batch of its partition's queue, or to a new one. `ready` returns the nodes with
+sendable batches. `drain` removes the first batch of each partition that a node leads, up to `max.request.size`.
 
-A batch is *sendable* when it is full, or another waits behind it, when `linger.ms` is over, when somebody waits for
-memory, or is flushing or closing. One that failed waits for its retry backoff instead, whatever else holds; the backoff
-(KIP-580) is drawn anew each time it is looked at, and skipped where the leader has changed meanwhile (KIP-951).
+A batch is *sendable* if it is full, is not the last of its queue, or has lingered for `linger.ms`, or if memory is
+exhausted or the producer flushes or closes. A failed batch is sendable only after its retry backoff (KIP-580). The
+backoff is drawn at each check, and skipped after a leader change (KIP-951).
 
-A partition is *muted* while it has a batch on its way, if `max.in.flight.requests.per.connection` is 1: that is what
-keeps the order. For an idempotent producer the sequences do; its retries go back into their place by sequence.
+A partition is *muted* while it has a batch in flight, if `max.in.flight.requests.per.connection` is 1; this preserves
+the order. An idempotent producer needs no muting: its retries are inserted by sequence.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
 from typing import NamedTuple
 
 from sluice.client.backoff import Backoff
@@ -29,13 +28,13 @@ from .transaction_manager import TransactionManager
 
 Queue = deque[ProducerBatch]
 
-# What the estimated ratio of compression loses with each batch that became smaller, and gains at least with each that
-# became larger (CompressionRatioEstimator).
+# The decrease of the estimated compression ratio after a smaller batch, and its minimum increase after a larger one
+# (CompressionRatioEstimator).
 _RATIO_IMPROVES, _RATIO_DETERIORATES = 0.005, 0.05
 
 
 class AccumulatorSettings(NamedTuple):
-    """What is configured."""
+    """The batching settings of a producer."""
 
     batch_size: int
     linger_ms: int
@@ -46,7 +45,7 @@ class AccumulatorSettings(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Which nodes there is something to send to, when to look again, and the topics of partitions without leaders."""
+    """The nodes with sendable batches, when to check again, and topics with partitions that have no leader."""
 
     nodes: list[Node]
     next_check_ms: float
@@ -63,7 +62,7 @@ class _Topic:
 
 
 class RecordAccumulator:
-    """All batches of one producer."""
+    """The batches of one producer."""
 
     def __init__(
         self,
@@ -75,32 +74,32 @@ class RecordAccumulator:
     ) -> None:
         self.settings = settings
         self.pool = pool
-        self.incomplete: dict[ProducerBatch, None] = {}  # all that have not ended, in the order they were made
+        self.incomplete: dict[ProducerBatch, None] = {}  # an ordered set
         self.is_closing = False
-        self.flushes = 0  # how many are waiting for one
-        self.next_backoff_ms = inf  # when the first of those is over for which a batch was not drained
+        self.flushes = 0  # calls in progress
+        self.next_backoff_ms = inf  # when the first backoff ends that prevented a drain
         self._retry_backoff = retry_backoff
         self._random = random
         self._transactions = transactions
         self._topics: dict[str, _Topic] = {}
         self._muted: set[TopicPartition] = set()
-        self._next_drained: dict[int, TopicPartition] = {}  # by node: whose turn it is
+        self._next_drained: dict[int, TopicPartition] = {}  # by node: where the next drain starts
         self._not_ready_since_ms: dict[int, float] = {}
 
     # -- appending -----------------------------------------------------------------------------------------------------
 
     def sticky_partition(self, topic: str, partitions: Partitions) -> int:
-        """Where a record goes whose partition is all the same."""
+        """Return the partition for records without key and partition."""
         return self._topic(topic).partitioner.current(partitions)
 
     def appended(self, partition: TopicPartition, size: int, partitions: Partitions) -> None:
-        """So much went where `sticky_partition` said."""
+        """Record bytes appended to the sticky partition."""
         topic = self._topics[partition.topic]
         queue = topic.queues[partition.partition]
         topic.partitioner.produced(size, partitions, may_switch=not queue or queue[-1].is_full)
 
     def last_batch(self, topic: str, partition: int) -> ProducerBatch | None:
-        """The batch that records of a partition may go into."""
+        """Return the last batch of a partition; None if there is none."""
         found = self._topics.get(topic)
         if found is None:
             return None
@@ -108,11 +107,11 @@ class RecordAccumulator:
         return queue[-1] if queue else None
 
     def new_batch_bytes(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-        """What a batch that begins with this record takes of the pool."""
+        """Return the bytes of memory for a new batch that starts with this record."""
         return max(self.settings.batch_size, size_upper_bound(key, value, headers))
 
     def add_batch(self, partition: TopicPartition, size: int, now_ms: float) -> ProducerBatch:
-        """A new batch at the end of the partition's queue, for which `size` bytes were taken of the pool."""
+        """Add a batch to a partition, for which `size` bytes were taken from the pool."""
         queue = self._queue(partition)
         if queue:
             self._close(queue[-1])
@@ -131,46 +130,46 @@ class RecordAccumulator:
             else:
                 topic.compression_ratio = max(topic.compression_ratio - _RATIO_IMPROVES, seen)
 
-    # -- what can be sent ----------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------------
 
     def ready(self, cluster: Cluster, now_ms: float) -> Ready:
-        """What could be sent now, if the nodes are ready."""
+        """Return what could be sent now if the nodes are ready."""
         nodes: dict[int, Node] = {}
         next_check_ms = inf
         unknown: set[str] = set()
-        hurries = self._hurries
+        sends_immediately = self._sends_immediately
         for name, topic in self._topics.items():
             partitions = cluster.topics.get(name, {})
-            waiting: dict[int, int] | None = None
+            queued: dict[int, int] | None = None
             if self.settings.partitions_by_load and len(topic.queues) >= len(partitions):
-                waiting = {}
+                queued = {}
             for number, queue in topic.queues.items():
                 known = partitions.get(number)
                 node = None if known is None else cluster.nodes.get(known.leader_id)
-                if waiting is not None and node is not None and self._is_available(node, now_ms):
-                    waiting[number] = len(queue)
+                if queued is not None and node is not None and self._is_available(node, now_ms):
+                    queued[number] = len(queue)
                 if not queue:
                     continue
                 first = queue[0]
                 if known is None or node is None:
                     unknown.add(name)
                     continue
-                first.saw_leader_epoch(known.leader_epoch)
+                first.update_leader_epoch(known.leader_epoch)
                 if node.id in nodes or first.partition in self._muted:
                     continue
                 left_ms = self._time_left_ms(first, now_ms)
                 if left_ms is None:
                     is_full = len(queue) > 1 or first.is_full
-                    left_ms = 0 if hurries or is_full else self._linger_left_ms(first, now_ms)
+                    left_ms = 0 if sends_immediately or is_full else self._linger_left_ms(first, now_ms)
                 if left_ms <= 0:
                     nodes[node.id] = node
                 else:
                     next_check_ms = min(next_check_ms, now_ms + left_ms)
-            topic.partitioner.weigh(waiting, len(partitions))
+            topic.partitioner.weigh(queued, len(partitions))
         return Ready(list(nodes.values()), next_check_ms, unknown)
 
     @property
-    def _hurries(self) -> bool:
+    def _sends_immediately(self) -> bool:
         return (
             self.pool.is_exhausted
             or self.is_closing
@@ -179,7 +178,7 @@ class RecordAccumulator:
         )
 
     def _time_left_ms(self, batch: ProducerBatch, now_ms: float) -> float | None:
-        """How long a batch that failed still waits; None: it need not, or did not fail."""
+        """Return the rest of a failed batch's backoff; None if there is none."""
         if batch.attempts == 0 or batch.leader_changed_for_this_retry:
             return None
         left_ms = self._retry_backoff.backoff(batch.attempts - 1) - batch.waited_ms(now_ms)
@@ -189,7 +188,7 @@ class RecordAccumulator:
         return self.settings.linger_ms - batch.waited_ms(now_ms)
 
     def node_was_ready(self, node_id: int, now_ms: float, *, is_ready: bool) -> None:
-        """Whether a node that there is something for could be sent to: records go elsewhere if it cannot for long."""
+        """Record whether a node was ready; the partitioner avoids nodes that are not ready for too long."""
         if is_ready:
             self._not_ready_since_ms.pop(node_id, None)
         elif self.settings.availability_timeout_ms > 0:
@@ -202,7 +201,7 @@ class RecordAccumulator:
     def drain(
         self, cluster: Cluster, nodes: Iterable[Node], max_size: int, now_ms: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Takes what goes into one request to each of these nodes."""
+        """Remove and return the batches of one request for each node."""
         self.next_backoff_ms = inf
         return {node.id: self._drain_for(cluster, node, max_size, now_ms) for node in nodes}
 
@@ -214,7 +213,7 @@ class RecordAccumulator:
             if partition in self._muted:
                 continue
             left_ms = self._time_left_ms(first, now_ms)
-            if left_ms is not None:  # drawn anew, it may be longer than `ready` found
+            if left_ms is not None:  # a new draw, which can exceed that of `ready`
                 self.next_backoff_ms = min(self.next_backoff_ms, now_ms + left_ms)
                 continue
             if taken and size + first.estimated_bytes > max_size:
@@ -232,7 +231,7 @@ class RecordAccumulator:
         return taken
 
     def _round_robin(self, cluster: Cluster, node_id: int) -> list[tuple[TopicPartition, Queue]]:
-        """The queues of the partitions that a node leads, from the one on that was left out the last time."""
+        """Return the queues of the partitions that a node leads, starting where the last drain stopped."""
         found = [
             (queue[0].partition, queue)
             for name, topic in self._topics.items()
@@ -245,7 +244,7 @@ class RecordAccumulator:
 
     @property
     def has_undrained(self) -> bool:
-        """Whether anything waits to be sent."""
+        """Whether a batch is queued."""
         return any(True for _ in self._queues())
 
     def mute(self, partition: TopicPartition) -> None:
@@ -254,13 +253,13 @@ class RecordAccumulator:
     def unmute(self, partition: TopicPartition) -> None:
         self._muted.discard(partition)
 
-    # -- what comes of it ----------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
-        """Takes out the batches whose delivery timeout is over; and when that will be so of the next.
+        """Remove and return the queued batches past their delivery timeout; also return when the next one expires.
 
-        What was sent before stands first in a queue, not always in the order in which it was made: all of that is
-        looked at, and one more. Kafka stops at the first that has time left.
+        Retried batches are at the front of a queue, not always in order of creation. All of them and the next one are
+        checked; Kafka stops at the first batch that has time left.
         """
         expired: list[ProducerBatch] = []
         next_expiry_ms = inf
@@ -268,7 +267,7 @@ class RecordAccumulator:
         for queue in self._queues():
             while queue and queue[0].has_expired(timeout_ms, now_ms):
                 expired.append(queue.popleft())
-            for batch in _up_to_the_first_that_was_not_sent(queue):
+            for batch in _retried_and_next(queue):
                 if batch.has_expired(timeout_ms, now_ms):
                     queue.remove(batch)
                     expired.append(batch)
@@ -277,12 +276,12 @@ class RecordAccumulator:
         return expired, next_expiry_ms
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """An attempt failed: it goes before all that come after it."""
+        """Queue a failed batch again, before all later ones."""
         batch.reenqueued(now_ms)
         self._insert_in_sequence_order(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> int:
-        """The broker finds a batch too large: it goes back in parts. Returns how many."""
+        """Split and queue a batch that the broker rejected as too large; return the number of parts."""
         topic = self._topic(batch.partition.topic)
         topic.compression_ratio = max(1.0, batch.compression_ratio)
         target = max(batch.largest_record, batch.estimated_bytes // 2) if batch.is_split else self.settings.batch_size
@@ -299,7 +298,7 @@ class RecordAccumulator:
         if self._transactions is None:
             queue.appendleft(batch)
             return
-        assert batch.has_sequence, f"{batch} was sent without a sequence"
+        assert batch.has_sequence, f"{batch} has no sequence"
         at = 0
         for other in queue:
             if not other.has_sequence or other.state.base_sequence >= batch.state.base_sequence:
@@ -308,17 +307,17 @@ class RecordAccumulator:
         queue.insert(at, batch)
 
     def completed(self, batch: ProducerBatch) -> None:
-        """A batch has ended."""
+        """Record the end of a batch."""
         self.incomplete.pop(batch, None)
 
     def give_back(self, batch: ProducerBatch) -> None:
-        """Nobody needs its bytes any more."""
+        """Return a batch's memory to the pool."""
         if batch.memory:
             memory, batch.memory = batch.memory, 0
             self.pool.give_back(memory)
 
     def abort(self, error: KafkaException, *, only_undrained: bool = False) -> None:
-        """Fails all batches, or those that wait to be sent and were never."""
+        """Fail all batches, or only the queued ones that were never sent."""
         for batch in list(self.incomplete):
             queue = self._queue(batch.partition)
             is_queued = batch in queue
@@ -347,7 +346,7 @@ class RecordAccumulator:
         return (queue for topic in self._topics.values() for queue in topic.queues.values() if queue)
 
 
-def _up_to_the_first_that_was_not_sent(queue: Queue) -> list[ProducerBatch]:
+def _retried_and_next(queue: Queue) -> list[ProducerBatch]:
     found: list[ProducerBatch] = []
     for batch in queue:
         found.append(batch)

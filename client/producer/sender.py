@@ -1,22 +1,21 @@
-"""Sends what the accumulator has, and deals with what comes of it: Kafka's Sender. `run_once` is one turn of its loop;
-when it has to be called again is what it returns, or whenever something changed. No socket; time is a parameter.
+"""The Sender: sends drained batches and handles their results (Kafka's Sender). Sans-I/O.
 
     while True:
-        until_ms = sender.run_once(now_ms)      # not later than this, and at once when something changed
-        await network.wait(until_ms)
+        until_ms = sender.run_once(now_ms)      # one iteration of Kafka's loop
+        await network.wait(until_ms)            # returns earlier after a change
 
-One turn: what is ready is drained into a request per node; then what has run out of time is failed (KIP-91), first the
-batches in queues, then those on their way, each partition's in the order they were made; then the requests are sent. So
-a batch that runs out of time in the turn that drains it is still sent. A batch on its way that runs out of time leaves
-its request alone: it ends with the answer, the connection or `request.timeout.ms`, and until then the partition stays
-muted, if only one may be in flight. Its late result is ignored.
+One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), first queued
+ones, then those in flight, in order of creation within each partition. Then it sends the requests: a batch that
+expires in the iteration that drains it is still sent. An expired batch in flight does not affect its request, which
+ends with its response, the connection or `request.timeout.ms`. Its partition stays muted until then, and its late
+result is ignored.
 
-A batch is tried again if its error is worth it, its time is not over and `retries` are left. MESSAGE_TOO_LARGE splits a
-batch of several records, which costs no retry.
+A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
+batch of several records is split, without using a retry.
 
-Different on purpose: batches run out of time also while the producer's id is being asked for; Kafka's sender thread
-does nothing else meanwhile. And a batch that is refused counts as not written only where no earlier attempt may have
-been written: Kafka's sender gives its sequences to others all the same.
+Different on purpose: batches also expire during InitProducerId, which blocks Kafka's sender thread. And a rejected
+batch counts as not written only if no earlier attempt may have been written; Kafka's sender reuses its sequences in any
+case.
 """
 
 import logging
@@ -58,13 +57,13 @@ from .transactions import PRODUCE_LATEST_V1, Transactions
 log = logging.getLogger("sluice.client")
 
 _PRODUCE = 0
-# Batches of magic 2; topics by name up to 12.
+# The first version with magic 2, and the last one with topic names.
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
-# What is retried after these was not written, nor will be. Of others nobody knows: a leader that has lost its place may
-# have written before it did.
-_SAYS_UNWRITTEN = (
+# After these errors of a retry, the batch is not written, and will not be. After others this is unknown: a leader that
+# lost its role may have written it before.
+_NOT_WRITTEN = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_PRODUCER_ID,
@@ -73,17 +72,17 @@ _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH
 
 
 class SenderSettings(NamedTuple):
-    """What is configured."""
+    """The request settings of a producer."""
 
     acks: int
     retries: int
     max_request_size: int
     request_timeout_ms: int
-    keeps_order: bool  # by having one batch of a partition in flight
+    keeps_order: bool  # by at most one batch in flight for each partition
 
 
 class Sender:
-    """The one that sends, of one producer."""
+    """The sender of one producer."""
 
     def __init__(
         self,
@@ -102,13 +101,13 @@ class Sender:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything has not ended."""
+        """Whether batches or requests are pending."""
         return bool(self._accumulator.incomplete) or self._network.in_flight() > 0
 
-    # -- one turn ------------------------------------------------------------------------------------------------------
+    # -- iteration -----------------------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> float:
-        """Does what can be done now; returns when there is more to do, if nothing happens before."""
+        """Do what is possible now; return when to run again at the latest."""
         transactions = self._transactions
         if transactions is not None:
             if transactions.fatal_error is not None:
@@ -146,7 +145,7 @@ class Sender:
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
-        """Sends what goes before batches; returns when to look again, or None: it is the batches' turn."""
+        """Send transactional requests, which precede batches; return when to run again, or None to send batches."""
         if transactions.is_requesting:
             return inf
         if transactions.has_abortable_error and transactions.last_error is not None:
@@ -170,7 +169,7 @@ class Sender:
             return request.next_attempt_ms
         if not self._network.ready(node, now_ms):
             if self._network.connection_failed(node.id) and request.coordinator is not None:
-                transactions.lookup_coordinator(request)  # it may be another by now
+                transactions.lookup_coordinator(request)  # the coordinator may have moved
                 transactions.reenqueue(request, now_ms)
             return now_ms + self._network.poll_delay_ms(node.id, now_ms)
         transactions.sent(request)
@@ -225,14 +224,12 @@ class Sender:
         return now_ms if is_any_sent else until_ms  # there may be more for the same nodes
 
     def _expire(self, now_ms: float) -> float:
-        """Fails what has run out of time; returns when that will be so of the next: now, if it was so of any, since
-        others may have waited for its end.
-        """
+        """Fail expired batches; return when the next one expires, or now if any did, since that may unblock others."""
         queued, next_expiry_ms = self._accumulator.expired(now_ms)
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
         expired_in_flight: list[ProducerBatch] = []
         for partition, batches in list(self._in_flight.items()):
-            # One that is sent again comes behind later ones: none of them may hide it.
+            # A retried batch is behind later ones, so all are checked.
             over = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
             expired_in_flight += sorted(over, key=attrgetter("created_ms"))
             left = [batch for batch in batches if batch not in over] if over else batches
@@ -244,7 +241,7 @@ class Sender:
         for batch in queued:
             self._fail_expired(batch, now_ms)
             self._accumulator.give_back(batch)
-        for batch in expired_in_flight:  # its bytes are given back when its request ends
+        for batch in expired_in_flight:  # the end of the request returns its memory
             self._fail_expired(batch, now_ms)
         return now_ms if queued or expired_in_flight else next_expiry_ms
 
@@ -306,7 +303,7 @@ class Sender:
             for answer in topic.partition_responses:
                 partition = TopicPartition(name, answer.index)
                 if partition not in batches:
-                    log.error("an answer to what was not asked", extra={"partition": str(partition)})
+                    log.error("Produce response for another partition", extra={"partition": str(partition)})
                     continue
                 self._ended(batches[partition], answer, None, now_ms)
                 leader = answer.current_leader
@@ -319,19 +316,19 @@ class Sender:
     def _ended(
         self, batch: ProducerBatch, answer: PartitionProduceResponse, failure: KafkaException | None, now_ms: float
     ) -> None:
-        """A batch's request has ended."""
+        """Handle the result of a batch's request."""
         code = answer.error_code
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.is_done:
             self._split(batch)
         elif code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and not batch.is_done):
             self._complete(batch, answer)
         elif self._can_retry(batch, answer, now_ms):
-            log.info("a batch is sent again", extra={"partition": str(batch.partition), "error": error_name(code)})
-            batch.may_be_written |= code not in _SAYS_UNWRITTEN
+            log.info("batch is retried", extra={"partition": str(batch.partition), "error": error_name(code)})
+            batch.may_be_written |= code not in _NOT_WRITTEN
             self._accumulator.reenqueue(batch, now_ms)
             self._remove_from_in_flight(batch)
         else:
-            # What an earlier attempt may have written is not unwritten because it is refused now.
+            # An earlier attempt may have written the batch, although this one is rejected.
             is_refused = not batch.may_be_written and self.settings.retries > 0 and not is_retriable(code)
             error = failure or exception_of(code, answer.error_message)
             self._fail(batch, error, _errors_of_records(answer), is_refused=is_refused)
@@ -357,7 +354,7 @@ class Sender:
         if self._transactions is not None:
             self._transactions.sequences.remove_in_flight(batch)
         parts = self._accumulator.split_and_reenqueue(batch)
-        log.info("a batch is split", extra={"partition": str(batch.partition), "parts": parts})
+        log.info("batch is split", extra={"partition": str(batch.partition), "parts": parts})
         self._remove_from_in_flight(batch)
         self._accumulator.completed(batch)
         self._accumulator.give_back(batch)
@@ -394,7 +391,7 @@ class Sender:
 
 
 def _without_answer(exchange: Exchange) -> PartitionProduceResponse:
-    """What stands for an answer that did not come, or that there is none of."""
+    """Return a substitute for a missing response."""
     code = ErrorCode.NONE
     if exchange.timed_out:
         code = ErrorCode.REQUEST_TIMED_OUT
@@ -406,7 +403,7 @@ def _without_answer(exchange: Exchange) -> PartitionProduceResponse:
 
 
 def _errors_of_records(answer: PartitionProduceResponse) -> Mapping[int, KafkaException]:
-    """What is said of single records, by their index (KIP-467)."""
+    """Return the errors of single records, by index (KIP-467)."""
     errors = answer.record_errors
     code = answer.error_code if len(errors) == 1 else ErrorCode.INVALID_RECORD
     return {

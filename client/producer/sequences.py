@@ -1,7 +1,7 @@
-"""The sequence numbers of an idempotent producer, by partition: Kafka's TxnPartitionMap and TxnPartitionEntry.
+"""The sequence numbers of an idempotent producer, by partition (Kafka's TxnPartitionMap and TxnPartitionEntry).
 
-Each batch gets the next numbers when it is first drained. It keeps them over its retries, by which a broker tells a
-duplicate from a gap; until they are begun anew, under a new epoch: then the batches on their way get new ones, from 0.
+A batch gets its sequence at its first drain and keeps it over retries, so that a broker can distinguish a duplicate
+from a gap. Under a new epoch, sequences restart at 0, also those of batches in flight.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _NONE_ACKED = -1
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """Who a producer is to the brokers."""
+    """A producer id and its epoch."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
@@ -36,7 +36,7 @@ class _Partition:
         self.next_sequence = 0
         self.last_acked_sequence = _NONE_ACKED
         self.last_acked_offset = -1
-        self.in_flight: list[ProducerBatch] = []  # drained and not ended, in the order of their sequences
+        self.in_flight: list[ProducerBatch] = []  # drained and incomplete, by sequence
 
     def start_at_beginning(self, producer: ProducerIdAndEpoch) -> None:
         sequence = 0
@@ -50,7 +50,7 @@ class _Partition:
 
 
 class ProducerSequences:
-    """Those of all partitions."""
+    """The sequences of all partitions."""
 
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, _Partition] = {}
@@ -62,27 +62,27 @@ class ProducerSequences:
         return found
 
     def producer(self, partition: TopicPartition) -> ProducerIdAndEpoch:
-        """Under whose id and epoch the partition's numbers count."""
+        """Return the producer id and epoch of the partition's current sequences."""
         return self._of(partition).producer
 
     def next_sequence(self, partition: TopicPartition) -> int:
         return self._of(partition).next_sequence
 
     def increment(self, partition: TopicPartition, records: int) -> None:
-        """So many numbers were given out."""
+        """Advance the next sequence."""
         found = self._of(partition)
         found.next_sequence = add_to_sequence(found.next_sequence, records)
 
     def is_next(self, partition: TopicPartition, sequence: int) -> bool:
-        """Whether everything before `sequence` was acknowledged."""
+        """Return whether the record before `sequence` was the last one acknowledged."""
         return sequence - self._of(partition).last_acked_sequence == 1
 
     def last_acked_offset(self, partition: TopicPartition) -> int:
-        """Of the last record that was acknowledged; -1: of none."""
+        """Return the offset of the last acknowledged record; -1 without one."""
         return self._of(partition).last_acked_offset
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
-        """A batch was delivered."""
+        """Record an acknowledged batch."""
         found = self._of(batch.partition)
         found.last_acked_sequence = max(found.last_acked_sequence, batch.last_sequence)
         if base_offset >= 0:
@@ -103,29 +103,29 @@ class ProducerSequences:
         return bool(self._of(partition).in_flight)
 
     def first_in_flight(self, partition: TopicPartition) -> int:
-        """The first number that is on its way; NO_SEQUENCE: none is."""
+        """Return the first sequence in flight, or NO_SEQUENCE."""
         in_flight = self._of(partition).in_flight
         return in_flight[0].state.base_sequence if in_flight else NO_SEQUENCE
 
     def start_at_beginning(self, partition: TopicPartition, producer: ProducerIdAndEpoch) -> None:
-        """Counts from 0 under a new id or epoch, what is on its way included."""
+        """Restart sequences at 0 under a new id or epoch, including batches in flight."""
         self._of(partition).start_at_beginning(producer)
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        """A batch failed and was not written: those after it move up (of a transactional producer)."""
+        """Move later batches of a transactional producer up, after a failed one that was not written."""
         found = self._of(failed.partition)
         found.next_sequence -= failed.record_count
         for batch in found.in_flight:
             if batch.state.base_sequence >= failed.state.base_sequence:
                 moved = batch.state.base_sequence - failed.record_count
-                assert moved >= 0, f"{batch} would begin at {moved}"
+                assert moved >= 0, f"{batch}: sequence {moved} is negative"
                 batch.reset_state(batch.state._replace(base_sequence=moved))
 
     def forget(self, partition: TopicPartition) -> None:
         self._partitions.pop(partition, None)
 
     def reset(self) -> None:
-        """All partitions begin anew."""
+        """Restart the sequences of all partitions."""
         self._partitions.clear()
 
 

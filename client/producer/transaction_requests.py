@@ -1,5 +1,6 @@
-"""The requests of a transactional producer to its coordinators, and what it waits for: Kafka's TxnRequestHandler,
-TransactionalRequestResult and ConsumerGroupMetadata.
+"""The requests of a transactional producer to coordinators, and their results.
+
+Kafka's TxnRequestHandler, TransactionalRequestResult and ConsumerGroupMetadata.
 """
 
 from collections.abc import Callable
@@ -10,19 +11,19 @@ from sluice.client.errors import KafkaException
 from sluice.client.network.in_flight import Request
 from sluice.protocol.message import Message
 
-# Those with a lower one go first.
+# Priorities; lower ones first.
 FIND, INIT, ADD, END, BUMP = range(5)
 
 
 class CoordinatorType(Enum):
-    """Whose coordinator, as FindCoordinator numbers them."""
+    """The coordinator type in FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 class GroupMetadata(NamedTuple):
-    """A consumer, as the offsets that it commits in a transaction are fenced by (KIP-447)."""
+    """A group member, which fences the offsets that a transaction commits for it (KIP-447)."""
 
     group_id: str
     generation_id: int = -1
@@ -31,7 +32,7 @@ class GroupMetadata(NamedTuple):
 
 
 class Result:
-    """The end of an operation, for those who wait for it."""
+    """The result of an operation."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -39,7 +40,7 @@ class Result:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Calls `listener` when it has ended; at once, if it has."""
+        """Call `listener` at the end of the operation; immediately if it has ended."""
         if self.is_done:
             listener()
         else:
@@ -53,7 +54,7 @@ class Result:
 
 
 class TransactionRequest:
-    """One request, until it has been answered for good. Of two the one with the lower priority goes first."""
+    """One request with its retries."""
 
     __slots__ = (
         "adds",
@@ -78,7 +79,7 @@ class TransactionRequest:
         key: str = "",
         result: Result | None = None,
     ) -> None:
-        """`coordinator` and its `key`: where it goes; None: to any broker."""
+        """Store the request; it goes to the coordinator of `key`, or to any broker without `coordinator`."""
         self.priority = priority
         self.build = build
         self.handle = handle
@@ -87,5 +88,5 @@ class TransactionRequest:
         self.result = result or Result()
         self.ends_transaction = priority == END
         self.adds = priority == ADD and coordinator is CoordinatorType.TRANSACTION
-        self.may_have_started = False  # it adds to the transaction, and was sent: the coordinator may know of it
+        self.may_have_started = False  # it was sent, and adds to the transaction: the coordinator may have started it
         self.next_attempt_ms = 0.0

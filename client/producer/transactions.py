@@ -1,28 +1,31 @@
-"""Transactions of a producer: their states, and the requests to coordinators, one at a time (KIP-98, KIP-360, KIP-447,
-KIP-890). With TransactionManager, of which it is the transactional half, it is Kafka's class of that name.
+"""The transactions of a producer: states, and one coordinator request at a time (KIP-98, KIP-360, KIP-447, KIP-890).
 
-Theory of operation. The states, and what leads from one to another:
+With its base class TransactionManager, this is Kafka's TransactionManager. Theory of operation:
 
-    UNINITIALIZED          init_transactions                   -> INITIALIZING
-    INITIALIZING           InitProducerId was answered         -> READY
-    READY                  begin_transaction                   -> IN_TRANSACTION
-    IN_TRANSACTION         commit_transaction                  -> COMMITTING_TRANSACTION
-    IN_TRANSACTION, ABORTABLE_ERROR       abort_transaction    -> ABORTING_TRANSACTION
-    COMMITTING_TRANSACTION, ABORTING_TRANSACTION   EndTxn was answered  -> READY; INITIALIZING, if the epoch is bumped
-    any but READY          what only an abort can mend         -> ABORTABLE_ERROR
-    any                    what nothing can                    -> FATAL_ERROR
+    state                  event                           new state
+    UNINITIALIZED          init_transactions               INITIALIZING
+    INITIALIZING           InitProducerId response         READY
+    READY                  begin_transaction               IN_TRANSACTION
+    IN_TRANSACTION         commit_transaction              COMMITTING_TRANSACTION
+    IN_TRANSACTION, ABORTABLE_ERROR
+                           abort_transaction               ABORTING_TRANSACTION
+    COMMITTING_TRANSACTION, ABORTING_TRANSACTION
+                           EndTxn response                 READY; INITIALIZING to bump the epoch
+    INITIALIZING, IN_TRANSACTION, COMMITTING_TRANSACTION
+                           abortable error                 ABORTABLE_ERROR
+    any                    fatal error                     FATAL_ERROR
 
-Requests wait by their priority: coordinators are looked up first, then the producer's id, partitions and offsets, and
-last the end, which also waits until all batches have ended. While one is on its way nothing else is sent.
+Requests are sent by priority: coordinator lookups first, then producer ids, then partitions and offsets. EndTxn is last
+and waits until all batches are complete. Nothing else is sent while a request is in flight.
 
-Two ways, by what the coordinator's broker says of `transaction.version`: up to 1 partitions and groups are added by
-requests of their own, and after an abort because of an error the client has its epoch bumped; from 2 on the brokers add
-them with the first batch, and bump the epoch at each end (KIP-890).
+The finalized `transaction.version` selects the protocol. Up to 1, the client adds partitions and groups by separate
+requests, and has its epoch bumped after an abort caused by an error. From 2, brokers add them with the first batch and
+bump the epoch at each end (KIP-890).
 
-Different on purpose: a request that adds to a transaction and was not answered is asked again before an abort. Kafka's
-producer takes it that nothing was added; where it was, the coordinator fences the producer that wants its epoch bumped.
-And, up to transaction.version 1, the epoch is bumped after an end that had to be asked for twice: what was not answered
-may still arrive, and would end the next transaction, if that were of the same epoch.
+Different on purpose: a request that adds to a transaction and has no response is repeated before an abort. Kafka's
+producer assumes that nothing was added; if it was, the coordinator fences the producer that requests an epoch bump.
+And, up to transaction.version 1, the epoch is bumped after an EndTxn that was repeated: its first copy could still
+arrive, and would end a next transaction with the same epoch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,17 +60,17 @@ from .transaction_requests import ADD, BUMP, END, FIND, INIT, CoordinatorType, G
 
 E = ErrorCode
 
-# While the coordinator still completes the last transaction, the first partitions are tried again soon.
+# The short backoff of the first AddPartitionsToTxn while the coordinator completes the last transaction.
 _ADD_PARTITIONS_BACKOFF_MS = 20
 _V2, _FEATURE = 2, "transaction.version"
-# The last versions that are of the first way, and of the second where later ones mean something else.
+# The last versions usable up to transaction.version 1 (V1), and from 2.
 _ADD_PARTITIONS_LATEST, _END_TXN_LATEST_V1, _OFFSETS_LATEST_V1, _OFFSETS_LATEST = 3, 4, 4, 5
 PRODUCE_LATEST_V1 = 11
 _MANY_KEYS_SINCE = 4  # FindCoordinator
 
 
 class State(Enum):
-    """As in Kafka's enum of this name; two-phase commit has one more."""
+    """Kafka's TransactionManager.State, without two-phase commit."""
 
     UNINITIALIZED = "UNINITIALIZED"
     INITIALIZING = "INITIALIZING"
@@ -80,7 +83,7 @@ class State(Enum):
 
 
 _ENDING = (State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION)
-# From which states each may be reached.
+# The allowed source states of each state.
 _FROM: dict[State, tuple[State, ...]] = {
     State.UNINITIALIZED: (State.READY, State.ABORTABLE_ERROR),
     State.INITIALIZING: (State.UNINITIALIZED, *_ENDING),
@@ -100,7 +103,7 @@ _FROM: dict[State, tuple[State, ...]] = {
 
 _LOOK_UP_AGAIN = (E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE)
 _FENCED = (E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED)
-# What an abort mends, by request; everything else that is not worth another try is fatal.
+# Abortable errors, by response; all others that are not retriable are fatal.
 _ABORTABLE: dict[type[Message], tuple[E, ...]] = {
     InitProducerIdResponse: (
         E.TRANSACTION_ABORTABLE,
@@ -141,21 +144,21 @@ class Transactions(TransactionManager):
         self._coordinators: dict[CoordinatorType, Node] = {}
         self._requests: list[TransactionRequest] = []
         self._new_partitions: dict[TopicPartition, None] = {}
-        self._partitions: dict[TopicPartition, None] = {}  # of the transaction
-        self._is_started = False  # the coordinator knows of it
+        self._partitions: dict[TopicPartition, None] = {}  # in the transaction
+        self._is_started = False  # at the coordinator
         self._bumps_epoch = False
-        self._result: Result | None = None  # of the operation that somebody waits for
+        self._result: Result | None = None  # of the current operation
 
-    # -- what an application does --------------------------------------------------------------------------------------
+    # -- application calls ---------------------------------------------------------------------------------------------
 
     def init_transactions(self) -> Result:
-        """Gets the producer's id, fences those before it, and ends what they left open."""
+        """Request a producer id; this fences earlier producers and completes their transactions."""
         self._raise_error()
         return self._once(State.INITIALIZING, self._initialize)
 
     def begin(self) -> None:
         self._raise_error()
-        self._to(State.IN_TRANSACTION)
+        self._transition_to(State.IN_TRANSACTION)
 
     def commit(self) -> Result:
         self._raise_error()
@@ -168,7 +171,7 @@ class Transactions(TransactionManager):
         return self._once(State.ABORTING_TRANSACTION, lambda: self._end(committed=False))
 
     def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Result:
-        """Commits a consumer's offsets with the transaction."""
+        """Commit a consumer's offsets with the transaction."""
         self.ensure_in_transaction()
         if self.is_v2:
             self._is_started = True
@@ -184,19 +187,19 @@ class Transactions(TransactionManager):
             assert isinstance(response, AddOffsetsToTxnResponse)
             if self._check_error(request, response, response.error_code, now_ms):
                 self._is_started = True
-                if not request.result.is_done:  # else the transaction has failed meanwhile
+                if not request.result.is_done:  # otherwise the transaction has failed
                     self._commit_offsets(dict(offsets), group, request.result)
 
         return self._enqueue_request(ADD, lambda: request_of(message), handle)
 
     def ensure_in_transaction(self) -> None:
-        """Raises KafkaException where there is no transaction to send in."""
+        """Raise KafkaException unless a transaction is in progress."""
         self._raise_error()
         if self.state is not State.IN_TRANSACTION:
-            raise KafkaException(f"there is no transaction to send in (the producer is {self.state.value})")
+            raise KafkaException(f"no transaction is in progress: the producer is {self.state.value}")
 
     def add_partition(self, partition: TopicPartition) -> None:
-        """Records of the transaction go to a partition."""
+        """Add a partition to the transaction."""
         if self.is_v2:
             self._partitions[partition] = None
             self._is_started = True
@@ -204,10 +207,10 @@ class Transactions(TransactionManager):
             self._new_partitions[partition] = None
 
     def _once(self, state: State, begin: Callable[[], Result]) -> Result:
-        """Begins an operation; asked again after a timeout, the one that was begun goes on."""
+        """Start an operation, or return the one in progress after a timeout."""
         if self._result is not None and not self._result.is_done and self.state is state:
             return self._result
-        self._to(state)
+        self._transition_to(state)
         self._result = begin()
         return self._result
 
@@ -215,11 +218,11 @@ class Transactions(TransactionManager):
         if self.last_error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
             if self.state is State.FATAL_ERROR:
                 raise self.last_error
-            raise KafkaException(f"the transaction has failed and has to be aborted: {self.last_error}")
+            raise KafkaException(f"the transaction has failed: {self.last_error}; abort it")
 
-    def _to(self, state: State, error: KafkaException | None = None) -> None:
+    def _transition_to(self, state: State, error: KafkaException | None = None) -> None:
         if self.state not in _FROM[state]:
-            raise KafkaException(f"a producer that is {self.state.value} cannot become {state.value}")
+            raise KafkaException(f"invalid transition from {self.state.value} to {state.value}")
         self.state, self.last_error = state, error
         self.is_completing = state in _ENDING
 
@@ -231,7 +234,7 @@ class Transactions(TransactionManager):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a transaction that could be aborted."""
+        """Whether a transaction can be aborted."""
         return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
 
     @property
@@ -239,13 +242,13 @@ class Transactions(TransactionManager):
         return self.state is State.ABORTING_TRANSACTION
 
     def _fail(self, error: KafkaException) -> None:
-        """Nothing can mend it."""
-        self._to(State.FATAL_ERROR, error)
+        """Record a fatal error."""
+        self._transition_to(State.FATAL_ERROR, error)
         self.fatal_error = error
         self._fail_requests(error)
 
     def _fail_transaction(self, error: KafkaException) -> None:
-        """An abort can mend it."""
+        """Record an error that requires an abort."""
         if self.state is State.ABORTING_TRANSACTION:
             return
         if self.state not in _FROM[State.ABORTABLE_ERROR]:
@@ -253,10 +256,10 @@ class Transactions(TransactionManager):
             return
         if not self.is_v2 and not self.is_completing:
             self._bumps_epoch = True
-        self._to(State.ABORTABLE_ERROR, error)
+        self._transition_to(State.ABORTABLE_ERROR, error)
         unknown = [request for request in self._requests if request.may_have_started]
         self._fail_requests(error)
-        self._requests = unknown  # asked again, so that there is known to be something to abort
+        self._requests = unknown  # repeated, so that there is a transaction to abort
 
     def _fail_requests(self, error: KafkaException) -> None:
         requests, self._requests = self._requests, []
@@ -265,19 +268,19 @@ class Transactions(TransactionManager):
         if self._result is not None:
             self._result.end(error)
 
-    # -- what the sender asks ------------------------------------------------------------------------------------------
+    # -- sender calls --------------------------------------------------------------------------------------------------
 
     def next_request_ms(self) -> float | None:
-        """The id comes with `init_transactions`."""
+        """Return None: `init_transactions` requests the id."""
         return None
 
     def next_request(self, *, is_any_incomplete: bool) -> TransactionRequest | None:
-        """What is to be sent now, before any batch; None: nothing, or the end, which waits for batches."""
+        """Return the request to send before any batch; None if there is none, or if EndTxn waits for batches."""
         if self._new_partitions:
             self._enqueue_add_partitions()
         if not self._requests:
             return None
-        request = min(self._requests, key=lambda one: one.priority)  # of equal ones the first
+        request = min(self._requests, key=lambda one: one.priority)  # the first of equals
         if request.ends_transaction:
             if is_any_incomplete:
                 return None
@@ -288,11 +291,11 @@ class Transactions(TransactionManager):
         return request
 
     def coordinator(self, request: TransactionRequest) -> Node | None:
-        """Where a request that needs one goes, if that is known."""
+        """Return the coordinator for a request; None if unknown or not needed."""
         return None if request.coordinator is None else self._coordinators.get(request.coordinator)
 
     def lookup_coordinator(self, request: TransactionRequest) -> None:
-        """A request's coordinator is not known, or not there."""
+        """Queue a lookup of the request's coordinator."""
         kind, key = request.coordinator, request.key
         assert kind is not None
         self._coordinators.pop(kind, None)
@@ -312,12 +315,12 @@ class Transactions(TransactionManager):
         self._requests.append(lookup)
 
     def sent(self, request: TransactionRequest) -> None:
-        """It is on its way."""
+        """Record a sent request."""
         self._requests.remove(request)
         self.is_requesting = True
 
     def reenqueue(self, request: TransactionRequest, now_ms: float, after_ms: float | None = None) -> None:
-        """It was not answered, or not well."""
+        """Queue a request again after a backoff."""
         request.next_attempt_ms = now_ms + (self._retry_backoff.backoff(0) if after_ms is None else after_ms)
         if request not in self._requests:
             self._requests.append(request)
@@ -330,7 +333,7 @@ class Transactions(TransactionManager):
         features: Mapping[str, int],
         now_ms: float,
     ) -> None:
-        """Takes an answer, or that there is none; `features` are those of the broker that was asked."""
+        """Handle a response or a failure; `features` are the broker's."""
         self.is_requesting = False
         if self.state is State.FATAL_ERROR:
             request.result.end(self.last_error)
@@ -366,7 +369,7 @@ class Transactions(TransactionManager):
         return request.result
 
     def _check_error(self, request: TransactionRequest, response: Message, code: int, now_ms: float) -> bool:
-        """Whether there is no error; else does what it asks for."""
+        """Return whether there is no error; otherwise handle it."""
         if not code:
             return True
         if request.coordinator is not None and code in _LOOK_UP_AGAIN:
@@ -377,7 +380,7 @@ class Transactions(TransactionManager):
         else:
             error = exception_of(E.PRODUCER_FENCED if code in _FENCED else code)
             request.result.end(error)
-            # An abort that would have to be aborted cannot be.
+            # An abort cannot itself be aborted.
             if code in _ABORTABLE[type(response)] and not (request.ends_transaction and self.is_aborting):
                 self._fail_transaction(error)
             else:
@@ -387,7 +390,7 @@ class Transactions(TransactionManager):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _initialize(self, producer: ProducerIdAndEpoch = NO_PRODUCER_YET) -> Result:
-        """`producer`: who has its epoch bumped by it."""
+        """Request a producer id, or an epoch bump of `producer`."""
         message = InitProducerIdRequest(
             transactional_id=self._id,
             transaction_timeout_ms=self._timeout_ms,
@@ -399,7 +402,7 @@ class Transactions(TransactionManager):
             assert isinstance(response, InitProducerIdResponse)
             if self._check_error(request, response, response.error_code, now_ms):
                 self.producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
-                self._to(State.READY)
+                self._transition_to(State.READY)
                 if producer.is_valid:
                     self.sequences.reset()
                     self._unresolved.clear()
@@ -516,10 +519,10 @@ class Transactions(TransactionManager):
         self._new_partitions.clear()
         self._partitions.clear()
         if bumps:
-            self._to(State.INITIALIZING)
+            self._transition_to(State.INITIALIZING)
             self._initialize(self.producer).listen(lambda: result.end(self.last_error))
         else:
-            self._to(State.READY)
+            self._transition_to(State.READY)
             result.end()
 
     # -- batches -------------------------------------------------------------------------------------------------------
@@ -533,7 +536,7 @@ class Transactions(TransactionManager):
             if log_start_offset == -1 or batch.sequence_was_reset:
                 return True
             if self.sequences.last_acked_offset(partition) < log_start_offset:
-                # Retention took all that the broker knew of us: what is on its way begins anew.
+                # Retention removed all state of this producer: sequences in flight restart.
                 self.sequences.start_at_beginning(partition, self.producer)
                 return True
             return False
@@ -543,7 +546,7 @@ class Transactions(TransactionManager):
         return is_retriable(code)
 
     def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
-        """Also one that was never sent takes its transaction with it."""
+        """Fail the transaction, also if the batch was never sent."""
         if code in _FATAL_FOR_BATCHES:
             self._fail(exception_of(code))
             return
@@ -553,12 +556,12 @@ class Transactions(TransactionManager):
             if is_refused:
                 self.sequences.close_gap(batch)
             else:
-                self._is_unresolved(batch)
+                self._mark_unresolved(batch)
 
     def resolve_sequences(self) -> None:
         for partition in list(self._unresolved):
             if not self.sequences.has_in_flight(partition):
                 if not self.sequences.is_next(partition, self.sequences.next_sequence(partition)):
                     self._bumps_epoch = not self.is_v2
-                    self._fail_transaction(KafkaException("records may be missing: the transaction has to be aborted"))
+                    self._fail_transaction(KafkaException("records may be missing; abort the transaction"))
                 del self._unresolved[partition]

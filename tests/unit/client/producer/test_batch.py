@@ -189,10 +189,10 @@ class TestTime:
 
     def test_a_new_leader_is_new_for_one_retry(self) -> None:
         batch = batch_of(RECORDS[0])
-        batch.saw_leader_epoch(5)
+        batch.update_leader_epoch(5)
         is_new = [batch.leader_changed_for_this_retry]
         for epoch in (5, 6, 6):
             batch.reenqueued(600)
-            batch.saw_leader_epoch(epoch)
+            batch.update_leader_epoch(epoch)
             is_new.append(batch.leader_changed_for_this_retry)
         assert is_new == [False, False, True, False]

@@ -166,7 +166,7 @@ class TestSending:
             async with Broker() as broker:
                 given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "buffer.memory": 10_000}
                 async with Producer(given) as producer:
-                    with pytest.raises(KafkaException, match=r"16384 bytes for a batch, but buffer\.memory is 10000"):
+                    with pytest.raises(KafkaException, match=r"16384 bytes exceeds buffer\.memory=10000"):
                         await producer.send(TOPIC, b"v")
 
         testing.run(main())

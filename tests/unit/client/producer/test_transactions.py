@@ -160,9 +160,9 @@ class TestATransaction:
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             await transaction(producer, b"refused")
             await producer.flush()
-            with pytest.raises(KafkaException, match="the transaction has failed and has to be aborted"):
+            with pytest.raises(KafkaException, match="the transaction has failed: .*; abort it"):
                 await producer.send("t", b"more")
-            with pytest.raises(KafkaException, match="the transaction has failed and has to be aborted"):
+            with pytest.raises(KafkaException, match="the transaction has failed: .*; abort it"):
                 await producer.commit_transaction()
             return await committed_after_abort(broker, producer)
 
@@ -298,15 +298,13 @@ def test_what_cannot_be_is_told() -> None:
     async def main() -> None:
         async with Broker() as broker:
             async with producer_for(broker) as producer:
-                with pytest.raises(
-                    KafkaException, match="a producer that is UNINITIALIZED cannot become IN_TRANSACTION"
-                ):
+                with pytest.raises(KafkaException, match="invalid transition from UNINITIALIZED to IN_TRANSACTION"):
                     producer.begin_transaction()
                 await producer.init_transactions()
-                with pytest.raises(KafkaException, match="there is no transaction to send in"):
+                with pytest.raises(KafkaException, match="no transaction is in progress"):
                     await producer.send("t", b"v")
             async with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
-                with pytest.raises(KafkaException, match=r"the producer has no transactional\.id"):
+                with pytest.raises(KafkaException, match=r"transactional\.id is not set"):
                     producer.begin_transaction()
 
     testing.run(main())
@@ -317,7 +315,7 @@ def test_an_operation_that_takes_too_long_goes_on_when_it_is_repeated() -> None:
         async with Broker() as broker, producer_for(broker) as producer:
             testing.network().partition("localhost")
             asyncio.get_running_loop().call_later(30, testing.network().heal)
-            with pytest.raises(TimeoutException, match="did not end within 20000 ms; it may be repeated"):
+            with pytest.raises(TimeoutException, match="did not complete within 20000 ms; call it again to continue"):
                 await producer.init_transactions()
             await producer.init_transactions()
             await transaction(producer, b"v")
