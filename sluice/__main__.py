@@ -8,11 +8,11 @@ from sluice.errors import SluiceError
 
 
 def main() -> None:
-    """Runs the command line; exits with 0 (stopped cleanly), 1 (could not run) or 2 (wrong usage)."""
+    """Run the command line; exit with 0 (success), 1 (failure) or 2 (wrong usage)."""
     if sys.argv[1:2] == ["serve"] and _serve_without_click(sys.argv[2:]):
         return
     if "_SLUICE_COMPLETE" in os.environ:
-        import sluice.cli.completion  # noqa: F401  (which has a word in how bash is answered)
+        import sluice.cli.completion  # noqa: F401  (registers sluice's completion class for bash)
     from sluice.cli.main import cli
 
     cli(prog_name="sluice")
@@ -25,12 +25,12 @@ def _serve_without_click(arguments: list[str]) -> bool:
     plain = read_plain(arguments)
     if plain is None:
         return False
-    gc.disable()  # until it serves: what is imported stays, and looking for garbage in it is a twentieth of a start
+    gc.disable()  # until it serves: imported objects stay, and collections would take 5 % of the start
     try:
         from sluice.cli.serve.run import run_broker
 
         run_broker(plain)
-    except KeyboardInterrupt:  # before the broker took the signal over
+    except KeyboardInterrupt:  # before the broker handles the signal
         sys.exit(1)
     except SluiceError as error:
         from sluice.cli.main import fail

@@ -1,7 +1,7 @@
-"""Time, injected. The only module that reads the machine's clocks.
+"""Injected time. The only module that reads the machine's clocks.
 
-Two times, as in Kafka: wall-clock milliseconds for quota arithmetic and record timestamps, monotonic milliseconds for
-deadlines. Production wraps the event loop; tests advance a `ManualClock` by hand and live through hours in an instant.
+As in Kafka: wall-clock milliseconds for quota arithmetic and record timestamps, monotonic milliseconds for deadlines.
+Production wraps the event loop; tests advance a `ManualClock`.
 """
 
 import heapq
@@ -20,59 +20,58 @@ class TimerHandle(Protocol):
     """A pending call."""
 
     def cancel(self) -> None:
-        """Makes sure the call does not happen; does nothing when it already did."""
+        """Cancel the call; do nothing if it has already run."""
 
 
 class Clock(Protocol):
-    """What the broker knows of time."""
+    """The time and timers of a broker."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch, by the wall clock: may step back when the machine's clock is set."""
+        """Return milliseconds since the epoch; may go back when the machine's clock is set."""
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since some fixed moment, never going back; fractions count."""
+        """Return fractional milliseconds since a fixed moment; never goes back."""
 
     @property
     def reading(self) -> Callable[[], float]:
-        """Reads monotonic time at the least cost there is, in a unit of the clock's own."""
+        """The cheapest function that reads monotonic time, in a unit of the clock."""
 
     def ms_of(self, reading: float) -> float:
-        """What `monotonic_ms` would have been when `reading` was read."""
+        """Return the `monotonic_ms` of a `reading`."""
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
-        """Calls `callback` once, as soon as `monotonic_ms()` has reached `deadline_ms`, never before."""
+        """Call `callback` once, as soon as `monotonic_ms()` has reached `deadline_ms`, never before."""
 
 
 class EventLoop(Protocol):
-    """What a clock needs of an `asyncio.AbstractEventLoop`. Named here so that a room without I/O that is given a clock
-    does not import asyncio with it."""
+    """The methods of `asyncio.AbstractEventLoop` that a clock uses, without an import of asyncio."""
 
     def time(self) -> float:
-        """Monotonic seconds."""
+        """Return monotonic seconds."""
 
     def call_at(self, when: float, callback: Callable[[], None], /) -> TimerHandle:
-        """Calls `callback` when `time()` plus the resolution of the loop's clock is past `when`."""
+        """Call `callback` when `time()` plus the resolution of the loop's clock has passed `when`."""
 
 
-# From 2**42 to 2**43 doubles are 2**-10 apart: adding this rounds any number of milliseconds under 69 years to 1024ths,
-# and taking it off again is exact. `int` and a division do the same in decimals and take twice the time.
+# From 2**42 to 2**43 doubles are 2**-10 apart: adding this number rounds milliseconds (below 69 years) to 1024ths, and
+# subtracting it again is exact. Decimal rounding with `int` and a division takes twice the time.
 _ROUND_TO_1024THS = 1.5 * 2**42
 
 
 class LoopClock:
     """The machine's clocks, and an event loop's timers.
 
-    Monotonic time is told in whole 1024ths of a millisecond. A loop calls early by up to the resolution of its clock
-    (1 ns on Linux and macOS), and seconds to milliseconds and back may lose the last bit; rounded, neither makes a call
-    come before its deadline, and a loop in virtual time that jumps to a deadline reads that very deadline.
+    Monotonic time is in whole 1024ths of a millisecond. A loop calls early by up to the resolution of its clock (1 ns
+    on Linux and macOS), and conversions between seconds and milliseconds may lose the last bit. With rounding, no call
+    precedes its deadline, and a virtual-time loop that jumps to a deadline reads exactly that deadline.
     """
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
-        # Read for every request. A loop of asyncio's answers with time.monotonic(): that itself takes half the time.
+        # Read for every request: calling time.monotonic directly takes half the time of asyncio's loop.time.
         is_asyncio_s = getattr(loop.time, "__module__", "") == "asyncio.base_events"
         self._loop_time = self.reading = time.monotonic if is_asyncio_s else loop.time
-        self._wall_ns: Callable[[], int] = getattr(loop, "wall_ns", time.time_ns)  # one in virtual time has its own
+        self._wall_ns: Callable[[], int] = getattr(loop, "wall_ns", time.time_ns)  # a virtual-time loop has its own
 
     def wall_ms(self) -> int:
         return self._wall_ns() // 1_000_000
@@ -98,13 +97,13 @@ class _ManualTimer:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` moves it; then every timer on the way runs at its own moment."""
+    """A clock that changes only with `advance`, which runs each timer at its deadline."""
 
     def __init__(self, wall_ms: int = 1_700_000_000_000, monotonic_ms: float = 0.0) -> None:
         self._wall_offset_ms = wall_ms - monotonic_ms
         self._now_ms = monotonic_ms
         self._timers: list[tuple[float, int, _ManualTimer]] = []
-        self._ids = count()  # timers of one moment run in the order they were set
+        self._ids = count()  # timers with the same deadline run in the order of their creation
 
     def wall_ms(self) -> int:
         return int(self._wall_offset_ms + self._now_ms)
@@ -125,9 +124,9 @@ class ManualClock:
         return timer
 
     def advance(self, ms: float) -> None:
-        """Moves both clocks on by `ms`, running the timers that fall due, those they set in turn included.
+        """Advance both clocks by `ms` and run the timers that are due, including those that timers add.
 
-        `advance(0)` runs what is due already. A callback may itself advance the clock; time still never goes back.
+        `advance(0)` runs the timers that are already due. A callback may advance the clock itself.
         """
         assert ms >= 0, f"time does not go back: advance({ms})"
         until = self._now_ms + ms
@@ -141,7 +140,7 @@ class ManualClock:
 
 async def sleep_ms(clock: Clock, ms: float) -> None:
     """Return after `ms` milliseconds of the injected clock. Requests never sleep: they wait in a purgatory."""
-    import asyncio  # the caller runs in an event loop, so it is loaded
+    import asyncio  # already loaded by the caller's event loop
 
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     timer = clock.call_at(clock.monotonic_ms() + ms, partial(_end_sleep, over))

@@ -1,17 +1,17 @@
-"""The exceptions that cross packages. Expected failures are Kafka error codes in responses, not exceptions."""
+"""Exceptions shared by all packages. Expected failures are Kafka error codes in responses, not exceptions."""
 
 
 class SluiceError(Exception):
-    """Something a person should read: one line that names what was wrong and what is accepted."""
+    """An error for the user: one line with the problem and, where possible, the accepted values."""
 
 
 class ConfigError(SluiceError):
-    """A flag, property or environment variable that cannot be taken. Exit code 2."""
+    """An invalid option, property or environment variable. Exit code 2."""
 
 
 class RemoteProtocolError(SluiceError):
-    """The peer broke the protocol: a frame or message that cannot be read. Its connection is closed for this reason."""
+    """A frame or message from the peer that cannot be decoded. Its connection is closed."""
 
 
 class NotDurableError(Exception):
-    """What was to be written down for good, named by its text, could not be: the change has not happened."""
+    """A change that could not be stored durably and was not made; its text describes the change."""

@@ -1,4 +1,4 @@
-"""Brokers for unittest: `self.kafka`, another one for each test.
+"""Brokers for unittest: `self.kafka`, new for each test.
 
     class OrdersTest(KafkaTestCase):
         kafka_options = {"brokers": 3, "quota": {"client_id": "shop", "produce": "100k"}}
@@ -7,7 +7,7 @@
             shop.order("one pizza", kafka=self.kafka.bootstrap)
             self.kafka.assert_throttled("shop")
 
-A test that fails has the last events of the journal below its exception.
+The exception of a failed test has a note with the last journal events.
 """
 
 import functools
@@ -24,23 +24,23 @@ from sluice.embedded.sync_handles import SyncScenario
 
 
 class KafkaTestCase(unittest.TestCase):
-    """A TestCase with brokers. Coroutines: `class OrdersTest(KafkaTestCase, unittest.IsolatedAsyncioTestCase)`.
+    """A TestCase with brokers. A `setUp` in a subclass must call `super().setUp()` first.
 
-    A `setUp` of one's own calls `super().setUp()` first.
+    For coroutines: `class OrdersTest(KafkaTestCase, unittest.IsolatedAsyncioTestCase)`.
     """
 
-    kafka_options: ClassVar[BrokerOptions] = {}  # those of @pytest.mark.kafka
+    kafka_options: ClassVar[BrokerOptions] = {}  # the options of @pytest.mark.kafka
     kafka: SyncBroker
-    kafka_scenario: SyncScenario | None  # that of the options, which began with the test
+    kafka_scenario: SyncScenario | None  # the scenario in kafka_options, started with the test
 
     def setUp(self) -> None:
         super().setUp()
         self.kafka, self.kafka_scenario = self.enterContext(started(**self.kafka_options))
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        """As TestCase's."""
+        """Run the test as TestCase does."""
         name = self.id().rpartition(".")[2]
-        own = vars(self).get(name)  # pytest has put it there
+        own = vars(self).get(name)  # set by pytest
         setattr(self, name, self._with_journal_note(getattr(self, name)))
         try:
             return super().run(result)
@@ -50,7 +50,7 @@ class KafkaTestCase(unittest.TestCase):
                 setattr(self, name, own)
 
     def _with_journal_note(self, test: Callable[[], object]) -> Callable[[], object]:
-        """Return the test with a note of the journal added to its exception."""
+        """Return the test with a journal note on its exception."""
         if inspect.iscoroutinefunction(test):
 
             @functools.wraps(test)

@@ -1,13 +1,13 @@
-"""Every metric that is exported, declared once; what a scrape reads is collected by `sluice.broker.metrics`.
+"""Declarations of all exported metrics; `sluice.broker.metrics` collects their values.
 
-Two families. Ours follow Prometheus' naming rules. Kafka's carry the names that the JMX exporter gives Kafka's own
-beans, in the two spellings found in dashboards, so that those work here as they are.
+Metrics with the prefix `sluice_` follow Prometheus' naming rules. Kafka's metrics have the names that the JMX exporter
+gives Kafka's beans, in both spellings found in dashboards, so that those dashboards work unchanged.
 """
 
 from typing import NamedTuple
 
-# Upper bounds of request durations, in seconds: an answer from memory takes tens of microseconds, a long poll half a
-# second by default, a throttle up to many seconds.
+# Upper bounds of request durations, in seconds: a response from memory takes tens of microseconds, a long poll half a
+# second by default, a throttled request up to many seconds.
 REQUEST_SECONDS_BOUNDS = (
     0.00005,
     0.0001,
@@ -26,12 +26,12 @@ REQUEST_SECONDS_BOUNDS = (
     30.0,
 )
 
-# Upper bounds of throttle times, in seconds: request quotas throttle for a second at most, byte rates without bound.
+# Upper bounds of throttle times, in seconds: request quotas throttle for at most a second, byte rates without limit.
 THROTTLE_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metric(NamedTuple):
-    """One metric family; `kind` is Prometheus' type."""
+    """One metric family; `kind` is its Prometheus type."""
 
     name: str
     kind: str
@@ -47,60 +47,65 @@ _RESOURCE = ("resource", "user", "clientId")
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("sluice_build_info", "gauge", "1, with the version as a label.", ("version",)),
-        Metric("sluice_connections", "gauge", "Client connections that are open."),
-        Metric("sluice_connections_total", "counter", "Client connections accepted since the start."),
-        Metric("sluice_throttled_connections", "gauge", "Connections that are muted or whose answer is held back now."),
+        Metric("sluice_build_info", "gauge", "Constant 1, with the version as a label.", ("version",)),
+        Metric("sluice_connections", "gauge", "Open client connections."),
+        Metric("sluice_connections_total", "counter", "Accepted client connections."),
+        Metric("sluice_throttled_connections", "gauge", "Connections that are muted or have a delayed response."),
         Metric(
             "sluice_requests_total",
             "counter",
-            "Requests answered, by the first error code in the answer.",
+            "Requests, by the first error code in the response.",
             ("api", "version", "error"),
         ),
         Metric(
             "sluice_request_duration_seconds",
             "histogram",
-            "From reading a request to sending its answer, waiting included.",
+            "Time from reading a request to sending its response, including waits.",
             ("api",),
         ),
         Metric(
             "sluice_throttle_seconds_total",
             "counter",
-            "Throttle time that clients were told to serve, by the quota that demanded it.",
+            "Throttle time returned to clients, by the violated quota.",
             ("resource", *_CLIENT),
         ),
         Metric(
             "sluice_throttle_time_seconds",
             "histogram",
-            "Throttle times that clients were made to serve, by API.",
+            "Throttle time of responses, by API.",
             ("api", *_CLIENT),
         ),
-        Metric("sluice_purgatory_operations", "gauge", "Operations that wait in a purgatory.", ("kind",)),
+        Metric("sluice_purgatory_operations", "gauge", "Operations waiting in a purgatory.", ("kind",)),
         Metric(
             "sluice_purgatory_lateness_seconds",
             "histogram",
-            "How long after its deadline an operation that ran out of time was completed.",
+            "Delay between the deadline and the completion of expired operations.",
         ),
-        Metric("sluice_log_bytes", "gauge", "Record bytes held in memory."),
+        Metric("sluice_log_bytes", "gauge", "Bytes of records in memory."),
         Metric("sluice_topics", "gauge", "Topics."),
         Metric("sluice_partitions", "gauge", "Partitions of all topics."),
-        Metric("sluice_telemetry_pushes_total", "counter", "Pushes of clients' metrics that were accepted (KIP-714)."),
-        Metric("sluice_telemetry_bytes_total", "counter", "Bytes of clients' metrics that were accepted, unpacked."),
-        Metric("sluice_faults_total", "counter", "Requests, connections and brokers that a fault rule hit.", ("rule",)),
-        Metric("sluice_fault_rules_disabled_total", "counter", "Fault rules that went wrong and were disabled."),
-        # Kafka's quota sensors: measured when scraped, as by JMX.
-        Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second in the quota's windows.", _CLIENT),
+        Metric("sluice_telemetry_pushes_total", "counter", "Accepted pushes of client metrics (KIP-714)."),
+        Metric("sluice_telemetry_bytes_total", "counter", "Uncompressed bytes of accepted client metrics."),
+        Metric("sluice_faults_total", "counter", "Requests, connections and brokers hit by a fault rule.", ("rule",)),
+        Metric("sluice_fault_rules_disabled_total", "counter", "Fault rules disabled by an error."),
+        # Kafka's quota sensors, measured at the scrape as with JMX.
+        Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second over the quota windows.", _CLIENT),
         Metric(
             "kafka_server_produce_throttle_time", "gauge", "Average throttle time of produce requests, ms.", _CLIENT
         ),
-        Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second in the quota's windows.", _CLIENT),
+        Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second over the quota windows.", _CLIENT),
         Metric("kafka_server_fetch_throttle_time", "gauge", "Average throttle time of fetch requests, ms.", _CLIENT),
         Metric(
-            "kafka_server_request_request_time", "gauge", "Percent of a thread that requests took, in windows.", _CLIENT
+            "kafka_server_request_request_time",
+            "gauge",
+            "Request time in percent of a thread, over the windows.",
+            _CLIENT,
         ),
-        Metric("kafka_server_request_throttle_time", "gauge", "Average throttle time for request time, ms.", _CLIENT),
+        Metric("kafka_server_request_throttle_time", "gauge", "Average throttle time of request quotas, ms.", _CLIENT),
         Metric(
-            "kafka_server_request_exempt_request_time", "gauge", "Percent of a thread that exempt requests took, 30 s."
+            "kafka_server_request_exempt_request_time",
+            "gauge",
+            "Time of exempt requests in percent of a thread, over 30 s.",
         ),
         Metric(
             "kafka_server_controllermutation_mutation_rate",
@@ -108,58 +113,58 @@ METRICS = {
             "Partitions created and deleted per second, over 30 to 60 s.",
             _CLIENT,
         ),
-        Metric("kafka_server_controllermutation_tokens", "gauge", "Partitions that may be mutated now.", _CLIENT),
+        Metric("kafka_server_controllermutation_tokens", "gauge", "Available partition mutations.", _CLIENT),
         Metric(
             "kafka_server_controllermutation_throttle_time",
             "gauge",
-            "Average throttle time for mutations, ms.",
+            "Average throttle time of partition mutations, ms.",
             _CLIENT,
         ),
-        Metric("kafka_server_produce_queue_size", "gauge", "Connections that wait for a produce quota now."),
-        Metric("kafka_server_fetch_queue_size", "gauge", "Connections that wait for a fetch quota now."),
-        Metric("kafka_server_request_queue_size", "gauge", "Connections that wait for a request quota now."),
+        Metric("kafka_server_produce_queue_size", "gauge", "Connections throttled by a produce quota."),
+        Metric("kafka_server_fetch_queue_size", "gauge", "Connections throttled by a fetch quota."),
+        Metric("kafka_server_request_queue_size", "gauge", "Connections throttled by a request quota."),
+        Metric("kafka_server_controllermutation_queue_size", "gauge", "Connections throttled by a mutation quota."),
+        Metric("kafka_server_quota_byte_rate", "gauge", "Bytes per second, by resource.", _RESOURCE),
         Metric(
-            "kafka_server_controllermutation_queue_size", "gauge", "Connections that wait for a mutation quota now."
+            "kafka_server_quota_request_time", "gauge", "Request time in percent of a thread, by resource.", _RESOURCE
         ),
-        Metric("kafka_server_quota_byte_rate", "gauge", "As above, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_request_time", "gauge", "As above, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_mutation_rate", "gauge", "As above, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_tokens", "gauge", "As above, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_throttle_time", "gauge", "As above, by resource.", _RESOURCE),
-        # New connections; those of one listener or of one address.
+        Metric("kafka_server_quota_mutation_rate", "gauge", "Partition mutations per second, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_tokens", "gauge", "Available partition mutations, by resource.", _RESOURCE),
+        Metric("kafka_server_quota_throttle_time", "gauge", "Average throttle time, ms, by resource.", _RESOURCE),
+        # New connections, in total, per listener and per address.
         Metric(
             f"{SOCKET_SERVER}broker_connection_accept_rate",
             "gauge",
-            "Connections taken in per second, in the quota's windows, while connections are limited.",
+            "Accepted connections per second over the quota windows; only with a connection limit.",
         ),
         Metric(
             f"{SOCKET_SERVER}connection_accept_rate",
             "gauge",
-            "The same of one listener, or of one address that has a limit.",
+            "Accepted connections per second of a listener, or of an address with a limit.",
             ("listener", "ip"),
         ),
         Metric(
             f"{SOCKET_SERVER}connection_accept_throttle_time",
             "gauge",
-            "Average time that connections waited because of a rate, ms.",
+            "Average delay of connections by a rate limit, ms.",
             _LISTENER,
         ),
         Metric(
             f"{SOCKET_SERVER}ip_connection_accept_throttle_time",
             "gauge",
-            "Average time after which connections of throttled addresses were closed, ms.",
+            "Average delay before connections of throttled addresses were closed, ms.",
             _LISTENER,
         ),
         Metric(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
             "gauge",
-            "Watched entries, completed ones that were not purged yet included.",
+            "Watched entries, including completed ones not purged yet.",
             ("delayedOperation",),
         ),
         Metric(
             "kafka_server_delayedoperationpurgatory_numdelayedoperations",
             "gauge",
-            "Operations that wait for their time.",
+            "Delayed operations.",
             ("delayedOperation",),
         ),
         Metric("kafka_server_brokertopicmetrics_messagesin_total", "counter", "Records appended.", ("topic",)),
@@ -174,35 +179,33 @@ METRICS = {
         Metric(
             "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
             "counter",
-            "Fetch sessions that lost their place to others.",
+            "Fetch sessions evicted by others.",
         ),
-        # Kafka's socket-server-metrics, of listeners that are more than plain text.
+        # Kafka's socket-server-metrics, only of listeners with TLS or SASL.
         Metric(
             f"{SOCKET_SERVER}successful_authentication_total",
             "counter",
-            "Connections whose client was found out to be who it says, or that came by TLS.",
+            "Connections authenticated by SASL or TLS.",
             _LISTENER,
         ),
         Metric(
             f"{SOCKET_SERVER}successful_authentication_no_reauth_total",
             "counter",
-            "Of these, those of clients that cannot authenticate anew (KIP-368).",
+            "Authenticated connections of clients without support for re-authentication (KIP-368).",
             _LISTENER,
         ),
-        Metric(f"{SOCKET_SERVER}failed_authentication_total", "counter", "Clients that did not get in.", _LISTENER),
+        Metric(f"{SOCKET_SERVER}failed_authentication_total", "counter", "Failed authentications.", _LISTENER),
         Metric(
             f"{SOCKET_SERVER}successful_reauthentication_total",
             "counter",
-            "Clients that authenticated anew.",
+            "Successful re-authentications.",
             _LISTENER,
         ),
-        Metric(
-            f"{SOCKET_SERVER}failed_reauthentication_total", "counter", "Clients that tried, and failed.", _LISTENER
-        ),
+        Metric(f"{SOCKET_SERVER}failed_reauthentication_total", "counter", "Failed re-authentications.", _LISTENER),
         Metric(
             f"{SOCKET_SERVER}expired_connections_killed_count",
             "gauge",
-            "Connections that were used after their session was over.",
+            "Connections closed because of use after their session expired.",
             _LISTENER,
         ),
     )

@@ -1,13 +1,13 @@
-"""The pytest plugin, which pytest finds by itself: brokers as fixtures, and their journal in the report of what fails.
+"""The pytest plugin (loaded automatically): broker fixtures, and journal events in the report of a failed test.
 
-    def test_orders_survive_a_leader_that_moves(kafka_broker):
+    def test_orders_survive_a_leader_move(kafka_broker):
         with kafka_broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=2):
             shop.order("one pizza", kafka=kafka_broker.bootstrap)
         kafka_broker.assert_requests("Produce", client_id="shop", exactly=3)
 
-A broker is a SyncBroker: it has a thread with a loop of its own, so that tests may be plain functions or coroutines of
-any plugin. Each has free ports of its own, so that tests may run in several processes. Nothing of sluice but this
-module is loaded before a test asks for a broker. docs/pytest.md is for those who use it.
+A broker is a SyncBroker with its own thread and event loop, so tests may be plain functions or coroutines of any
+plugin. Brokers use free ports, so tests may run in several processes. Until a test requests a broker, only this module
+of sluice is loaded. docs/pytest.md is the user guide.
 """
 
 import sys
@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 _MARK = "kafka"
 _HELP = (
     "kafka(brokers=1, config={}, quota={}, faults=[], scenario=None, seed=0, admin_port=None): "
-    "what the broker of the fixture kafka_broker is like, or what kafka_broker_session is told for this test "
-    "(quota and faults only)."
+    "options of the broker of the fixture kafka_broker, or the quota and faults of kafka_broker_session for this test."
 )
 
 
 class SourceFinder:
-    """Finds the modules of sluice before pytest's import hook does.
+    """An import finder for sluice that precedes pytest's import hook.
 
-    pytest would rewrite the asserts of all modules of a plugin's distribution. That takes half a second at the first
-    test and makes the asserts in the path of a request slower.
+    The hook would rewrite the asserts in all modules of the distribution, which takes half a second at the first test
+    and slows the request path.
     """
 
     @staticmethod
@@ -49,14 +48,14 @@ sys.meta_path.insert(0, SourceFinder)
 
 
 class KafkaClusterFactory(Protocol):
-    """What the fixture `kafka_cluster_factory` is."""
+    """The type of the fixture `kafka_cluster_factory`."""
 
     def __call__(self, **options: Unpack["BrokerOptions"]) -> "SyncBroker":
-        """Starts brokers, as the options of the mark have them; they are stopped when the test is over."""
+        """Start brokers with the options of the mark; they stop when the test ends."""
 
 
-_REPORTED_BROKERS = pytest.StashKey[list["SyncBroker"]]()  # of a test: its failure report has their journals
-_SESSION_OPTIONS = pytest.StashKey[ExitStack]()  # of a test: removes its options from the session's broker
+_REPORTED_BROKERS = pytest.StashKey[list["SyncBroker"]]()  # per test: the brokers in its failure report
+_SESSION_OPTIONS = pytest.StashKey[ExitStack]()  # per test: removes its options from the session's broker
 _SESSION_BROKER = pytest.StashKey["SyncBroker"]()
 
 
@@ -75,21 +74,21 @@ def _kafka_started(request: pytest.FixtureRequest) -> "Iterator[Started]":
 
 @pytest.fixture
 def kafka_broker(_kafka_started: "Started") -> "SyncBroker":
-    """A broker for this test, or several: as @pytest.mark.kafka(...) has it. See sluice.SyncBroker."""
+    """Provide the brokers of this test, configured by @pytest.mark.kafka(...). See sluice.SyncBroker."""
     return _kafka_started.broker
 
 
 @pytest.fixture
 def kafka_scenario(_kafka_started: "Started") -> "SyncScenario":
-    """The scenario of @pytest.mark.kafka(scenario=...), which began with the test: done, steps, wait(), stop()."""
+    """Provide the scenario of @pytest.mark.kafka(scenario=...), started with the test: done, steps, wait(), stop()."""
     if _kafka_started.scenario is None:
-        pytest.fail('kafka_scenario: there is none without @pytest.mark.kafka(scenario="NAME")', pytrace=False)
+        pytest.fail('kafka_scenario: no scenario; add @pytest.mark.kafka(scenario="NAME")', pytrace=False)
     return _kafka_started.scenario
 
 
 @pytest.fixture(scope="session")
 def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker]":
-    """One broker for all tests of the session, at one address; after each test that uses it, it is as at its start."""
+    """Provide one broker, at one address, for all tests of the session; each test finds its initial state."""
     from sluice.embedded.sync_broker import SyncBroker
 
     with SyncBroker() as broker:
@@ -100,7 +99,7 @@ def kafka_broker_session(request: pytest.FixtureRequest) -> "Iterator[SyncBroker
 
 @pytest.fixture
 def kafka_cluster_factory(request: pytest.FixtureRequest) -> "Iterator[KafkaClusterFactory]":
-    """Starts brokers when the test calls it, with the options of @pytest.mark.kafka; each call other ones."""
+    """Provide a function that starts brokers with the options of @pytest.mark.kafka; each call starts new ones."""
     from sluice.embedded.options import started
 
     with ExitStack() as ends:
@@ -127,7 +126,7 @@ def _options(item: pytest.Item) -> "BrokerOptions":
     options: dict[str, object] = {}
     for mark in reversed(list(item.iter_markers(_MARK))):
         if mark.args:
-            pytest.fail(f"@pytest.mark.kafka: {mark.args[0]!r}: say which option it is, NAME=VALUE", pytrace=False)
+            pytest.fail(f"@pytest.mark.kafka: expected NAME=VALUE, got {mark.args[0]!r}", pytrace=False)
         options |= mark.kwargs
     return checked(options)
 
@@ -147,16 +146,16 @@ def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
 # -- the session's broker, for one test --------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(trylast=True)  # when the fixtures are there
+@pytest.hookimpl(trylast=True)  # after the setup of fixtures
 def pytest_runtest_setup(item: pytest.Item) -> None:
     broker = _session_broker(item)
     if broker is not None:
         _add_to_report(item, broker)
-        if "kafka_broker" not in item.fixturenames:  # type: ignore[attr-defined]  # of a function, as it uses one
+        if "kafka_broker" not in item.fixturenames:  # type: ignore[attr-defined]  # functions have it
             _apply_options(item, broker)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # when the fixtures are gone
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # after the teardown of fixtures
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
@@ -169,7 +168,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 
 def _session_broker(item: pytest.Item) -> "SyncBroker | None":
-    """The session's broker, if this test uses it."""
+    """Return the session's broker if this test uses it."""
     broker = item.config.stash.get(_SESSION_BROKER, None)
     return broker if broker is not None and "kafka_broker_session" in getattr(item, "fixturenames", ()) else None
 
@@ -184,7 +183,7 @@ def _apply_options(item: pytest.Item, broker: "SyncBroker") -> None:
         for name in options:
             if name not in RUNNING_BROKER_OPTIONS:
                 raise ConfigError(
-                    f"{name}: is for kafka_broker; kafka_broker_session takes {', '.join(RUNNING_BROKER_OPTIONS)}"
+                    f"{name}: only for kafka_broker; kafka_broker_session accepts {', '.join(RUNNING_BROKER_OPTIONS)}"
                 )
         ends = item.stash[_SESSION_OPTIONS] = ExitStack()
         ends.enter_context(applied(broker, options))

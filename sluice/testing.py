@@ -1,4 +1,4 @@
-"""Hours in seconds: an asyncio event loop in virtual time, with a network in memory, for tests of asyncio programs.
+"""An asyncio event loop in virtual time with an in-memory network, which runs hours of a program in seconds.
 
     async def main() -> None:
         async with Broker() as broker:
@@ -9,12 +9,12 @@
 
     testing.run(main(), seed=7)
 
-Sluice's broker and client and any client that is pure asyncio (aiokafka) run as they are. The same program with the
-same seed does the same, to the byte and the nanosecond; docs/virtual-time.md says what else that takes.
+Sluice's broker and client and any pure asyncio client (aiokafka) run unchanged. The same program with the same seed
+produces the same bytes at the same nanoseconds; docs/virtual-time.md lists the requirements.
 """
 
 import asyncio
-import random  # noqa: TID251  (a run seeds the module that others draw from)
+import random  # noqa: TID251  (a run seeds the module for other libraries)
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -42,11 +42,19 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, max_turns: int = MAX_TURNS) -> T:
-    """Runs a coroutine in virtual time, as `asyncio.run` does in real time, and returns what it returns.
+    """Run a coroutine in virtual time, as `asyncio.run` does in real time, and return its result.
 
-    While it runs, the `time` module tells virtual time to it, and the `random` module draws from `seed`. Raises
-    DeadlockError when nothing can happen any more, RunawayError when it is not done after `until` virtual seconds or
-    `max_turns` turns of the loop.
+    Meanwhile the `time` module returns virtual time to it, and the `random` module is seeded.
+
+    Args:
+        main: The coroutine.
+        seed: Seed of all randomness.
+        until: Limit of virtual time in seconds.
+        max_turns: Limit of event-loop iterations.
+
+    Raises:
+        DeadlockError: All tasks wait and no timer is pending.
+        RunawayError: A limit was reached.
     """
     loop = VirtualLoop(seed=seed, until=until, max_turns=max_turns)
     with _seeded_random(seed), patch_time(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -54,10 +62,10 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, ma
 
 
 def network() -> Network:
-    """The network of the loop that runs. Raises RuntimeError where that is none in virtual time."""
+    """Return the network of the running loop. Raises RuntimeError if the loop is not in virtual time."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError("this event loop is in real time; sluice.testing.run() runs one that is not")
+        raise RuntimeError("this event loop runs in real time; use sluice.testing.run()")
     return loop.network
 
 

@@ -1,8 +1,8 @@
-"""The settings in force, of the broker (Config) and of a topic (TopicConfig); the tables are in config_table.py.
+"""Effective configuration of a broker (Config) and of a topic (TopicConfig); the tables are in property_table.py.
 
-A later source wins: default, file, environment, override; a topic's own config, else the broker's property for all
-topics. Different from Kafka on purpose: a name that nobody knows is an error that says which names are close (Kafka
-ignores it); one that only Kafka has a use for is taken, with a warning.
+A later source wins: default, file, environment, override. A topic's own config overrides the broker property. Different
+from Kafka on purpose: an unknown name is an error that suggests similar names (Kafka ignores it). A name that only
+Kafka supports is accepted with a warning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from .listener_config import ListenerConfig
 
 
-# Hosts that stand for every interface, at which no client can be told to connect.
+# Hosts that mean all interfaces, so clients cannot connect to them.
 EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 class Endpoint:
-    """One entry of `listeners` or `advertised.listeners`. An empty host is every interface."""
+    """One entry of `listeners` or `advertised.listeners`. An empty host means all interfaces."""
 
     __slots__ = ("host", "name", "port")
 
@@ -48,12 +48,12 @@ class Endpoint:
 
 
 def address_of(host: str, port: int) -> str:
-    """`host:port`, as a client is told it."""
+    """Return `host:port` as clients receive it."""
     return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
 
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
-# Times that can be set in more than one unit, and how many ms are in each. The finest that is set counts.
+# Times with several properties, and the factor of each to milliseconds. The finest unit that is set applies.
 _UNITS_MS = {
     "log.retention.ms": {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
     "log.roll.ms": {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
@@ -68,7 +68,7 @@ _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Config(Values):
-    """The broker's settings. `warnings`: a line for each source that had names without effect here."""
+    """The effective configuration of a broker. `warnings` has one line per source with names that have no effect."""
 
     __slots__ = ("_dynamic", "_origins", "_static", "warnings")
 
@@ -88,9 +88,10 @@ class Config(Values):
         overrides: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
     ) -> "Config":
-        """Defaults, then the file, then `KAFKA_*` of the environment, then each KEY=VALUE of `overrides`.
+        """Load the defaults, then the file, then `KAFKA_*` variables, then each KEY=VALUE of `overrides`.
 
-        Raises ConfigError, a line that names the source, the key, the value and what is accepted.
+        Raises:
+            ConfigError: One line with the source, the key, the value and the accepted values.
         """
         config = cls()
         if file is not None:
@@ -103,14 +104,14 @@ class Config(Values):
 
     @classmethod
     def of(cls, properties: Mapping[str, str | float]) -> "Config":
-        """Defaults, then these properties, as code gives them. Raises ConfigError, as `load` does."""
+        """Return the defaults with these properties. Raises ConfigError as `load` does."""
         config = cls()
         config._apply("config", (("config", name, format_value(value)) for name, value in properties.items()))
         config._check_together()
         return config
 
     def of_node(self, node_id: int) -> "Config":
-        """The same for another broker of the process: it has its own id, and may be altered by itself."""
+        """Return a copy for another broker of the process, with its own id and its own dynamic configs."""
         if node_id == self.integer("node.id"):
             return self
         other = Config.__new__(Config)
@@ -121,18 +122,16 @@ class Config(Values):
         return other
 
     def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
-        """Puts in force what was altered while the broker runs, valid as it is (KIP-226); what the broker has of its
-        own goes before what all brokers have, and both before what it was started with.
-        """
+        """Apply valid dynamic configs (KIP-226): per-broker before cluster-wide, and both before static ones."""
         self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
         altered = {**cluster_wide, **per_broker}
         rows = {name: row_of(name) for name in altered}
         self._values = self._static | {name: row.kind.parse(altered[name]) for name, row in rows.items() if row}
 
     def synonyms(self, name: str) -> list[Synonym]:
-        """What the value of a property may come from, the first that is set going before the others.
+        """Return the sources that define a property, in order of precedence.
 
-        From the property itself on, as in Kafka: of a retention in hours, `log.retention.ms` says nothing.
+        As in Kafka, the list starts at the property itself: for a retention set in hours, `log.retention.ms` has none.
         """
         names = _SAME_TIME.get(name, (name,))
         static = {key: text_of(self._static[key]) for key in names if key in self._origins}
@@ -151,47 +150,46 @@ class Config(Values):
         return list(dropwhile(lambda synonym: synonym.name != name, found))
 
     def is_set(self, name: str) -> bool:
-        """Whether a property has been given a value, at start or since."""
+        """Return whether a property was given a value at the start or later."""
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
 
     def origin(self, name: str) -> str:
-        """Where a value comes from, for people: default, server.properties line 3, KAFKA_LISTENERS, --override
-        or, where it was given in Python, config."""
+        """Return the source of a value: default, server.properties line 3, KAFKA_LISTENERS, --override or config."""
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
-        """Every property, in the table's order."""
+        """Return every property in the table's order."""
         return [
             Setting(row, text_of(self._values[row.name]), self.synonyms(row.name), self.origin(row.name))
             for row in PROPERTIES.values()
         ]
 
     def milliseconds(self, name: str) -> int:
-        """A time that can be set in more than one unit, by the name that is in ms; -1: none."""
+        """Return a time with several units, named by its property in ms; -1: no limit."""
         units_ms = _UNITS_MS[name]
         finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
         return max(-1, self.integer(finest) * units_ms[finest])
 
     def listeners(self, broker: int = 0) -> list[Endpoint]:
-        """Where to listen, a controller's listeners left out. The brokers' ports count on from the first's."""
+        """Return the client listeners of the broker with this index, which is added to each port."""
         return self._endpoints("listeners", broker)
 
     def advertised_listeners(self, broker: int = 0) -> list[Endpoint]:
-        """What clients are told; empty when nothing is set, then it is for the server to say where it listens."""
+        """Return the addresses to advertise; empty if unset: the server then advertises where it listens."""
         return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
 
     def security_protocol(self, listener: str) -> str:
-        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, of a listener that there is."""
+        """Return the protocol of an existing listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         return self._protocols()[listener]
 
     def of_listener(self, listener: str) -> "ListenerConfig":
-        """The settings of one listener: its own, and the broker's where it has none."""
-        from .listener_config import ListenerConfig  # for those that are more than plain text
+        """Return the configuration of one listener: its own settings, else the broker's."""
+        from .listener_config import ListenerConfig  # PLAINTEXT listeners without limits do not load it
 
         return ListenerConfig(listener, self._values, self._origins)
 
     def _protocols(self) -> dict[str, str]:
-        # An entry without a colon names no protocol, which whoever looks for it finds.
+        # An entry without a colon maps to an empty protocol, which `_check_listeners` rejects.
         pairs = (item.upper().partition(":") for item in self.names("listener.security.protocol.map"))
         return {listener.strip(): protocol.strip() for listener, _, protocol in pairs}
 
@@ -199,7 +197,7 @@ class Config(Values):
         controllers = {controller.upper() for controller in self.names("controller.listener.names")}
         endpoints = [self._endpoint(name, item) for item in self.names(name)]
         for endpoint in endpoints:
-            if endpoint.port:  # of 0 each broker gets a port of its own
+            if endpoint.port:  # 0: each broker gets a free port
                 endpoint.port += broker
         return [endpoint for endpoint in endpoints if endpoint.name not in controllers]
 
@@ -211,10 +209,10 @@ class Config(Values):
         return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
 
     def _apply_environment(self, environ: Mapping[str, str]) -> None:
-        pairs = [(key, _name_from_environment(key), environ[key]) for key in sorted(environ) if _is_ours(key)]
+        pairs = [(key, _name_from_environment(key), environ[key]) for key in sorted(environ) if _is_property(key)]
         unknown = [key for key, name, _ in pairs if not _is_known(name)]
         if unknown:
-            self.warnings.append("environment: not a property, ignored: " + ", ".join(unknown))
+            self.warnings.append("environment: unknown properties, ignored: " + ", ".join(unknown))
         self._apply("environment", (pair for pair in pairs if pair[0] not in unknown))
 
     def _apply(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
@@ -235,7 +233,7 @@ class Config(Values):
                 raise _error(origin, key, shown, row.kind.accepts, where) from None
             self._origins[name] = origin
         if unused:
-            self.warnings.append(f"{source}: Kafka's, without effect here: " + ", ".join(dict.fromkeys(unused)))
+            self.warnings.append(f"{source}: Kafka properties without effect: " + ", ".join(dict.fromkeys(unused)))
 
     def _check_together(self) -> None:
         self._check_listeners()
@@ -254,7 +252,7 @@ class Config(Values):
         brokers = self.integer("sluice.brokers")
         ports = [
             endpoint.port for broker in range(brokers) for endpoint in self.listeners(broker) if endpoint.port
-        ]  # of 0 each gets a port of its own
+        ]  # port 0: each broker gets a free port
         given = ",".join(self.names("listeners"))
         if not own or len(set(own)) < len(own) or len(set(ports)) < len(ports):
             apart = f", {brokers} apart for as many brokers" if brokers > 1 else ""
@@ -265,7 +263,7 @@ class Config(Values):
         protocols = self._protocols()
         for name in own:
             if name not in protocols:
-                raise self._wrong("listeners", given, f"listeners of listener.security.protocol.map, as {name} is not")
+                raise self._wrong("listeners", given, f"listeners of listener.security.protocol.map, without {name}")
             if protocols[name] not in _SECURITY_PROTOCOLS:
                 words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
                 map_name = "listener.security.protocol.map"
@@ -277,33 +275,33 @@ class Config(Values):
                 raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
 
     def _warn_of_unknown(self, own: Iterable[str]) -> None:
-        """Of what is set for a listener that there is not."""
+        """Warn of properties for a listener that is not configured."""
         prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
         strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
         if strays:
-            self.warnings.append(f"of no listener that there is (names in lower case): {', '.join(strays)}")
+            self.warnings.append(f"properties of unknown listeners (names are in lower case): {', '.join(strays)}")
 
     def _check_queued_bytes(self) -> None:
         name = "queued.max.request.bytes"
         queued, largest = self.integer(name), self.integer("socket.request.max.bytes")
-        if 0 <= queued < largest:  # such a request could never be read
+        if 0 <= queued < largest:  # the largest request could never be read
             if name in self._origins:
                 raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
-            self._values[name] = largest  # our own default gives way: Kafka's has no bound
+            self._values[name] = largest  # raise sluice's own default: Kafka has no limit
 
     def _check_directory(self) -> None:
         path = self.text("log.dirs")
         if "," in path:
             raise self._wrong("log.dirs", path, "one directory")
         if path and "log.segment.bytes" not in self._origins:
-            self._values["log.segment.bytes"] = _SEGMENT_BYTES_ON_DISK  # our own default is for memory
+            self._values["log.segment.bytes"] = _SEGMENT_BYTES_ON_DISK  # sluice's own default is for memory
 
     def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
         return _error(self.origin(name), name, value, accepted)
 
 
 class TopicConfig(Values):
-    """The configs in force for one topic. `own`: what was set on it, of which `refused_topic_configs` says nothing."""
+    """The effective configuration of one topic. `own`: configs set on the topic, valid by `refused_topic_configs`."""
 
     __slots__ = ("_broker", "own")
 
@@ -313,12 +311,12 @@ class TopicConfig(Values):
         self.own = own
 
     def segment_bytes(self) -> int:
-        """Size of the largest segment."""
+        """Return the maximum segment size in bytes."""
         internal = self._values["internal.segment.bytes"]
         return internal if isinstance(internal, int) else self.integer("segment.bytes")
 
     def entries(self) -> list[Setting]:
-        """Every config, in the table's order; the internal one only if it was set, as in Kafka."""
+        """Return every config in the table's order; internal.segment.bytes only if it is set, as in Kafka."""
         return [
             self._setting(row)
             for row in TOPIC_PROPERTIES.values()
@@ -335,14 +333,14 @@ class TopicConfig(Values):
 
 
 def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
-    """Why a topic cannot have these configs, in words for the error message of INVALID_CONFIG; None if it can."""
+    """Return the message of INVALID_CONFIG for these topic configs; None if they are valid."""
     problems = (_problem(name, value) for name, value in own.items())
     problem = next(filter(None, problems), None)
     return problem or _conflict(TopicConfig(broker, own))
 
 
 def refused_value(row: Property, value: str) -> str | None:
-    """What is wrong with a value, as Kafka begins to say it, and then what is accepted; None if nothing is."""
+    """Return the start of Kafka's message for an invalid value and the accepted values; None if it is valid."""
     try:
         row.kind.parse(value)
     except ValueError:
@@ -395,17 +393,17 @@ def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
 
 
 def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -> ConfigError:
-    shown = value if value.isprintable() else repr(value)  # one line, whatever was given
+    shown = value if value.isprintable() else repr(value)  # keep the error on one line
     return ConfigError(f"{origin}: {name}={shown}: {where}must be {accepted}")
 
 
 def _where(error: ValueError) -> str:
-    """The place within a value, for kinds that tell it: `float` and others have words of their own."""
+    """Return the position within a value if the error has one; `float` and others have their own texts."""
     return f"{error}: " if str(error).startswith("item ") else ""
 
 
 def format_value(value: str | float) -> str:
-    """Return a Python value as a properties file has it."""
+    """Return a Python value as a properties file writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -416,16 +414,16 @@ def _split_override(item: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _is_ours(key: str) -> bool:
+def _is_property(key: str) -> bool:
     if not key.startswith("KAFKA_"):
-        return key == "CLUSTER_ID"  # with which images format the storage
+        return key == "CLUSTER_ID"  # used by images to format the storage
     from .ignored_properties import ENVIRONMENT
 
     return key not in ENVIRONMENT
 
 
 def _name_from_environment(key: str) -> str:
-    """As the Apache image (KafkaDockerWrapper): `_` is a dot, `__` an underscore, `___` a dash. Bitnami's adds CFG_."""
+    """Decode as the Apache image (KafkaDockerWrapper): `_` is `.`, `__` is `_`, `___` is `-`. Bitnami adds CFG_."""
     name = key.removeprefix("KAFKA_").removeprefix("CFG_").lower()
     return name.replace("_", ".").replace("...", "-").replace("..", "_")
 
@@ -439,7 +437,7 @@ def _is_known(name: str) -> bool:
 
 
 def row_of(name: str) -> Property | None:
-    """What is known of a property of the broker, or of one of its listeners; None: nothing, it has no effect."""
+    """Return the row of a broker or listener property; None if the property is unknown or has no effect."""
     if not name.startswith(_LISTENER_PREFIX):
         return PROPERTIES.get(name)
     from .listener_config import row_of_listener
@@ -460,5 +458,5 @@ def _is_loopback(host: str) -> bool:
 
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # another name: where it leads is not known before it is looked up
+    except ValueError:  # a host name, whose address is not known before its resolution
         return False

@@ -1,7 +1,7 @@
-"""Names of Kafka's that mean nothing here: a server.properties or an environment made for Kafka is still taken.
+"""Kafka properties without effect in sluice, so that a server.properties or an environment for Kafka is accepted.
 
-From the broker configs of Kafka 3.9 and 4.4, internal ones included, and those that 3.0 dropped. Loaded only when a
-name comes up that is not ours.
+From the broker configs of Kafka 3.9 and 4.4, including internal ones, and those removed by 3.0. Loaded only for names
+that sluice does not define.
 """
 
 NAMES = frozenset(
@@ -114,13 +114,13 @@ zookeeper.ssl.client.enable zookeeper.ssl.crl.enable zookeeper.ssl.enabled.proto
 zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password
 zookeeper.ssl.keystore.type zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
 zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type zookeeper.sync.time.ms
-""".split()  # noqa: SIM905 (quoted one by one, these names are four times the length and no easier to read)
+""".split()  # noqa: SIM905 (one quoted name per line would take four times the lines)
 )
 
-# Of a listener, and of plug-ins: whatever stands behind these is theirs.
+# Prefixes of listener and plug-in properties.
 PREFIXES = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.config.")
 
-# What the Apache image's start scripts read themselves, never a property.
+# Variables that the start scripts of the Apache image read; they are not properties.
 ENVIRONMENT = frozenset(
     {
         "KAFKA_DEBUG",

@@ -1,8 +1,9 @@
-"""What one listener has of its own: `listener.name.<listener>.<property>`, and for one of its SASL mechanisms
-`listener.name.<listener>.<mechanism>.<property>` (KIP-103, KIP-85; names in lower case).
+"""Properties of one listener, or of one of its SASL mechanisms (KIP-103, KIP-85).
 
-Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName. A mechanism's own setting goes before the
-listener's, and that before the broker's. Loaded only where a listener has more than plain text, or limits.
+Their names, in lower case, are `listener.name.<listener>.<property>` and
+`listener.name.<listener>.<mechanism>.<property>`. Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName: a
+mechanism's setting precedes the listener's, which precedes the broker's. Loaded only for listeners with TLS, SASL or
+limits.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ _OF_LISTENER = _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES
 
 
 def row_of_listener(name: str) -> Property | None:
-    """The property that `listener.name...` sets for a listener or a mechanism of it; None: nothing that has effect."""
+    """Return the property that `listener.name...` sets for a listener or a mechanism; None if it has no effect."""
     _, _, own = name.removeprefix(PREFIX).partition(".")
     if own in _OF_LISTENER:
         return PROPERTIES[own]
@@ -29,7 +30,7 @@ def row_of_listener(name: str) -> Property | None:
 
 
 class ListenerConfig:
-    """The settings in force for one listener, and where they come from."""
+    """The effective configuration of one listener, with the source of each value."""
 
     def __init__(self, listener: str, values: Mapping[str, Value], origins: Mapping[str, str]) -> None:
         self.listener = listener
@@ -37,40 +38,40 @@ class ListenerConfig:
         self._origins = origins
 
     def has_own(self, name: str) -> bool:
-        """Whether a property is set for this very listener."""
+        """Return whether a property is set for this listener itself."""
         return f"{self._prefix}{name}" in self._all
 
     def integer(self, name: str, mechanism: str = "") -> int:
-        """A property that is a whole number."""
+        """Return an integer property."""
         value = self._all[self.key(name, mechanism)]
         assert type(value) is int, name
         return value
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A property that is a list."""
+        """Return a list property."""
         value = self._all[self.key(name)]
         assert isinstance(value, tuple), name
         return value
 
     def is_set(self, name: str) -> bool:
-        """Whether a property is more than its default."""
+        """Return whether a property was set, here or for the broker."""
         return self.key(name) in self._origins
 
     def text(self, name: str, mechanism: str = "") -> str | None:
-        """A property that is text, or None where it is not set."""
+        """Return a text property; None if it is not set."""
         value = self._all[self.key(name, mechanism)]
         assert value is None or isinstance(value, str), name
         return value
 
     def key(self, name: str, mechanism: str = "") -> str:
-        """The name under which a property is set: the listener's own where there is one."""
+        """Return the most specific name under which a property is set."""
         names = [f"{self._prefix}{name}", name]
         if mechanism:
             names.insert(0, f"{self._prefix}{mechanism.lower()}.{name}")
         return next(key for key in names if key in self._all)
 
     def wrong(self, name: str, problem: str, mechanism: str = "") -> ConfigError:
-        """The error that names where a property was set, its whole name, and what is wrong with it."""
+        """Return an error with the source and the full name of a property, and the problem."""
         key = self.key(name, mechanism)
         return ConfigError(f"{self._origins.get(key, 'default')}: {key}: {problem}")
 

@@ -1,7 +1,7 @@
-"""The syntax of a .properties file, as `java.util.Properties` reads it; Kafka's server.properties is one.
+"""Parser of .properties files, such as Kafka's server.properties, with the syntax of `java.util.Properties`.
 
-Comments (`#`, `!`), three separators (`=`, `:`, blank), lines that go on after a backslash, escapes. Different on
-purpose: text is UTF-8 (Kafka reads ISO 8859-1), and each pair has its line number, so that an error can name it.
+Supports comments (`#`, `!`), three separators (`=`, `:`, blank), line continuation and escapes. Different on purpose:
+text is UTF-8 (Kafka reads ISO 8859-1), and each pair has its line number for error messages.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yields (line number, key, value) in the order written, repeated keys included.
+    r"""Yield (line number, key, value) in the order written, including repeated keys.
 
-    Raises ConfigError for what Java rejects: an escape `\\u` without four hex digits, or half of a surrogate pair.
+    Raises:
+        ConfigError: An escape `\u` without four hex digits, or half of a surrogate pair, which Java rejects as well.
     """
     for number, line in _logical_lines(text):
         end = _end_of_key(line)
@@ -25,19 +26,19 @@ def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    # Not str.splitlines, which also breaks at form feeds and other separators that Java takes for text.
+    # Not str.splitlines, which also breaks at form feeds and other separators that are text in Java.
     lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
     for number, natural in lines:
         line = natural.lstrip(_BLANK)
-        if line.startswith(("#", "!")) or line == "\\":  # a lone backslash is a blank line, not the start of one
+        if line.startswith(("#", "!")) or line == "\\":  # a lone backslash is a blank line, not a continuation
             continue
-        while _goes_on(line):
+        while _is_continued(line):
             line = line[:-1] + next(lines, (0, ""))[1].lstrip(_BLANK)
         if line:
             yield number, line
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
@@ -73,7 +74,7 @@ def _unescape(text: str, number: int) -> str:
             else:
                 char = _ESCAPES.get(char, char)
         out.append(char)
-    try:  # Java's characters are UTF-16 units: two escapes may make one character
+    try:  # Java's characters are UTF-16 units, so two escapes may form one character
         return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        raise ConfigError(f"line {number}: half of a surrogate pair: must be both halves, or the character") from None
+        raise ConfigError(f"line {number}: half of a surrogate pair; write both halves, or the character") from None

@@ -1,10 +1,10 @@
-"""A property with the value in force, and what else that could have been: what tables and DescribeConfigs show."""
+"""The effective value of a property and its other sources, for tables and DescribeConfigs."""
 
 from typing import NamedTuple
 
 from .property_table import Property
 
-# Where a value comes from, as Kafka's ConfigSource calls it; the first wins.
+# Sources of a value, in order of precedence (Kafka's ConfigSource).
 DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
 DYNAMIC_CLIENT_METRICS_CONFIG = "DYNAMIC_CLIENT_METRICS_CONFIG"
 DYNAMIC_GROUP_CONFIG = "DYNAMIC_GROUP_CONFIG"
@@ -15,7 +15,7 @@ DEFAULT_CONFIG = "DEFAULT_CONFIG"
 
 
 class Synonym(NamedTuple):
-    """A property that the value may come from, with what it is set to there."""
+    """One source that defines a value, with the value there."""
 
     name: str
     value: str
@@ -23,22 +23,22 @@ class Synonym(NamedTuple):
 
 
 class Setting:
-    """A property and the value in force."""
+    """A property and its effective value."""
 
     __slots__ = ("origin", "property", "synonyms", "value")
 
     def __init__(self, property_: Property, value: str | None, synonyms: list[Synonym], origin: str) -> None:
         self.property = property_
         self.value = value  # canonical text; None is Kafka's null
-        self.synonyms = synonyms  # where it comes from is the first of them
-        self.origin = origin  # the same for people, see Config.origin
+        self.synonyms = synonyms  # the first is the source of the value
+        self.origin = origin  # that source in readable form, see Config.origin
 
     @property
     def source(self) -> str:
-        """Where the value comes from; DEFAULT_CONFIG also where no synonym tells, as in Kafka."""
+        """The source of the value; without synonyms DEFAULT_CONFIG, as in Kafka."""
         return self.synonyms[0].source if self.synonyms else DEFAULT_CONFIG
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value must not be shown."""
+        """Whether the value must be hidden."""
         return self.property.kind.type == "PASSWORD"

@@ -1,7 +1,7 @@
-"""The kinds of value a property can have: how each is read from text, written back, and what it accepts in words.
+"""Types of property values, with a parser and a description of the accepted text for each.
 
-Types are those of Kafka's `ConfigDef`. Different on purpose: a property that counts bytes also takes a size (`512Ki`),
-and a quota takes the sizes of KIP-13 (`2M`).
+The types are those of Kafka's `ConfigDef`. Different on purpose: a property in bytes also accepts a size (`512Ki`), and
+a quota accepts the sizes of KIP-13 (`2M`).
 """
 
 from collections.abc import Callable
@@ -11,26 +11,26 @@ LONG_MAX = 2**63 - 1  # Java's long; Kafka's "no limit"
 
 Value = bool | int | float | str | tuple[str, ...] | dict[str, float] | None
 
-# KIP-13 writes 2M. Decimal as network rates are, binary only where the unit says so.
+# KIP-13 writes 2M. Decimal like network rates; binary only with an explicit binary unit.
 UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 2**10,
     "Mi": 2**20,
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_LONGEST_NUMBER = 40  # characters: every long and every double in use fits; the work stays small whatever is sent
-_LARGEST_EXPONENT = 30  # 1e30 is past every long; a larger one would only make Python count for ever
+_LONGEST_NUMBER = 40  # characters: fits every long and every double in use, and bounds the work
+_LARGEST_EXPONENT = 30  # 1e30 exceeds every long; a larger exponent would only cost CPU time
 
 
 class Kind:
-    """What text a property takes (`accepts`, in words that follow "must be") and Kafka's type for it."""
+    """The text that a property accepts (`accepts`, a phrase to follow "must be") and Kafka's type for it."""
 
     __slots__ = ("accepts", "parse", "type")
 
     def __init__(self, type_: str, accepts: str, parse: Callable[[str], Value]) -> None:
         self.type = type_
         self.accepts = accepts
-        self.parse = parse  # raises ValueError, with words at most for where: the caller names key, value and `accepts`
+        self.parse = parse  # raises ValueError with at most a position; the caller adds key, value and `accepts`
 
 
 def boolean() -> Kind:
@@ -38,7 +38,7 @@ def boolean() -> Kind:
 
 
 def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | None = None) -> Kind:
-    """A whole number within both bounds, or `also`."""
+    """Return the kind of an integer within both bounds, or `also`."""
 
     def parse(text: str) -> int:
         return _within(_parse_integer(text), at_least, at_most, also)
@@ -47,7 +47,7 @@ def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | No
 
 
 def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kind:
-    """A number of bytes: an integer, or a size such as 512Ki that comes to whole bytes."""
+    """Return the kind of a number of bytes: an integer, or a size such as 512Ki that is a whole number of bytes."""
 
     def parse(text: str) -> int:
         return _within(parse_size(text), at_least, at_most, also)
@@ -59,7 +59,7 @@ def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kin
 def double(at_least: float, at_most: float) -> Kind:
     def parse(text: str) -> float:
         value = float(text.strip())
-        if "_" in text or not at_least <= value <= at_most:  # NaN is within nothing
+        if "_" in text or not at_least <= value <= at_most:  # also rejects NaN
             raise ValueError
         return value
 
@@ -71,7 +71,7 @@ def text() -> Kind:
 
 
 def password() -> Kind:
-    """Text that is never shown."""
+    """Return the kind of a text that is never shown."""
     return Kind("PASSWORD", "text", str.strip)
 
 
@@ -87,7 +87,7 @@ def choice(*accepted: str) -> Kind:
 
 
 def choice_or_none(*accepted: str) -> Kind:
-    """One of the given names, or nothing."""
+    """Return the kind of one of these names, or empty text."""
 
     def parse(text: str) -> str:
         return _one_of(text.strip(), ("", *accepted))
@@ -96,7 +96,7 @@ def choice_or_none(*accepted: str) -> Kind:
 
 
 def principals() -> Kind:
-    """Kafka's `super.users`: a name may have commas, so semicolons separate."""
+    """Return the kind of Kafka's `super.users`, separated by semicolons because a name may contain commas."""
 
     def parse(text: str) -> str:
         given = [item.strip() for item in text.split(";") if item.strip()]
@@ -108,7 +108,7 @@ def principals() -> Kind:
 
 
 def names(*accepted: str) -> Kind:
-    """Some of the given names, separated by commas; none at all too. A name given twice counts once, as in Kafka."""
+    """Return the kind of a list of these names, possibly empty; duplicates count once, as in Kafka."""
 
     def parse(text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_one_of(name, accepted) for name in split_list(text)))
@@ -117,7 +117,7 @@ def names(*accepted: str) -> Kind:
 
 
 def some_names(*accepted: str) -> Kind:
-    """One of the given names, or more, separated by commas."""
+    """Return the kind of a list of at least one of these names."""
     any_names = names(*accepted)
 
     def parse(text: str) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def listing(accepts: str = "a list, separated by commas") -> Kind:
 
 
 def replicas() -> Kind:
-    """Kafka's ThrottledReplicaListValidator."""
+    """Return the kind of Kafka's ThrottledReplicaListValidator."""
 
     def parse(text: str) -> tuple[str, ...]:
         items = split_list(text)
@@ -147,7 +147,7 @@ def replicas() -> Kind:
 
 
 def rate() -> Kind:
-    """Bytes per second; nothing, or Kafka's own "no limit" (the largest long), means none."""
+    """Return the kind of a rate in bytes per second; empty text and Kafka's largest long mean no limit."""
 
     def parse(text: str) -> float | None:
         return None if text.strip() in ("", str(LONG_MAX)) else parse_rate(text)
@@ -166,7 +166,7 @@ def counts() -> Kind:
 
 
 class Values:
-    """Typed access to values by property name; a name not in the table, or the wrong type, is our own mistake."""
+    """Typed access to values by property name. An unknown name or a wrong type is an internal error."""
 
     __slots__ = ("_values",)
 
@@ -202,20 +202,20 @@ class Values:
         return value
 
     def rate(self, name: str) -> float | None:
-        """Bytes per second; None: no quota."""
+        """Return bytes per second; None: no quota."""
         value = self._values[name]
         assert value is None or isinstance(value, float), name
         return value
 
     def rates(self, name: str) -> dict[str, float]:
-        """Bytes per second by client id."""
+        """Return bytes per second by client id."""
         value = self._values[name]
         assert isinstance(value, dict), name
         return value
 
 
 def text_of(value: Value) -> str | None:
-    """The text Kafka shows for a value; reading it again gives the same value."""
+    """Return Kafka's text of a value, which parses to the same value."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -228,12 +228,12 @@ def text_of(value: Value) -> str | None:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Kafka's lists: commas, blanks around them dropped, empty text is the empty list."""
+    """Split a list as Kafka does: at commas, without surrounding blanks; empty text is the empty list."""
     return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
 
 
 def parse_size(text: str) -> int:
-    """Whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
+    """Return whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
     stripped = text.strip()
     if stripped.startswith("-"):
         return _parse_integer(stripped)
@@ -244,7 +244,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Bytes per second, at least 1: Kafka's lower bound of `quota.producer.default`. Raises ValueError."""
+    """Return bytes per second, at least 1, Kafka's lower bound of `quota.producer.default`. Raises ValueError."""
     value = _parse_quantity(text.strip().removesuffix("/s").removesuffix("B"))
     if value < 1:
         raise ValueError
@@ -252,13 +252,16 @@ def parse_rate(text: str) -> float:
 
 
 def parse_rates(text: str) -> dict[str, float]:
-    """`gold:4M,silver:2M` to bytes per second by client id, as KIP-13 writes overrides. Raises ValueError, with where.
+    r"""Parse KIP-13's overrides, `gold:4M,silver:2M`, to bytes per second by client id.
 
-    The last colon splits, so an id may have colons; `\\,` is a comma and `\\\\` a backslash within an id; the quotation
-    marks around the KIP's examples may stand or not.
+    The last colon splits, so an id may contain colons. Within an id, `\,` is a comma and `\\` a backslash. Quotation
+    marks around the whole text, as in the KIP's examples, are optional.
+
+    Raises:
+        ValueError: With the number, the position and the text of the wrong item.
     """
     stripped = text.strip()
-    at = text.find(stripped) + 1  # of the item's first character, as people count
+    at = text.find(stripped) + 1  # position of the item's first character, from 1
     if len(stripped) > 1 and stripped[0] == stripped[-1] == '"':
         stripped, at = stripped[1:-1], at + 1
     by_client_id: dict[str, float] = {}
@@ -270,13 +273,14 @@ def parse_rates(text: str) -> dict[str, float]:
             by_client_id[client_id] = parse_rate(rate_text)
         except ValueError:
             raise ValueError(f"item {number} at character {at}, {written!r}") from None
-        at += len(written) + 1  # and a comma
+        at += len(written) + 1  # and the comma
     return by_client_id
 
 
 def parse_users(text: str) -> dict[str, str]:
-    """`alice:secret,bob:other` to passwords by name. The first colon splits, so a password may have colons; commas are
-    escaped as in `parse_rates`. Raises ValueError.
+    """Parse `alice:secret,bob:other` to passwords by name. Raises ValueError.
+
+    The first colon splits, so a password may contain colons; commas are escaped as in `parse_rates`.
     """
     by_name: dict[str, str] = {}
     for _, item in _split_escaped(text.strip()) if text.strip() else ():
@@ -288,12 +292,12 @@ def parse_users(text: str) -> dict[str, str]:
 
 
 def _parse_users(text: str) -> str:
-    parse_users(text)  # whether it can be
+    parse_users(text)  # only validates
     return text.strip()
 
 
 def _parse_counts(text: str) -> dict[str, float]:
-    # The last colon splits, so an address of version 6 may have more (Utils.parseCsvMap).
+    # The last colon splits, so an IPv6 address may contain more (Utils.parseCsvMap).
     by_host: dict[str, float] = {}
     for item in split_list(text):
         host, _, count = item.rpartition(":")
@@ -304,7 +308,7 @@ def _parse_counts(text: str) -> dict[str, float]:
 
 
 def _split_escaped(text: str) -> list[tuple[str, str]]:
-    """The items, each as it is written and as it is meant."""
+    """Return the items, each escaped and unescaped."""
     items = [("", "")]
     characters = iter(text)
     for char in characters:
@@ -324,7 +328,7 @@ def _escaped(client_id: str) -> str:
 
 
 def _parse_quantity(text: str) -> int | float:
-    """DIGITS[.DIGITS][eN][UNIT], never negative: an int where it is whole, else the nearest double."""
+    """Parse DIGITS[.DIGITS][eN][UNIT], never negative, to an int if it is whole, else to the nearest double."""
     number = text.rstrip("kKMGTi")
     mantissa, e, exponent_text = number.lower().partition("e")
     whole, dot, fraction = mantissa.partition(".")
@@ -334,7 +338,7 @@ def _parse_quantity(text: str) -> int | float:
         raise ValueError
     if not _is_digits(whole) or (dot and not _is_digits(fraction)):
         raise ValueError
-    # In whole numbers to the end, so that 4.1M is 4100000 and not what 4.1 * 1e6 gives.
+    # Integer arithmetic, so that 4.1M is exactly 4100000, unlike 4.1 * 1e6.
     numerator = int(whole + fraction) * unit
     exponent -= len(fraction)
     if exponent >= 0:
@@ -345,7 +349,7 @@ def _parse_quantity(text: str) -> int | float:
 
 
 def _parse_integer(text: str) -> int:
-    stripped = text.strip()  # stricter than int(): no underscores, no digits of other scripts
+    stripped = text.strip()  # stricter than int(): no underscores, ASCII digits only
     if len(stripped) > _LONGEST_NUMBER or not _is_digits(stripped[1:] if stripped[:1] in ("-", "+") else stripped):
         raise ValueError
     return int(stripped)
@@ -377,7 +381,7 @@ def _within(value: int, at_least: int, at_most: int, also: int | None) -> int:
 
 
 def _range(at_least: int, at_most: int, also: int | None) -> str:
-    """In words; the largest long goes without saying, it is no bound to anyone."""
+    """Describe a range; the largest long is omitted, as it is no practical limit."""
     if at_most < LONG_MAX:
         words = f"from {at_least} to {at_most}"
     else:

@@ -1,1 +1,1 @@
-"""Brokers in one's own process: `sluice.Broker`, `sluice.SyncBroker` and their controls."""
+"""Brokers in the test process: `sluice.Broker`, `sluice.SyncBroker` and their handles."""

@@ -1,7 +1,7 @@
-"""How a client of a test backs off, held against a KIP: what `broker.assert_backoff` asks the audit's judge.
+"""The check of `broker.assert_backoff`: the audit's judge compares a client's backoff with a KIP.
 
-KIP-580 is about requests that are sent again, KIP-144 about connections. The client's configuration is not known to a
-broker: what a test does not say is taken to be Kafka's default.
+KIP-580 covers retried requests, KIP-144 connections. A broker does not know the client's configuration, so settings
+that the test omits have Kafka's defaults.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,47 +22,47 @@ _ATTEMPTS_SHOWN = 12
 
 
 class Backoffs(NamedTuple):
-    """Rows of attempts of a client, and what the judge says of each."""
+    """Attempt sequences of a client, with the judge's verdict of each."""
 
     expected: str
     judged: list[tuple[AttemptSequence, Verdict]]
 
     @property
     def passed(self) -> list[Verdict]:
-        """The verdicts, if none of them deviates and one at least is certain; else empty."""
+        """The certain verdicts; empty if any sequence deviates."""
         verdicts = [verdict for _, verdict in self.judged]
         if any(verdict.state is State.DEVIATES for verdict in verdicts):
             return []
         return [verdict for verdict in verdicts if verdict.state is State.PASS]
 
     def describe(self) -> str:
-        """What was expected, what was seen, and the attempts that count, in lines."""
+        """Return the expectation, the observations and the decisive attempts, in lines."""
         count = [each for each in self.judged if each[1].state is State.DEVIATES] or self.judged
-        lines = [f"wanted: {self.expected}"]
+        lines = [f"expected: {self.expected}"]
         if not count:
-            return "\n".join([*lines, "seen: nothing was tried again"])
+            return "\n".join([*lines, "observed: no retries"])
         for sequence, verdict in count:
-            lines += [f"seen: {sequence.kind} {sequence.key} {verdict.state}: {verdict.why}", *_attempts(sequence)]
+            lines += [f"observed: {sequence.kind} {sequence.key} {verdict.state}: {verdict.why}", *_attempts(sequence)]
         return "\n".join(lines)
 
 
 def backoffs(events: Sequence[AnyEvent], client_id: str, kip: int, settings: Mapping[str, float]) -> Backoffs:
-    """How a client has backed off, as far as these events tell. Raises ValueError for a KIP that is about neither."""
+    """Return the backoff of a client in these events. Raises ValueError for any KIP but 580 and 144."""
     if kip not in DEFAULTS:
         raise ValueError(f"kip={kip}: must be one of {', '.join(map(str, DEFAULTS))}")
     known = DEFAULTS[kip] | dict(settings)
     tried = [one for one in sequences(_of(client_id, events)) if len(one.attempts) > 1]
     found = [one for one in tried if _is_about(one, kip, client_id)]
     text = ", ".join(f"{name}={value:g}" for name, value in known.items())
-    expected = f"client {client_id} backs off as KIP-{kip} says, with {text}"
+    expected = f"client {client_id} backs off as KIP-{kip} specifies, with {text}"
     return Backoffs(expected, [(one, judge_sequence(one, known)) for one in found])
 
 
 def _of(client_id: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """The events of its connections, and of those that were gone before they had said whose they were."""
-    told = [event for event in events if isinstance(event, ClientEvent)]
-    others = {event.connection for event in told if event.client_id not in ("", client_id)}
-    return [event for event in told if event.connection not in others]
+    """Return the events of the client's connections, and of connections that ended before they sent a client id."""
+    sent = [event for event in events if isinstance(event, ClientEvent)]
+    others = {event.connection for event in sent if event.client_id not in ("", client_id)}
+    return [event for event in sent if event.connection not in others]
 
 
 def _is_about(sequence: AttemptSequence, kip: int, client_id: str) -> bool:

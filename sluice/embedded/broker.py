@@ -1,4 +1,4 @@
-"""A broker, or a cluster of them, in one's own process and event loop: for tests.
+"""A broker or cluster in the current process and event loop, for tests.
 
     async with Broker(brokers=3, config={"sluice.election.delay.ms": 500}) as broker:
         producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
@@ -6,15 +6,15 @@
         await broker.cluster.stop(1)
         (moved,) = await broker.wait_for(LeaderChange)
 
-Everything else is as with `sluice serve`, of which this is the same without a process, signals and logging. Its twin
-for code without an event loop is SyncBroker (sync_broker.py).
+It behaves like `sluice serve`, without a process, signals and logging. SyncBroker (sync_broker.py) is the same API for
+code without an event loop.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from os import PathLike
-from random import Random  # noqa: TID251  (a broker's one source of chance is made here)
+from random import Random  # noqa: TID251  (the broker's single source of randomness)
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice")
 
-# A test asks afterwards: what its clients do in some minutes, in 8 MiB at most.
+# Covers some minutes of client activity, in at most 8 MiB.
 _JOURNAL_EVENTS = 16384
 WAIT_S = 10.0
 CLIENT_ID = "sluice-test"
@@ -50,11 +50,10 @@ _E = TypeVar("_E", bound=Event)
 
 
 class Broker(JournalAssertions):
-    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
-    names, says else.
+    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal.
 
-    What cannot be done to a broker as it is raises `sluice.errors.SluiceError`, one line that says why. What was there
-    can still be read when it has stopped, the journal for example.
+    The journal and the cluster state remain readable after the broker has stopped. An operation that is impossible in
+    the current state raises `sluice.errors.SluiceError`.
     """
 
     def __init__(
@@ -65,9 +64,16 @@ class Broker(JournalAssertions):
         admin_port: int | None = None,
         seed: int = 0,
     ) -> None:
-        """`admin_port`: of the admin HTTP port, 0 for a free one, None for none. The same `seed`, the same chance.
+        """Configure the brokers; `async with` starts them.
 
-        Raises `sluice.errors.ConfigError` for what cannot be configured.
+        Args:
+            brokers: Number of brokers.
+            config: Broker properties by name; they override the defaults above.
+            admin_port: Port of the admin HTTP server; 0 picks a free port, None disables the server.
+            seed: Seed of all randomness.
+
+        Raises:
+            ConfigError: An unknown property, or an invalid value.
         """
         defaults: dict[str, str | float] = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -81,7 +87,7 @@ class Broker(JournalAssertions):
 
     async def __aenter__(self) -> "Broker":
         if self._server is not None:
-            raise SluiceError("a broker is started once: make another one")
+            raise SluiceError("a broker can be started only once; create another one")
         for warning in self._config.warnings:
             log.warning(warning)
         host = self._config.text("sluice.admin.host")
@@ -96,15 +102,17 @@ class Broker(JournalAssertions):
         await self._started.stop()
 
     async def reset(self) -> None:
-        """Makes all as it was at the start, at the same addresses: other brokers take the places of these.
+        """Replace the brokers by new ones at the same addresses, in the initial state.
 
-        So nothing is left of topics, groups, transactions, quotas and what was used of them, faults, configs, ACLs,
-        users, brokers that were stopped, and of the journal; clients are cut off. Raises SluiceError where `log.dirs`
-        is set, as what is on disk stays.
+        Removes topics, groups, transactions, quotas and their recorded usage, faults, dynamic configs, ACLs, users and
+        journal events, and closes all connections.
+
+        Raises:
+            SluiceError: `log.dirs` is set, as the files would remain.
         """
         before = self._running
         if before.cluster.logs.directory is not None:
-            raise SluiceError("reset: what is in log.dirs stays there: make another broker")
+            raise SluiceError("reset: not supported with log.dirs, whose files would remain; create another broker")
         await before.stop()
         admin = None if before.admin is None else (before.admin.host, before.admin.port)
         server = self._new_server()
@@ -113,12 +121,12 @@ class Broker(JournalAssertions):
 
     def _new_server(self) -> BrokerProcess:
         loop = asyncio.get_running_loop()
-        random = Random(self._seed)  # noqa: S311  (a test broker wants to be repeatable)
+        random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         return BrokerProcess(self._config, LoopClock(loop), random, loop, load_page)
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of all brokers, those that are stopped too, for a client's `bootstrap.servers`."""
+        """`host:port` of all brokers, including stopped ones, for `bootstrap.servers`."""
         return ",".join(self.brokers.values())
 
     @property
@@ -128,31 +136,31 @@ class Broker(JournalAssertions):
 
     @property
     def admin(self) -> str | None:
-        """Where the admin HTTP port is, if there is one."""
+        """The URL of the admin HTTP port; None if it is disabled."""
         admin = self._started.admin
         return None if admin is None else f"http://{address_of(admin.host, admin.port)}"
 
     @property
     def cluster(self) -> ClusterControl:
-        """The brokers, topics and leaders, and what can be done to them."""
+        """Control of the brokers, topics and leaders."""
         return ClusterControl(self._started)
 
     @property
     def faults(self) -> LocalFaults:
-        """The fault rules: what the broker does wrong on command."""
+        """The fault rules."""
         return LocalFaults(self._running.faults)
 
     @property
     def journal(self) -> JournalReader:
-        """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
+        """The journal. Raises ConfigError if `sluice.journal.events` is 0."""
         cluster = self._started.cluster
         if cluster.journal is None:
-            raise ConfigError("there is no journal: sluice.journal.events is 0; 16384 keeps so many events")
+            raise ConfigError("there is no journal: sluice.journal.events is 0; set it to 16384, for example")
         return JournalReader(cluster.journal, cluster.clock)
 
     @property
     def quotas(self) -> list[QuotasSet]:
-        """The quotas that are set now, whoever has set them, those of properties left out."""
+        """The current quotas from any source except properties."""
         return quotas_set(self._started.cluster)
 
     def quota(
@@ -164,18 +172,28 @@ class Broker(JournalAssertions):
         fetch: float | str | None = None,
         request_percentage: float | None = None,
     ) -> LocalQuota:
-        """Sets quotas of a client id, a user, or a user's client id; of all client ids, where neither is given.
-
-        `produce` and `fetch` are bytes per second on each broker, such as 100_000 or "100k"; `request_percentage` is of
-        one thread's time. They hold from the next request on, until what is returned is removed:
+        """Set quotas of a client id, a user, or both; without either, the default of all client ids.
 
             with broker.quota(client_id="shop", produce="100k"):
                 ...
+
+        Args:
+            client_id: Client id.
+            user: User name of the principal.
+            produce: Produce rate in bytes per second on each broker, such as 100_000 or "100k".
+            fetch: Fetch rate in bytes per second on each broker.
+            request_percentage: Percentage of one thread's time.
+
+        Returns:
+            The quotas, effective from the next request until they are removed.
+
+        Raises:
+            SluiceError: No quota is given, or a value is invalid.
         """
         return set_quota(self._running.cluster, client_id, user, produce, fetch, request_percentage)
 
     def client(self, client_id: str = CLIENT_ID) -> LocalClient:
-        """Return a client that writes and reads records, for a test of something else."""
+        """Return a client that sends and receives records."""
         return LocalClient(self.bootstrap, client_id)
 
     @overload
@@ -210,14 +228,23 @@ class Broker(JournalAssertions):
         broker: int | Collection[int] = (),
         timeout_s: float = WAIT_S,
     ) -> object:
-        """Returns when something has happened.
+        """Wait for a condition and return its result.
 
-        `what` is a type of `sluice.journal_events`: then the journal has `times` such events with a `seq` above
-        `after`, of this client, API and broker, for which `where` is true; these are returned. Or it is a fault:
-        then it has hit so many `times`; how often is returned. Or it is a function without arguments: then it has
-        returned something true; that is returned.
+        Args:
+            what: A type of `sluice.journal_events`, a fault, or a function without arguments.
+                For an event type: wait for `times` matching events in the journal, and return them.
+                For a fault: wait until it has hit `times` times, and return its hits.
+                For a function: wait until it returns a true value, and return that.
+            where: Predicate of matching events.
+            times: Number of events or hits.
+            after: `seq` of the last event to ignore.
+            client_id: Client id, or several, of matching events.
+            api: API name, or several, of matching events.
+            broker: Node id, or several, of matching events.
+            timeout_s: Timeout in seconds.
 
-        Raises TimeoutError when that has not happened within `timeout_s`, which tells what has happened instead.
+        Raises:
+            TimeoutError: The condition was not met; the message lists the latest events.
         """
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._started.cluster.clock
@@ -229,11 +256,17 @@ class Broker(JournalAssertions):
         return found
 
     async def run_scenario(self, scenario: "Scenario | PathLike[str] | str") -> "list[StepDone]":
-        """Runs a scenario of the catalogue by its name, one in a file, or a `sluice.broker.scenarios.model.Scenario`.
+        """Run a scenario to its end; cancellation stops it early. It then restores brokers, quotas and configs.
 
-        Returns what was done, and for what could not be the reason, when the scenario has ended; brokers, quotas and
-        configs are again as before. Who gives up waiting for it ends it. Raises SluiceError for a scenario that cannot
-        be, or not on these brokers: they must be as many as it says, and run; its `config` is for who starts them.
+        Args:
+            scenario: A name in the catalogue, a file, or a `sluice.broker.scenarios.model.Scenario`. Its `config` is
+                ignored: set these properties in the constructor.
+
+        Returns:
+            The steps, each with its problem if it failed.
+
+        Raises:
+            SluiceError: The scenario is invalid, or requires another number of brokers or running ones.
         """
         run = self.start_scenario(scenario)
         try:
@@ -242,7 +275,7 @@ class Broker(JournalAssertions):
             run.stop()
 
     def start_scenario(self, scenario: "Scenario | PathLike[str] | str") -> LocalScenario:
-        """Begins a scenario that runs while the test goes on, and returns it. Raises as run_scenario does."""
+        """Start a scenario in the background. Arguments and errors are those of `run_scenario`."""
         return start_run(scenario, self._running)
 
     @property
@@ -254,5 +287,5 @@ class Broker(JournalAssertions):
     @property
     def _started(self) -> BrokerProcess:
         if self._server is None:
-            raise SluiceError("a broker runs within `async with`")
+            raise SluiceError("a broker is available only within `async with`")
         return self._server

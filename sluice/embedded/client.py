@@ -1,11 +1,4 @@
-"""A client with which a test writes and reads records: `broker.client()`.
-
-    await broker.client().send("orders", b"one pizza")
-    (order,) = await broker.client().receive("orders")
-
-It is sluice.client in the broker's event loop. Each call opens and closes a separate producer or consumer, so a test
-closes nothing. To the broker it is a client like any other, with its client id.
-"""
+"""A client for tests that send and receive records: `broker.client()`."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -19,7 +12,13 @@ _POLL_MS = 100.0
 
 
 class LocalClient:
-    """Sends records, and reads topics from their beginnings."""
+    """A client that sends records, and reads topics from the beginning.
+
+    Each call opens and closes a separate producer or consumer of sluice.client in the broker's event loop.
+
+        await broker.client().send("orders", b"one pizza")
+        (order,) = await broker.client().receive("orders")
+    """
 
     def __init__(self, bootstrap: str, client_id: str) -> None:
         self._config = {"bootstrap.servers": bootstrap, "client.id": client_id}
@@ -27,11 +26,15 @@ class LocalClient:
     async def send(
         self, topic: str, *values: bytes | None, key: bytes | None = None, partition: int | None = None
     ) -> "list[RecordMetadata]":
-        """Where each of these records was written; they are sent in this order, and all have this key.
+        """Send records in this order, all with the same key.
 
-        Raises the errors of `sluice.client.errors`.
+        Returns:
+            The partition and offset of each record.
+
+        Raises:
+            KafkaException: A subclass from `sluice.client.errors`.
         """
-        from sluice.client.producer import Producer  # few ask for a client
+        from sluice.client.producer import Producer  # most tests do not use it
 
         async with Producer(self._config) as producer:
             sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
@@ -39,9 +42,10 @@ class LocalClient:
             return [await each for each in sent]
 
     async def receive(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> "list[ConsumerRecord]":
-        """The first `count` records of a topic, each partition's in their order; as a member of no group.
+        """Return the first `count` records of a topic, without a consumer group; each partition is in order.
 
-        Raises TimeoutError where there are not so many within `timeout_s`; it says how many there were.
+        Raises:
+            TimeoutError: Fewer records within `timeout_s` seconds; the message has their number.
         """
         from sluice.client.consumer import Consumer, TopicPartition  # as above
 

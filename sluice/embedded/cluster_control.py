@@ -1,4 +1,4 @@
-"""What a test does to the brokers and topics of its cluster, and what it sees of them: `broker.cluster`."""
+"""Control and state of the brokers and topics of a test cluster: `broker.cluster`."""
 
 from collections.abc import Collection, Mapping
 from typing import Literal
@@ -13,36 +13,36 @@ from sluice.errors import SluiceError
 
 
 class ClusterControl:
-    """The brokers by their node ids, topics by their names, partitions by topic and index.
+    """Control of brokers by node id, topics by name, and partitions by topic and index.
 
-    What cannot be done raises `sluice.errors.SluiceError`, one line that says why.
+    An impossible operation raises `sluice.errors.SluiceError`.
     """
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
 
     async def stop(self, node_id: int, *, controlled: bool = True) -> None:
-        """Stops a broker, after it has given up what it leads; not `controlled`, it is gone as if it was killed."""
+        """Stop a broker, after it has moved its leaders; with `controlled=False`, as if it was killed."""
         self._running.stop_broker(node_id, controlled=controlled)
 
     async def start(self, node_id: int) -> None:
-        """Starts a broker that was stopped, on the ports that it had."""
+        """Start a stopped broker on its previous ports."""
         await self._running.start_broker(node_id)
 
     async def isolate(self, node_id: int) -> None:
-        """Clients reach the broker, the controller and the other brokers do not."""
+        """Isolate a broker from the controller and the other brokers; clients still reach it."""
         self._running.isolate_broker(node_id)
 
     async def rejoin(self, node_id: int) -> None:
-        """Ends the isolation of a broker."""
+        """End the isolation of a broker."""
         self._running.rejoin_broker(node_id)
 
     async def move_leader(self, topic: str, partition: int, node_id: int) -> None:
-        """Makes a replica that is in sync the leader."""
+        """Make an in-sync replica the leader."""
         self._running.move_leader(topic, partition, node_id)
 
     async def elect(self, topic: str, partition: int, election: Literal["preferred", "unclean"] = "preferred") -> None:
-        """Holds an election; nothing changes where none is needed."""
+        """Elect a leader, if an election is needed."""
         self._running.elect_leader(topic, partition, Election[election.upper()])
 
     async def create_topic(
@@ -54,9 +54,14 @@ class ClusterControl:
         assignments: Mapping[int, Collection[int]] | None = None,
         config: Mapping[str, str | float] | None = None,
     ) -> None:
-        """Creates a topic; -1 is what the broker's configuration has.
+        """Create a topic.
 
-        `assignments` are the brokers of each partition, the preferred leader first, in place of the two numbers.
+        Args:
+            name: Topic name.
+            partitions: Number of partitions; -1 means the broker's default.
+            replication_factor: Replicas of each partition; -1 means the broker's default.
+            assignments: Node ids of each partition's replicas, the preferred leader first, in place of both numbers.
+            config: Topic configs by name.
         """
         configs = {key: format_value(value) for key, value in (config or {}).items()}
         new = NewTopic(name, partitions, replication_factor, assignments or {}, configs)
@@ -65,7 +70,7 @@ class ClusterControl:
             raise ClusterError(f"topic {name}: {created.code.name}: {created.message or created.code.message}")
 
     def partition(self, topic: str, partition: int) -> PartitionState:
-        """Replicas, ISR, leader (-1: none) and epochs of a partition, as they are now."""
+        """Return the current replicas, ISR, leader (-1: none) and epochs of a partition."""
         return self._server.partition(topic, partition).state
 
     @property

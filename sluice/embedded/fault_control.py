@@ -1,4 +1,4 @@
-"""Faults that a test makes and ends: `broker.faults`."""
+"""Fault rules that a test adds and removes: `broker.faults`."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RuleFields(TypedDict, total=False):
-    """The fields of a Rule but for its action; that says what they mean."""
+    """The fields of a Rule except its action; `sluice.broker.faults.rule.Rule` describes them."""
 
     id: str
     broker: int | list[int]
@@ -45,38 +45,38 @@ class RuleFields(TypedDict, total=False):
 
 
 class LocalFault:
-    """A fault rule until it is removed, or to the end of a `with` block."""
+    """An active fault rule, until it is removed or its `with` block ends."""
 
     def __init__(self, fault: "Fault") -> None:
         self._fault = fault
 
     @property
     def id(self) -> str:
-        """As it was given, or fault-1, fault-2 and so on."""
+        """The id of the rule; by default fault-1, fault-2, ..."""
         return self._fault.id
 
     @property
     def hits(self) -> int:
-        """How many requests or connections it has hit; of a state, on how many brokers it is."""
+        """The number of requests or connections hit; for a state, the number of brokers in it."""
         return self._fault.hits
 
     @property
     def matched(self) -> int:
-        """How many matched, whether it was their turn to be hit or not."""
+        """The number of matching requests or connections, hit or not."""
         return self._fault.matched
 
     @property
     def enabled(self) -> bool:
-        """False: something went wrong with it, which ended it."""
+        """Whether the rule works; False after an error disabled it."""
         return self._fault.enabled
 
     @property
     def problem(self) -> str:
-        """What that was, else empty."""
+        """The error that disabled the rule, else empty."""
         return self._fault.problem
 
     def remove(self) -> None:
-        """Ends it: what waits because of it goes on, and what it brought about is undone. Once is enough."""
+        """Remove the rule, release what it delays and undo its state. Further calls do nothing."""
         if not self._fault.is_removed:
             self._fault.remove()
 
@@ -86,7 +86,7 @@ class LocalFault:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Raises SluiceError where the fault was disabled, so that no test passes for the lack of it."""
+        """Remove the rule. Raises SluiceError if it was disabled, so that no test passes without its fault."""
         self.remove()
         if error is None:
             raise_problem(self.id, self.problem)
@@ -105,31 +105,32 @@ class LocalFaults:
     def add(self, rule: "AnyAction | str", /, **fields: Unpack[RuleFields]) -> LocalFault: ...
 
     def add(self, rule: "AnyAction | Rule | Mapping[str, object] | str", /, **fields: Unpack[RuleFields]) -> LocalFault:
-        """Puts a rule in force: an action with what it hits and how often, or a rule as a file has it.
+        """Add a rule: an action and fields, or a whole rule as in a file.
 
             broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=3)
             broker.faults.add("close", client_id="shop", probability=0.1)
             broker.faults.add({"action": {"kind": "delay", "ms": 200}, "api": "Fetch"})
 
-        Raises `sluice.faults.FaultError`, a SluiceError, for a rule that cannot work.
+        Raises:
+            FaultError: The rule is invalid (`sluice.faults.FaultError`, a SluiceError).
         """
         return LocalFault(self._faults.add(_to_plain(rule, fields)))
 
     def list(self) -> "list[LocalFault]":
-        """Those that were added and not removed, in that order."""
+        """Return the added rules that were not removed, oldest first."""
         return [LocalFault(fault) for fault in self._faults.list()]
 
     def remove(self, fault_id: str) -> None:
-        """Ends a rule by its id. Raises FaultError where there is none."""
+        """Remove a rule by its id. Raises FaultError if it does not exist."""
         self._faults.remove(fault_id)
 
     def clear(self) -> None:
-        """Removes all."""
+        """Remove all rules."""
         self._faults.clear()
 
 
 def raise_problem(fault_id: str, problem: str) -> None:
-    """Raises SluiceError if there was one."""
+    """Raise SluiceError if a rule has a problem."""
     if problem:
         raise SluiceError(f"fault rule {fault_id} was disabled: {problem}")
 
@@ -147,5 +148,5 @@ def _to_plain(rule: object, fields: RuleFields) -> object:
     if not isinstance(rule, Mapping | Rule):
         return {**fields, "action": plain}
     if fields:  # a type checker finds it as well
-        raise FaultError("fault", f"it is a whole rule: say {', '.join(fields)} in it, or give an action alone")
+        raise FaultError("fault", f"a whole rule excludes further fields; move {', '.join(fields)} into the rule")
     return plain

@@ -1,8 +1,8 @@
-"""What a test asserts of its clients: `broker.assert_throttled("shop", at_least_ms=500)`.
+"""Assertions about clients, based on the journal: `broker.assert_throttled("shop", at_least_ms=500)`.
 
-Read from the journal as it is now: nothing is waited for (`wait_for` does). What fails says what was expected, what was
-seen, and the events that count, as `sluice journal tail` prints them. Where the journal has lost events, nothing can be
-said of what did not happen, and so that fails too.
+They check the journal as it is now; use `wait_for` to wait. A failure lists the expectation, the observation and the
+relevant events, in the format of `sluice journal tail`. If the journal has lost events, assertions that something did
+not happen fail.
 """
 
 from collections import Counter
@@ -27,24 +27,31 @@ _E = TypeVar("_E", Request, Throttle)
 
 
 class JournalAssertions:
-    """The assertions of a broker, which has a journal."""
+    """The assertions of a broker with a journal."""
 
     @property
     def bootstrap(self) -> str:
-        """Where the broker is."""
+        """The addresses of the brokers."""
         raise NotImplementedError
 
     @property
     def journal(self) -> Journal:
-        """What happened."""
+        """The journal."""
         raise NotImplementedError
 
     def assert_throttled(
         self, client_id: str, *, at_least_ms: float = 1, quota: str | None = None, after: int = 0
     ) -> list[Throttle]:
-        """That quotas have made a client wait, for so long in all; returns each time.
+        """Assert that quotas throttled a client.
 
-        `quota` is which: Produce, Fetch, Request or ControllerMutation; `after` the `seq` of an event before.
+        Args:
+            client_id: Client id.
+            at_least_ms: Minimum total throttle time in ms.
+            quota: Produce, Fetch, Request or ControllerMutation; None: any.
+            after: `seq` of the last event to ignore.
+
+        Returns:
+            The throttles.
         """
         __tracebackhide__ = True
         expected = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
@@ -54,11 +61,11 @@ class JournalAssertions:
         return found
 
     def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: int = 0) -> None:
-        """That no quota has made a client wait; or not that `quota`, or not since an event."""
+        """Assert that a client sent something and was not throttled. Arguments as in `assert_throttled`."""
         __tracebackhide__ = True
         expected = f"client {client_id} not throttled{_by(quota)}"
         found, lost = self._throttles(client_id, quota, after)
-        if found or lost or not self._clients(after)[client_id]:  # of one that never came there is nothing to say
+        if found or lost or not self._clients(after)[client_id]:  # a client without events proves nothing
             raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after))
 
     def assert_requests(
@@ -73,9 +80,20 @@ class JournalAssertions:
         at_least: int | None = None,
         at_most: int | None = None,
     ) -> list[Request]:
-        """That so many requests came, one at least if nothing is said; returns them.
+        """Assert the number of matching requests: by default at least one.
 
-        `api`, `client_id` and `broker` are one or several; `where` is true for those that count.
+        Args:
+            api: API name, or several.
+            client_id: Client id, or several.
+            broker: Node id, or several.
+            after: `seq` of the last event to ignore.
+            where: Predicate of matching requests.
+            exactly: Exact number; excludes `at_least` and `at_most`.
+            at_least: Minimum number.
+            at_most: Maximum number.
+
+        Returns:
+            The matching requests.
         """
         __tracebackhide__ = True
         least, most = _bounds(exactly, at_least, at_most)
@@ -86,7 +104,7 @@ class JournalAssertions:
         if len(kept) < least or (most is not None and len(kept) > most) or is_unsure:
             filters = f"{_of('', api)} requests{_of(' of client', client_id)}{_of(' to broker', broker)}".strip()
             expected = f"{_number(least, most)} {filters}" + (" for which `where` is true" if where else "")
-            refused = f"; of {len(found) - len(kept)} more it is false" if where else ""
+            refused = f"; `where` is false for {len(found) - len(kept)} more" if where else ""
             one = client_id if isinstance(client_id, str) else None
             raise AssertionError(self._failure_text(expected, f"{len(kept)}{refused}", kept, one, after))
         return kept
@@ -94,14 +112,22 @@ class JournalAssertions:
     def assert_backoff(
         self, client_id: str, kip: int = 580, *, settings: Mapping[str, float] | None = None, after: int = 0
     ) -> "list[Verdict]":
-        """That a client waits between its tries as KIP-580 (requests) or KIP-144 (connections) says; returns what the
-        audit's judge says of each row of tries.
+        """Assert that a client backs off between attempts as a KIP specifies.
 
-        `settings` is how the client is configured, by Kafka's names; what is left out is Kafka's default. It takes a
-        fault that lasts: four waits of one thing at the least, else nothing can be said, which fails too.
+        Requires a fault that lasts for at least four waits of one sequence of attempts; otherwise the result is
+        uncertain, and the assertion fails.
+
+        Args:
+            client_id: Client id.
+            kip: 580 (retried requests) or 144 (connections).
+            settings: The client's configuration by Kafka's names; defaults are Kafka's.
+            after: `seq` of the last event to ignore.
+
+        Returns:
+            The verdict of the audit's judge for each sequence.
         """
         __tracebackhide__ = True
-        from .backoff_assertions import backoffs  # few ask the judge
+        from .backoff_assertions import backoffs  # few tests need the judge
 
         found = backoffs(self.journal.events(after=after), client_id, kip, settings or {})
         if not found.passed:
@@ -116,23 +142,21 @@ class JournalAssertions:
         return [each for each in found if quota in (None, each.quota)], lost
 
     def _clients(self, after: int) -> Counter[str]:
-        """How many events there are of each client id."""
+        """Return the number of events of each client id."""
         events = self.journal.events(after=after)
         return Counter(event.client_id for event in events if isinstance(event, ClientEvent) and event.client_id)
 
     def _failure_text(
         self, expected: str, seen: str, count: Sequence[AnyEvent], client_id: str | None, after: int
     ) -> str:
-        lines = [f"wanted: {expected}", f"seen: {seen}"]
+        lines = [f"expected: {expected}", f"observed: {seen}"]
         lost = sum(event.lost for event in self.journal.events(after=after) if isinstance(event, Gap))
         if lost:
-            lines.append(
-                f"{lost} events are no longer kept: a larger sluice.journal.events, or after=SEQ, looks at all"
-            )
+            lines.append(f"{lost} events are no longer kept; increase sluice.journal.events, or pass after=SEQ")
         if client_id is not None:
             lines += self._client_summary(client_id, after)
         if count:
-            return "\n".join([*lines, "the events that count:", *_lines(count, _EVENTS_SHOWN)])
+            return "\n".join([*lines, "matching events:", *_lines(count, _EVENTS_SHOWN)])
         others = self.journal.events(after=after, client_id=client_id or ())
         what = f"events of client {client_id}" if client_id else "events"
         return "\n".join([*lines, f"the last {what}:", *_lines(others, _EVENTS_SHOWN)] if others else lines)
@@ -140,16 +164,16 @@ class JournalAssertions:
     def _client_summary(self, client_id: str, after: int) -> list[str]:
         clients = self._clients(after)
         if not clients[client_id]:
-            there = f"clients that came: {', '.join(clients)}" if clients else "no client came"
+            there = f"clients in the journal: {', '.join(clients)}" if clients else "no client has sent a request"
             hint = did_you_mean(client_id, clients)
-            return [" ".join(filter(None, (f"nothing came from client {client_id};", hint, there)))]
+            return [" ".join(filter(None, (f"no events of client {client_id};", hint, there)))]
         requests = self.journal.events(after=after, kind="request", client_id=client_id)
         apis = Counter(request.api for request in requests if isinstance(request, Request))
         return [f"its requests: {', '.join(f'{count} {api}' for api, count in apis.items()) or 'none'}"]
 
 
 def last_events(broker: JournalAssertions) -> str:
-    """What a failure may have to do with: how many events a broker's journal has, and the last of them."""
+    """Return the number of events in a broker's journal and the last of them, for a failure report."""
     try:
         events = broker.journal.events()
     except ConfigError as error:
@@ -181,10 +205,10 @@ def _total_ms(found: Iterable[Throttle]) -> int:
 
 def _throttled(found: Sequence[Throttle]) -> str:
     if not found:
-        return "it was not throttled"
+        return "not throttled"
     longest = max(each.throttle_time_ms for each in found)
     times = "once" if len(found) == 1 else f"{len(found)} times"
-    return f"it was throttled for {_total_ms(found)} ms: {times}, for {longest} ms at most"
+    return f"throttled for {_total_ms(found)} ms: {times}, for {longest} ms at most"
 
 
 def _by(quota: str | None) -> str:

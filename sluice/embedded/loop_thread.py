@@ -1,7 +1,7 @@
-"""A thread with an event loop in which a Broker lives, for those who have no loop or another one.
+"""A thread whose event loop runs a Broker, for code without an event loop or with another one.
 
-Whatever is asked of the broker is handed to its loop, which does one thing after the other; so any thread may ask. An
-exception that nobody there expected is raised to whoever asks next, or at the end.
+Calls from any thread run in the broker's loop, one after the other. An unexpected exception in the loop is raised to
+the next caller, or at the end.
 """
 
 import asyncio
@@ -18,35 +18,35 @@ from .broker import Broker
 
 _T = TypeVar("_T")
 
-# A broker that stops takes a second at most. Who is asked by the broker's own loop as it stops must not wait for ever.
+# A broker stops within a second. The limit prevents a deadlock if the broker's loop itself waits for the caller.
 _STOPS_WITHIN_S = 5.0
 
 
 class _StoppedError(SluiceError):
-    """It was too late to ask the broker's loop."""
+    """The broker's loop no longer accepts calls."""
 
     def __init__(self) -> None:
         super().__init__("the broker has stopped")
 
 
 class BrokerThread:
-    """Runs a broker from `start` to `stop`."""
+    """The thread of a broker, from `start` to `stop`."""
 
-    clock: Clock  # of its loop, for reading only; there once it has started
+    clock: Clock  # of the loop, for reading only; set once it has started
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._thread = Thread(target=self._run, name="sluice", daemon=True)
         self._started: Future[None] = Future()
         self._lock = Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None  # while it takes what it is asked
+        self._loop: asyncio.AbstractEventLoop | None = None  # set while it accepts calls
         self._ended = Event()
         self._failure: BaseException | None = None
 
     def start(self) -> None:
-        """Returns when clients may connect. Raises what keeps the broker from it."""
+        """Start the thread and return when clients may connect. Raises the error of a failed start."""
         if self._thread.ident is not None:
-            raise SluiceError("a broker is started once: make another one")
+            raise SluiceError("a broker can be started only once; create another one")
         self._thread.start()
         try:
             self._started.result()
@@ -55,7 +55,7 @@ class BrokerThread:
             raise
 
     def stop(self) -> None:
-        """Returns when the broker has stopped."""
+        """Stop the broker and wait for it."""
         with self._lock:
             loop, self._loop = self._loop, None
             if loop is not None:
@@ -63,23 +63,21 @@ class BrokerThread:
         self._thread.join()
 
     def raise_failure(self) -> None:
-        """Raises what went wrong in the thread, if something did."""
+        """Raise SluiceError for an unexpected exception in the thread."""
         if self._failure is not None:
             raise SluiceError(f"in the broker's thread: {self._failure!r}") from self._failure
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is no broker any more."""
+        """Whether the broker has stopped."""
         return self._ended.is_set()
 
     def pause(self, ms: float) -> None:
-        """Returns after so many milliseconds, or when the broker ends."""
+        """Wait for a time, or until the broker stops."""
         self._ended.wait(ms / 1000)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """What a function returns that is called between two things that the broker does, or after its end, which is
-        waited for where the broker is stopping.
-        """
+        """Call a function in the broker's loop, or, after the broker has stopped, in this thread."""
         if self._ended.is_set() or current_thread() is self._thread:
             return function()
 
@@ -94,9 +92,9 @@ class BrokerThread:
             return function()
 
     def run(self, function: Callable[[], Awaitable[_T]]) -> _T:
-        """What a coroutine function returns that runs in the broker's loop. Not for the broker's own thread."""
+        """Run a coroutine function in the broker's loop. Must not be called in the broker's own thread."""
         if current_thread() is self._thread:
-            raise SluiceError("this waits for the broker's thread, and must not be called in it")
+            raise SluiceError("a blocking call in the broker's own thread would never return")
         self.raise_failure()
 
         async def awaited() -> _T:
@@ -104,20 +102,20 @@ class BrokerThread:
 
         with self._lock:
             if self._loop is None:
-                raise _StoppedError if self._started.done() else SluiceError("a broker runs within `with`")
+                raise _StoppedError if self._started.done() else SluiceError("a broker is available only within `with`")
             future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
         try:
             return future.result()
         except CancelledError:
             raise _StoppedError from None
         finally:
-            future.cancel()  # nobody waits for it any more, where this was interrupted
+            future.cancel()  # its result is not needed after an interrupt
 
     def _run(self) -> None:
         try:
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 runner.run(self._serve())
-        except BaseException as error:  # whoever it is for is in another thread
+        except BaseException as error:  # for the thread that waits for the start, or the next caller
             if self._started.done():
                 self._failure = self._failure or error
             else:

@@ -1,12 +1,12 @@
-"""What brokers of a test are told before it begins: the arguments of `@pytest.mark.kafka` and of its kin.
+"""Options of the brokers of a test: the arguments of `@pytest.mark.kafka` and of KafkaTestCase.
 
-brokers     how many
-config      properties by their names
-quota       what Broker.quota takes, {"client_id": "shop", "produce": "100k"}, or several of these
-faults      fault rules, each as Broker.faults.add takes one
-scenario    one of the catalogue, a file, or a Scenario: it begins with the test, on the brokers that it wants
-seed        of all chance
-admin_port  of the admin HTTP port, 0 for a free one
+brokers     number of brokers
+config      properties by name
+quota       arguments of Broker.quota, such as {"client_id": "shop", "produce": "100k"}, or a list of them
+faults      list of fault rules, each an argument of Broker.faults.add
+scenario    name in the catalogue, file, or Scenario; starts with the test, on the brokers that it requires
+seed        seed of all randomness
+admin_port  port of the admin HTTP server; 0 picks a free port
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class QuotaFields(TypedDict, total=False):
-    """The arguments of Broker.quota, which says what they mean."""
+    """The arguments of Broker.quota."""
 
     client_id: str
     user: str
@@ -40,7 +40,7 @@ class QuotaFields(TypedDict, total=False):
 
 
 class BrokerOptions(TypedDict, total=False):
-    """The options, each of which may be left out."""
+    """The options; each is optional."""
 
     brokers: int
     config: Mapping[str, str | float]
@@ -51,7 +51,7 @@ class BrokerOptions(TypedDict, total=False):
     admin_port: int | None
 
 
-# What each must be, by its type; told to whoever gives something else.
+# Accepted types and their description.
 _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "brokers": ((int,), "a number, such as 3"),
     "config": ((Mapping,), 'properties by their names, such as {"num.partitions": 3}'),
@@ -68,27 +68,27 @@ RUNNING_BROKER_OPTIONS = ("quota", "faults")  # options that can be applied to r
 
 
 class Started(NamedTuple):
-    """Brokers as the options have them, and the scenario that has begun, if there is one."""
+    """Running brokers, and their scenario if there is one."""
 
     broker: SyncBroker
     scenario: "SyncScenario | None"
 
 
 def checked(given: Mapping[str, object]) -> BrokerOptions:
-    """The options. Raises ConfigError, one line that names the wrong one and says what is accepted."""
+    """Return the options. Raises ConfigError for an unknown option or a wrong type."""
     for name, value in given.items():
         if name not in _ACCEPTED:
-            hint = did_you_mean(name, _ACCEPTED) or f"there are {', '.join(_ACCEPTED)}"
-            raise ConfigError(f"{name}: there is no such option, {hint}")
+            hint = did_you_mean(name, _ACCEPTED) or f"expected one of {', '.join(_ACCEPTED)}"
+            raise ConfigError(f"{name}: unknown option, {hint}")
         types, accepted = _ACCEPTED[name]
         if not isinstance(value, types) or isinstance(value, bool):
             raise ConfigError(f"{name}={value!r}: must be {accepted}")
-    return given  # type: ignore[return-value]  # which has just been seen
+    return given  # type: ignore[return-value]  # checked above
 
 
 @contextmanager
 def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
-    """Runs brokers. Raises SluiceError where they cannot be, or where a fault or the scenario did not work."""
+    """Run brokers for the duration of the block. Raises SluiceError, also for a failed fault or scenario."""
     options = checked(options)
     config = dict(options.get("config", {}))
     brokers = options.get("brokers", 1)
@@ -118,7 +118,7 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
 
 @contextmanager
 def applied(broker: SyncBroker, options: BrokerOptions) -> Iterator[None]:
-    """Set the quotas and the fault rules for the duration of the block. Raises SluiceError."""
+    """Set quotas and fault rules for the duration of the block. Raises SluiceError."""
     with ExitStack() as ends:
         for quota in _several(options.get("quota", ())):
             ends.enter_context(_quota(broker, quota))
@@ -152,8 +152,8 @@ def _quota(broker: SyncBroker, given: object) -> "SyncQuota":
     known = QuotaFields.__annotations__
     for name in given:
         if name not in known:
-            hint = did_you_mean(str(name), known) or f"there are {', '.join(known)}"
-            raise ConfigError(f"quota: {name}: there is no such field, {hint}")
+            hint = did_you_mean(str(name), known) or f"expected one of {', '.join(known)}"
+            raise ConfigError(f"quota: {name}: unknown field, {hint}")
         if name in ("client_id", "user") and not isinstance(given[name], str):
             raise ConfigError(f"quota: {name}={given[name]!r}: must be text")
     return broker.quota(**given)

@@ -1,4 +1,4 @@
-"""Quotas that a test sets and takes back: `broker.quota`."""
+"""Quotas that a test sets and removes: `broker.quota`."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,16 +12,16 @@ from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_
 
 
 class LocalQuota:
-    """Quotas that hold until they are removed, or to the end of a `with` block."""
+    """Quotas in effect until they are removed or their `with` block ends."""
 
     def __init__(self, cluster: Cluster, entity: Entity, before: Mapping[str, float | None]) -> None:
-        """`before` is what the keys of these quotas were set to, None where they were not."""
+        """`before` has the previous values of the set keys; None: not set."""
         self._cluster = cluster
         self._entity = entity
         self._before = before
 
     def remove(self) -> None:
-        """What was set before holds again; the second time nothing is done."""
+        """Restore the previous quotas. Further calls do nothing."""
         _alter(self._cluster, self._entity, self._before)
         self._before = {}
 
@@ -33,14 +33,14 @@ class LocalQuota:
 
 
 class QuotasSet(NamedTuple):
-    """What is set of one entity: {"client-id": "shop"}, None for the default; by the quotas' names, in their units."""
+    """The quotas of one entity, such as {"client-id": "shop"} (None: the default), by Kafka's names and units."""
 
     entity: Entity
     quotas: dict[str, float]
 
 
 def quotas_set(cluster: Cluster) -> list[QuotasSet]:
-    """All that are set, in the order in which they first were."""
+    """Return all quotas in the order of their first setting."""
     return [QuotasSet(entity, dict(quotas)) for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)]
 
 
@@ -52,7 +52,7 @@ def set_quota(
     fetch: float | str | None,
     request_percentage: float | None,
 ) -> LocalQuota:
-    """Sets those that are given, of all client ids where neither a client id nor a user is. Raises SluiceError."""
+    """Set the given quotas; without a client id and a user, of all client ids. Raises SluiceError."""
     names = {USER: user, CLIENT_ID: client_id}
     entity: Entity = {type_: name for type_, name in names.items() if name is not None} or {CLIENT_ID: None}
     given = {
@@ -62,7 +62,7 @@ def set_quota(
     }
     quotas = {key: value for key, value in given.items() if value is not None}
     if not quotas:
-        raise SluiceError("quota: needs produce, fetch or request_percentage")
+        raise SluiceError("quota: expected at least one of produce, fetch, request_percentage")
     found = cluster.client_quotas.matching(entity, (), strict=True)
     before = {key: found[0][1].get(key) if found else None for key in quotas}
     _alter(cluster, entity, quotas)

@@ -1,4 +1,4 @@
-"""A scenario that runs while a test does: `broker.start_scenario`."""
+"""A scenario that runs in the background of a test: `broker.start_scenario`."""
 
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
 
 
 class LocalScenario:
-    """One run of a scenario, until it ends or is stopped."""
+    """One run of a scenario."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run
 
     @property
     def done(self) -> bool:
-        """Whether it has come to its end, or was stopped, and brokers, quotas and configs are again as before."""
+        """Whether the run has ended or was stopped, and brokers, quotas and configs are restored."""
         return self._run.done
 
     @property
     def steps(self) -> "list[StepDone]":
-        """What was done so far, and for what could not be the reason."""
+        """The steps so far, each with its problem if it failed."""
         return list(self._run.steps)
 
     async def wait(self) -> "list[StepDone]":
-        """The same, of all of it, when it is done."""
+        """Wait for the end of the run, and return its steps."""
         await self._run.wait()
         return self.steps
 
     def stop(self) -> None:
-        """Ends it before its time; once is enough."""
+        """Stop the run early. Further calls do nothing."""
         self._run.stop()
 
 
 def start_run(scenario: "Scenario | PathLike[str] | str", server: ClusterServer) -> LocalScenario:
     """Start a scenario, for Broker.start_scenario."""
-    from sluice.broker.scenarios.run import Run  # few tests run a scenario
+    from sluice.broker.scenarios.run import Run  # few tests need it
 
     run = Run(load_scenario(scenario), server)
     run.start()
@@ -47,7 +47,7 @@ def start_run(scenario: "Scenario | PathLike[str] | str", server: ClusterServer)
 
 
 def load_scenario(scenario: "Scenario | PathLike[str] | str") -> "Scenario":
-    """Return a scenario from its name in the catalogue or its file, or as it is."""
+    """Return a scenario by its name in the catalogue or its file; a Scenario is returned unchanged."""
     from sluice.broker.scenarios.files import load
     from sluice.broker.scenarios.model import Scenario
 

@@ -1,4 +1,4 @@
-"""Broker for code without an event loop, or with another one: the same members, which block.
+"""The Broker API for code without an event loop, or with another one; its methods block.
 
     with SyncBroker(brokers=3) as broker:
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
@@ -6,7 +6,7 @@
         broker.cluster.stop(1)
         (moved,) = broker.wait_for(LeaderChange)
 
-The broker runs in a thread of its own (loop_thread.py). All of this may be called from any other thread.
+The broker runs in its own thread (loop_thread.py). Any other thread may call the methods.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -27,11 +27,10 @@ _E = TypeVar("_E", bound=Event)
 
 
 class SyncBroker(Blocking[Broker], JournalAssertions):
-    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal, unless `config`, properties by their
-    names, says else.
+    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal.
 
-    What cannot be done to a broker as it is raises `sluice.errors.SluiceError`, one line that says why. What was there
-    can still be read when it has stopped, the journal for example.
+    The journal and the cluster state remain readable after the broker has stopped. An operation that is impossible in
+    the current state raises `sluice.errors.SluiceError`.
     """
 
     def __init__(
@@ -70,17 +69,17 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
 
     @property
     def cluster(self) -> SyncClusterControl:
-        """The brokers, topics and leaders, and what can be done to them."""
+        """Control of the brokers, topics and leaders."""
         return SyncClusterControl(self._thread.call(lambda: self._target.cluster), self._thread)
 
     @property
     def faults(self) -> SyncFaults:
-        """The fault rules: what the broker does wrong on command."""
+        """The fault rules."""
         return SyncFaults(self._thread.call(lambda: self._target.faults), self._thread)
 
     @property
     def journal(self) -> SyncJournal:
-        """What happened. Raises ConfigError where `sluice.journal.events` is 0."""
+        """The journal. Raises ConfigError if `sluice.journal.events` is 0."""
         return SyncJournal(self._thread.call(lambda: self._target.journal), self._thread)
 
     @overload

@@ -1,4 +1,4 @@
-"""The blocking handles of a SyncBroker: each delegates to its twin, which lives in the broker's thread."""
+"""The blocking handles of a SyncBroker; each delegates to its counterpart in the broker's thread."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Unpack, overload
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SyncClusterControl(Blocking[ClusterControl]):
-    """The blocking twin of ClusterControl."""
+    """The blocking counterpart of ClusterControl."""
 
     stop = waits(ClusterControl.stop)
     start = waits(ClusterControl.start)
@@ -32,7 +32,7 @@ class SyncClusterControl(Blocking[ClusterControl]):
 
 
 class SyncFault(Blocking[LocalFault]):
-    """The blocking twin of LocalFault."""
+    """The blocking counterpart of LocalFault."""
 
     id = reads(LocalFault.id)
     hits = reads(LocalFault.hits)
@@ -47,7 +47,7 @@ class SyncFault(Blocking[LocalFault]):
 
 
 class SyncFaults(Blocking[LocalFaults]):
-    """The blocking twin of LocalFaults."""
+    """The blocking counterpart of LocalFaults."""
 
     @overload
     def add(self, rule: "Rule | Mapping[str, object]", /) -> SyncFault: ...
@@ -66,7 +66,7 @@ class SyncFaults(Blocking[LocalFaults]):
 
 
 class SyncJournal(Blocking[JournalReader]):
-    """The blocking twin of JournalReader."""
+    """The blocking counterpart of JournalReader."""
 
     last_seq = reads(JournalReader.last_seq)
     events = calls(JournalReader.events)
@@ -95,7 +95,7 @@ class SyncJournal(Blocking[JournalReader]):
 
 
 class SyncQuota(Blocking[LocalQuota]):
-    """The blocking twin of LocalQuota."""
+    """The blocking counterpart of LocalQuota."""
 
     remove = calls(LocalQuota.remove)
     __exit__ = calls(LocalQuota.__exit__)
@@ -105,7 +105,7 @@ class SyncQuota(Blocking[LocalQuota]):
 
 
 class SyncScenario(Blocking[LocalScenario]):
-    """The blocking twin of LocalScenario."""
+    """The blocking counterpart of LocalScenario."""
 
     done = reads(LocalScenario.done)
     steps = reads(LocalScenario.steps)
@@ -114,7 +114,7 @@ class SyncScenario(Blocking[LocalScenario]):
 
 
 class SyncClient(Blocking[LocalClient]):
-    """The blocking twin of LocalClient."""
+    """The blocking counterpart of LocalClient."""
 
     send = waits(LocalClient.send)
     receive = waits(LocalClient.receive)

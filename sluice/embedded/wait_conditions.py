@@ -1,6 +1,6 @@
 """The conditions of `broker.wait_for`, and the descriptions of their timeouts.
 
-A condition is polled every few milliseconds, so it can be about anything, and a coroutine or a thread can wait for it.
+Conditions are polled every few milliseconds, so they may depend on anything, and work for coroutines and threads.
 """
 
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ _E = TypeVar("_E", bound=Event)
 
 
 class Journal(Protocol):
-    """The part of a journal that is used here: of JournalReader and of its blocking twin."""
+    """The members of JournalReader and SyncJournal that conditions use."""
 
     @property
     def last_seq(self) -> int: ...
@@ -39,7 +39,7 @@ class Journal(Protocol):
 
 
 class Fault(Protocol):
-    """The part of a fault that is used here: of LocalFault and of its blocking twin."""
+    """The members of LocalFault and SyncFault that conditions use."""
 
     @property
     def id(self) -> str: ...
@@ -55,15 +55,15 @@ class Fault(Protocol):
 
 
 class HasJournal(Protocol):
-    """A broker whose journal can be read, unless it has none."""
+    """A broker that may have a journal."""
 
     @property
     def journal(self) -> Journal:
-        """Raises ConfigError if there is none."""
+        """Raises ConfigError without a journal."""
 
 
 class Wait(Protocol[_T_co]):
-    """A condition that is waited for."""
+    """A condition to wait for."""
 
     def poll(self) -> _T_co | None:
         """Return the result; None while the condition does not hold."""
@@ -81,12 +81,12 @@ class WaitDiagnostics:
 
     def describe(self) -> str:
         if self._journal is None:
-            return "there is no journal to tell more: sluice.journal.events is 0"
+            return "no journal to show events from: sluice.journal.events is 0"
         count = self._journal.last_seq - self._start_seq
         last = self._journal.events(after=max(0, self._journal.last_seq - _EVENTS_SHOWN))
         lines = "".join(f"\n  {format_event(event)}" for event in last)
-        happened = f"meanwhile the journal has {count} more events" if count else "meanwhile nothing happened"
-        return f"{happened}; the last of all are:{lines}" if last else f"{happened}, nor before"
+        happened = f"{count} journal events during the wait" if count else "no journal events during the wait"
+        return f"{happened}; last events:{lines}" if last else f"{happened}, nor before"
 
 
 class Filters(NamedTuple):
@@ -154,7 +154,7 @@ class ConditionWait(Generic[_T]):
     def poll(self) -> _T | None:
         self._returned = self._function()
         if isawaitable(self._returned):
-            raise SluiceError("wait_for: the function must not be a coroutine: it is called again and again")
+            raise SluiceError("wait_for: expected a function to call repeatedly, got a coroutine function")
         return self._returned or None
 
     def describe_timeout(self, timeout_s: float) -> str:
@@ -179,7 +179,7 @@ class FaultHitsWait:
 
     def describe_timeout(self, timeout_s: float) -> str:
         fault = self._fault
-        found = f"fault {fault.id} has hit {fault.hits} of {self._times} times, of {fault.matched} that matched"
+        found = f"fault {fault.id} has {fault.hits} of {self._times} hits, {fault.matched} matched"
         return f"after {timeout_s:g} s: {found}; {self._diagnostics.describe()}"
 
 

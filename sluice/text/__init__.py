@@ -1,1 +1,1 @@
-"""Text that people write and read: printable names, suggestions, typed decoding, JSON Schemas."""
+"""Text for people: printable names, suggestions, typed decoding, JSON Schemas."""

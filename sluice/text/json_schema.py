@@ -1,4 +1,4 @@
-"""The JSON Schema of types, to be published: with the descriptions of fields from their docstrings."""
+"""JSON Schemas of types for publication; the descriptions of fields come from docstrings."""
 
 from collections.abc import Iterator
 from inspect import cleandoc
@@ -12,7 +12,7 @@ Schema = dict[str, object]
 
 
 def schema_of(type_: type, title: str) -> Schema:
-    """The schema of a type and all that is in it."""
+    """Return the schema of a type and of all types in it."""
     made = msgspec.json.schema(type_)
     for definition in table(made["$defs"]).values():
         describe_fields(table(definition))
@@ -20,18 +20,18 @@ def schema_of(type_: type, title: str) -> Schema:
 
 
 def text_of(schema: Schema) -> str:
-    """A schema as the text of a file."""
+    """Return a schema as the text of a file."""
     return json_text(schema) + "\n"
 
 
 def table(value: object) -> Schema:
-    """A part of a schema that is an object."""
+    """Return a part of a schema that must be an object."""
     assert isinstance(value, dict)
     return value
 
 
 def describe_fields(definition: Schema) -> None:
-    """Move the lines `name: text` of a type's docstring to its fields; an indented line continues the one before."""
+    """Move the lines `name: text` of a type's docstring to its fields; an indented line continues the previous one."""
     lines = cleandoc(str(definition.get("description", ""))).replace("\n    ", " ").splitlines()
     fields = table(definition.get("properties", {}))
     described = {name: text for name, text in _described_fields(lines) if name in fields}

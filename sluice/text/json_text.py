@@ -1,4 +1,4 @@
-"""Values as JSON for people."""
+"""Values as readable JSON."""
 
 import msgspec
 

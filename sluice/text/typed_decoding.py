@@ -1,7 +1,7 @@
-"""What a file or a request says, as a typed value; or one line that has the path in it and says what is accepted.
+"""Decoding of files and requests into typed values, with errors of one line: the path and the accepted values.
 
-msgspec finds the problem; this describes it for the author of a file, who may not know Python. A type is described by
-the description in its `Meta` if that is `ACCEPTED`; other descriptions are about the purpose of a value.
+msgspec finds the problem. This module describes it for authors of files, without Python terms. The description
+in a type's `Meta` describes the accepted values if its `extra` is `ACCEPTED`, else the purpose of the value.
 """
 
 import re
@@ -15,7 +15,7 @@ from .did_you_mean import meant, one_of
 
 T = TypeVar("T")
 
-# As the `extra` of a Meta: its description tells what is accepted.
+# The `extra` of a Meta whose description states the accepted values.
 ACCEPTED = {"description": "accepted"}
 
 _LONGEST_SHOWN = 80
@@ -38,7 +38,7 @@ _INVALID = re.compile(r"Invalid (?:enum )?value (.*)")
 
 
 class DecodeError(ValueError):
-    """A value is not what is accepted; the text begins with its path, which is "" for the whole input."""
+    """A value is not accepted; the text begins with its path, which is empty for the whole input."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -47,7 +47,7 @@ class DecodeError(ValueError):
 
 
 def read(given: object, wanted: type[T]) -> T:
-    """The value of type `wanted`, a struct. Raises DecodeError."""
+    """Return `given` as a struct of type `wanted`. Raises DecodeError."""
     try:
         return msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
@@ -55,7 +55,7 @@ def read(given: object, wanted: type[T]) -> T:
 
 
 def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
-    """The same of what can only be texts, as in a query: `5` is a number, and `true` is true. Raises DecodeError."""
+    """Return the struct for texts, as in a query: `5` is a number, `true` a bool. Raises DecodeError."""
     try:
         return msgspec.convert(given, wanted, strict=False)
     except msgspec.ValidationError as error:
@@ -73,7 +73,7 @@ def _decode_error(given: object, wanted: type[T], text: str) -> DecodeError:
 
 
 class _Location:
-    """A value within what was given, and the types that are accepted there."""
+    """A position within the input, with the types accepted there."""
 
     def __init__(self, path: str, given: object, types: Sequence[inspect.Type]) -> None:
         self._path = path
@@ -82,7 +82,7 @@ class _Location:
         self._descriptions = [description for one in types if (description := _description(one))]
 
     def inner(self, step: str) -> "_Location":
-        """The value in this field, or at this index; `...` is any value of a table, of which one must be wrong."""
+        """Return the position of a field or an index; `...` is an unnamed value of a table."""
         given = self._given
         if isinstance(given, Mapping):
             name = self._wrong_key() if step == "..." else step
@@ -92,7 +92,7 @@ class _Location:
         return _Location(f"{self._path}[{index}]", value, list(self._inner_types("")))
 
     def _wrong_key(self) -> str:
-        """Tables of any names have plain values here."""
+        """Return the first key with a value that is not plain; tables with free names have plain values here."""
         assert isinstance(self._given, Mapping)
         plain = str | int | float | bool
         return next((str(key) for key, value in self._given.items() if not isinstance(value, plain)), "...")
@@ -112,7 +112,7 @@ class _Location:
                     yield from one.item_types
 
     def _may_be(self, struct: inspect.StructType) -> bool:
-        """Whether this is the struct that is meant, where a tag says which."""
+        """Return whether the tag selects this struct, or is missing."""
         given = self._given
         tag = given.get(struct.tag_field) if isinstance(given, Mapping) and struct.tag_field else None
         return tag is None or tag == struct.tag
@@ -133,7 +133,7 @@ class _Location:
         return self._path, reason
 
     def _shown(self, kind: str | None) -> str:
-        """What was given: itself if it is text or of the right kind, else its kind."""
+        """Return the given value, if it is text or of the right kind, else its kind."""
         if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
             text = repr(self._given)
             return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
@@ -148,7 +148,7 @@ class _Location:
         return list(dict.fromkeys([*tags, *names]))
 
     def _choices(self) -> list[str]:
-        """The names of which one is accepted: a literal's, or those of the tags."""
+        """Return the accepted names: those of literals and tags."""
         names: list[str] = []
         for one in self._types:
             if isinstance(one, inspect.LiteralType):
@@ -178,7 +178,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def _unknown(name: str, accepted: Sequence[str]) -> str:
-    return f"there is no such field{meant(name, accepted)} accepted are {', '.join(accepted)}"
+    return f"unknown field{meant(name, accepted)} accepted are {', '.join(accepted)}"
 
 
 def _choice(names: Sequence[str]) -> str:
@@ -186,6 +186,6 @@ def _choice(names: Sequence[str]) -> str:
 
 
 def _accepted(types: str, bound: str) -> str:
-    """Return what is accepted, from msgspec's names of types."""
+    """Describe the accepted values, from msgspec's names of types."""
     names = [_TYPE_NAMES.get(name, name) for name in types.split(" | ")]
     return " or ".join(names) + bound

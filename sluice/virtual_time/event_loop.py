@@ -1,20 +1,19 @@
-"""An asyncio event loop whose clock does not tick: when there is nothing to do it jumps to the next timer.
+"""An asyncio event loop in virtual time: when nothing is ready, its clock jumps to the next timer.
 
-It is asyncio's own loop (`BaseEventLoop` has the ready queue and the heap of timers) over another selector and another
-network. A selector waits for sockets until the next timer is due; this one has no sockets, so it moves the clock there
-and returns. What asyncio would run it runs, in the same order, each turn taking a nanosecond; nothing comes from
-outside: no thread, no socket, no signal but Ctrl-C. So the same program does the same, each time.
+It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Instead of
+waiting for sockets, the selector advances the clock to the next timer. Callbacks run in asyncio's order, each iteration
+takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are repeatable.
 
-Chance in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, and these are ordered by address. Here
-tasks and futures hash by a number that counts up, and sets of them come out alike. Sets of strings depend on
-PYTHONHASHSEED, which has to be set to compare runs of different processes.
+One source of nondeterminism in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, ordered by address.
+Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED, which must be set to compare runs of
+different processes.
 """
 
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Generator
 from itertools import count
-from random import Random  # noqa: TID251  (the loop's one source of chance is made here)
+from random import Random  # noqa: TID251  (the loop's single source of randomness)
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
@@ -27,36 +26,36 @@ T = TypeVar("T")
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 DAY_S = 86_400.0
-# At some 10 us a turn this is some minutes of real time.
+# At some 10 us an iteration this is some minutes of real time.
 MAX_TURNS = 20_000_000
-# Not zero: a moment that was never set must not pass for a measured one.
+# Not zero, so that an unset time is not mistaken for a measured one.
 _START_NS = 10_000 * 10**9
 _WALL_START_NS = 1_700_000_000 * 10**9
-# So time passes for who looks again and again until it has: aiokafka commits when it is *past* the time to do so, and
-# waits until it *is* that time.
+# Time passes in each iteration for clients that poll: aiokafka commits when it is *past* the time to do so, but waits
+# only until it *is* that time.
 _TURN_NS = 1
-# A million turns: what is done at the very end of its time is in time.
+# A million iterations: work at the very end of its time is still in time.
 _SLACK_NS = 1_000_000
-# What is cancelled because a limit was reached has this much more to end in.
+# Extra time for cancellation after a limit was reached.
 _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
-# Tasks that an error names.
+# Number of tasks in an error message.
 _NAMED_TASKS = 20
 
 
 class DeadlockError(SluiceError):
-    """Everything waits, and there is no timer that could end that."""
+    """All tasks wait, and no timer is pending."""
 
 
 class RunawayError(SluiceError):
-    """More virtual time, or more turns of the loop, than the run was given."""
+    """The run exceeded its limit of virtual time or event-loop iterations."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """The loop; `network` is what its connections run over, and `random` the chance in that, from `seed`.
+    """The loop; `network` carries its connections, and `random` is seeded with `seed`.
 
-    It runs until `until` virtual seconds have passed, or `max_turns` turns, then raises RunawayError; when nothing can
-    happen any more it raises DeadlockError. Both name the tasks and where they wait.
+    Raises RunawayError after `until` virtual seconds or `max_turns` iterations, and DeadlockError when all tasks wait
+    without a timer. Both list the tasks and where they wait.
     """
 
     def __init__(self, *, seed: int = 0, until: float = DAY_S, max_turns: int = MAX_TURNS) -> None:
@@ -68,7 +67,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns = 0
         self._max_turns = max_turns
         self.next_number = count(1).__next__
-        # What BaseEventLoop expects of a loop: a selector, and how exact its clock is (floats of seconds are).
+        # BaseEventLoop requires a selector and the resolution of the clock (that of floats of seconds).
         self._selector = self
         self._clock_resolution = 1e-9
         self.network = Network(self, self.random)
@@ -77,29 +76,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def time(self) -> float:
-        """Virtual seconds; they start at 10,000."""
+        """Return virtual seconds, starting at 10,000."""
         return self._now_s
 
     def monotonic_ns(self) -> int:
-        """The same in nanoseconds."""
+        """Return the same in nanoseconds."""
         return self._now_ns
 
     def wall_ns(self) -> int:
-        """Virtual nanoseconds since the epoch; they start in November 2023."""
+        """Return virtual nanoseconds since the epoch, starting in November 2023."""
         return _WALL_START_NS - _START_NS + self._now_ns
 
     def select(self, timeout: float | None) -> list[NoReturn]:
-        """What BaseEventLoop asks its selector before each turn: here time passes. `timeout` is 0 when there is
-        something to do, None when there is nothing, not even a timer.
+        """Advance time. BaseEventLoop calls this before each iteration.
+
+        `timeout` is 0 if callbacks are ready, None if there is not even a timer.
         """
         self._turns += 1
         if self._turns > self._max_turns:
             self._max_turns = self._turns + _TURNS_TO_CLEAN_UP
             passed_s = (self._now_ns - _START_NS) / 1e9
             turns = self._turns - 1
-            raise RunawayError(f"not done after {turns} turns of the loop in {passed_s:g} s\n{self._waiting_tasks()}")
+            raise RunawayError(f"not done after {turns} event-loop iterations, {passed_s:g} s\n{self._waiting_tasks()}")
         if timeout is None:
-            raise DeadlockError(f"nothing can happen any more\n{self._waiting_tasks()}")
+            raise DeadlockError(f"deadlock: all tasks wait, and no timer is pending\n{self._waiting_tasks()}")
         if timeout > 0:
             self._now_ns = max(self._now_ns, round((self._now_s + timeout) * 1e9))
         self._now_ns += _TURN_NS
@@ -118,11 +118,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         lines = [f"  {task.get_name()} waits in {_where(task)}" for task in tasks[:_NAMED_TASKS]]
         if len(tasks) > _NAMED_TASKS:
             lines.append(f"  and {len(tasks) - _NAMED_TASKS} more tasks")
-        return "\n".join(lines) or "  there is no task"
+        return "\n".join(lines) or "  no tasks"
 
     # -- the network -------------------------------------------------------------------------------------------------
 
-    async def create_connection(  # of asyncio's many ways the one without sockets
+    async def create_connection(  # of asyncio's overloads, the one without sockets
         self,
         protocol_factory: Callable[[], P],
         host: str | None = None,
@@ -130,9 +130,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *,
         ssl: object = None,
         sock: object = None,
-        **options: object,  # how addresses are tried, of which there is one
+        **options: object,  # for several addresses; a host has only one
     ) -> tuple[MemoryTransport, P]:
-        """As asyncio's, over the memory network; without TLS."""
+        """Connect as asyncio does, over the memory network and without TLS."""
         _ensure(ssl is None or ssl is False, "TLS")
         _ensure(sock is None and host is not None and port is not None, "real sockets: give host and port")
         assert host is not None
@@ -148,9 +148,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         ssl: object = None,
         sock: object = None,
         start_serving: bool = True,
-        **options: object,  # of sockets
+        **options: object,  # of sockets, ignored
     ) -> MemoryServer:
-        """As asyncio's, over the memory network: at one address, or on what `bind` returned. Without TLS."""
+        """Listen as asyncio does, over the memory network and without TLS, at one address or a socket of `bind`."""
         _ensure(ssl is None or ssl is False, "TLS")
         _ensure(sock is None or isinstance(sock, MemorySocket), "real sockets: give host and port")
         listening = sock if isinstance(sock, MemorySocket) else self.network.bind(host or "0.0.0.0", port or 0)
@@ -160,29 +160,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return server
 
     def bind(self, host: str, port: int, backlog: int) -> MemorySocket:
-        """What `create_server` takes for its `sock`; port 0 is the next free one. Raises SluiceError."""
+        """Return a `sock` for `create_server`; port 0 picks the next free one. Raises SluiceError."""
         try:
             return self.network.bind(host or "0.0.0.0", port)
         except OSError as error:
             raise SluiceError(f"cannot listen on {host}:{port}: {error.strerror}") from None
 
-    async def getaddrinfo(  # type: ignore[override]  # what sockets have constants for is an int here
+    async def getaddrinfo(  # type: ignore[override]  # constants of sockets are plain ints here
         self, host: str | bytes | None, port: str | int | None, **hints: object
     ) -> list[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]]:
-        """Every name has one address."""
+        """Return the single address of a name."""
         name = host.decode() if isinstance(host, bytes) else host
         address = self.network.address(name or "localhost")
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, int(port or 0)))]
 
     async def getnameinfo(self, sockaddr: tuple[str, int], flags: int = 0) -> tuple[str, str]:  # type: ignore[override]
-        """The name that an address was made for."""
+        """Return the name of an address."""
         return self.network.name(sockaddr[0]), str(sockaddr[1])
 
-    # -- what would come from outside --------------------------------------------------------------------------------
+    # -- external events ---------------------------------------------------------------------------------------------
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        """Calls `func` in the loop's next turn, in this thread: a thread would make the order of things a matter of
-        chance. Virtual time stands still meanwhile.
+        """Call `func` in the next iteration, in this thread, because the order of threads is not deterministic.
+
+        Virtual time does not pass meanwhile.
         """
         future: asyncio.Future[T] = self.create_future()
 
@@ -206,10 +207,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return _Task(coro, loop=loop, **options)
 
     def _process_events(self, events: list[NoReturn]) -> None:
-        """What the selector found: nothing, ever."""
+        """Do nothing: the selector never finds events."""
 
     def _write_to_self(self) -> None:
-        """Wakes a selector that waits; this one never does."""
+        """Do nothing: the selector never blocks."""
 
 
 class _Future(asyncio.Future[T]):
@@ -227,7 +228,7 @@ class _Task(asyncio.Task[T]):
 
 
 def _number(future: "_Future[T] | _Task[T]") -> int:
-    """Gives the next number to one that is asked for its own for the first time."""
+    """Assign the next number on the first use."""
     loop = future.get_loop()
     assert isinstance(loop, VirtualLoop)
     future.number = loop.next_number()
@@ -236,11 +237,11 @@ def _number(future: "_Future[T] | _Task[T]") -> int:
 
 def _ensure(is_possible: bool, what: str) -> None:
     if not is_possible:
-        raise NotImplementedError(f"the memory network has no {what}")
+        raise NotImplementedError(f"the memory network does not support {what}")
 
 
 def _where(task: "asyncio.Task[object]") -> str:
-    """The innermost line at which a task waits, by file and function."""
+    """Return the innermost function and line at which a task waits."""
     inner: object = task.get_coro()
     found = repr(inner)
     while inner is not None:

@@ -1,17 +1,20 @@
-"""How bytes pass between two hosts of the memory network."""
+"""Latency, bandwidth and loss between two hosts of the memory network."""
 
 from dataclasses import dataclass
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type of an injected object)
 
-# Linux sends a lost segment again after this, doubled each time.
+# Linux's first retransmission timeout, doubled each time.
 _RETRANSMIT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How bytes pass. `latency_s` one way, plus up to `jitter_s`, drawn for each piece; `bytes_per_s` in each direction
-    of each connection, None: no limit; `loss`: the part of pieces that is lost and sent again, which in TCP is a delay
-    of 200 ms, doubled each time.
+    """The properties of the path between two places.
+
+    latency_s: one-way latency in seconds
+    jitter_s: maximum additional latency, random for each segment
+    bytes_per_s: bandwidth in each direction of each connection; None: no limit
+    loss: probability that a segment is lost and retransmitted, which delays it by 200 ms, doubled each time
     """
 
     latency_s: float = 0.0
@@ -20,7 +23,7 @@ class Link:
     loss: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raises ValueError."""
+        """Raise ValueError for invalid values."""
         for name, value, is_possible, accepted in (
             ("latency_s", self.latency_s, self.latency_s >= 0, "0 or more"),
             ("jitter_s", self.jitter_s, self.jitter_s >= 0, "0 or more"),
@@ -28,10 +31,10 @@ class Link:
             ("loss", self.loss, 0 <= self.loss < 1, "from 0 to less than 1; partition() loses all"),
         ):
             if not is_possible:
-                raise ValueError(f"{name} is {value}, it can be {accepted}")
+                raise ValueError(f"{name}: expected {accepted}, got {value}")
 
     def delay_s(self, random: Random) -> float:
-        """How long the next piece is under way, its own length aside."""
+        """Return the delay of the next segment, without its transmission time."""
         delay_s = self.latency_s
         if self.jitter_s:
             delay_s += random.uniform(0, self.jitter_s)

@@ -1,10 +1,9 @@
-"""The network of a VirtualLoop: hosts with names, TCP between them in memory, and what can go wrong on the way.
+"""The in-memory network of a VirtualLoop: named hosts, TCP connections and network failures.
 
-A *host* is a name. Code runs as a host (`with network.host("client-1"):`, and all tasks made in it), `localhost` if it
-says nothing. A *place* is a host or `host:port`, where a server listens, or `*`. What is set for a pair of places
-holds for connections between them, whoever opened them, at once for those that are open. Different on purpose from a
-real network: `localhost` (and 127.0.0.1, ::1) is one host that every other reaches, so that brokers can be where they
-are without one, and every name has an address.
+A *host* is a name. Code runs on a host with `network.host("client-1")`, which also applies to tasks created there; the
+default is `localhost`. A *place* is a host, a server's `host:port`, or `*`. Settings for a pair of places apply to
+connections between them in either direction, including open ones. Different on purpose from a real network: `localhost`
+(and 127.0.0.1, ::1) is one host that all others reach, so that brokers need no host, and every name has an address.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type of an injected object)
 from typing import TypeVar
 
 from .link import INSTANT, Link
@@ -24,12 +23,12 @@ from .transport import MemorySocket, MemoryTransport
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 ANY = "*"
-# Linux sends a SYN again 6 times (tcp_syn_retries).
+# Linux retries a SYN 6 times (tcp_syn_retries).
 CONNECT_TIMEOUT_S = 127.0
 _LOCALHOST = "localhost"
 _LOOPBACK = frozenset(("", _LOCALHOST, "127.0.0.1", "::1"))
 _EVERYWHERE = frozenset(("0.0.0.0", "::"))
-# Where Linux begins to pick free ports; servers and clients from one row, as there.
+# The first ephemeral port of Linux; servers and clients share the range, as there.
 _FIRST_FREE_PORT = 32768
 
 _host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)
@@ -37,31 +36,31 @@ _host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)
 
 @dataclass(frozen=True, slots=True)
 class _Between:
-    """Two places, in any order."""
+    """An unordered pair of places."""
 
     one: str
     other: str
 
     def holds(self, client: str, server: str, port: int) -> bool:
-        """Whether a connection from `client` to `server:port` is between them."""
+        """Return whether a connection from `client` to `server:port` is between the places."""
         return (_is_at(self.one, client) and _is_at(self.other, server, port)) or (
             _is_at(self.other, client) and _is_at(self.one, server, port)
         )
 
 
 class Path:
-    """Where one connection goes, and how bytes pass there now."""
+    """The ends of one connection and the current state of the network between them."""
 
     def __init__(self, network: "Network", client: str, server: str, port: int) -> None:
         self.random = network.random
         self.client, self.server, self.port = client, server, port
-        self.ends: list[MemoryTransport] = []  # those that are open
+        self.ends: list[MemoryTransport] = []  # open ones
         self.is_forgotten = False
         self._network = network
         self.update()
 
     def update(self) -> None:
-        """The network has changed."""
+        """Apply a change of the network."""
         self.link = self._network.link_of(self.client, self.server, self.port)
         self.is_instant = self.link == INSTANT
         self.is_blocked = self.is_forgotten or self._network.is_partitioned(self.client, self.server, self.port)
@@ -73,16 +72,16 @@ class Path:
         return between.holds(self.client, self.server, self.port)
 
     def left(self) -> None:
-        """An end is closed; what it has sent still arrives."""
+        """Handle the close of an end; sent bytes still arrive."""
         if all(each.is_closed for each in self.ends):
             self._network.closed(self)
-            self.is_blocked = False  # nobody is there to be kept from it
+            self.is_blocked = False  # both ends are closed
             for each in self.ends:
                 each.wire.release()
 
 
 class MemoryServer(asyncio.AbstractServer):
-    """What `create_server` returns: it listens at one host and port."""
+    """The result of `create_server`, which listens at one host and port."""
 
     def __init__(
         self, network: "Network", factory: Callable[[], asyncio.BaseProtocol], listening: MemorySocket
@@ -95,7 +94,7 @@ class MemoryServer(asyncio.AbstractServer):
 
     @property
     def sockets(self) -> tuple[MemorySocket, ...]:
-        """One, that can be asked for its address; none when the server is closed."""
+        """The listening socket, for its address; empty when the server is closed."""
         return () if self._closed.done() else (self._listening,)
 
     async def start_serving(self) -> None:
@@ -116,7 +115,7 @@ class MemoryServer(asyncio.AbstractServer):
         return self._network.loop
 
     def close(self) -> None:
-        """Connections that were taken stay open, as with asyncio."""
+        """Stop listening; accepted connections stay open, as in asyncio."""
         if not self._closed.done():
             self._is_serving = False
             self._closed.set_result(None)
@@ -127,26 +126,26 @@ class MemoryServer(asyncio.AbstractServer):
 
 
 class Network:
-    """Hosts, and the state of what is between them. Of one VirtualLoop."""
+    """The hosts of one VirtualLoop, and the state of the network between them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, random: Random) -> None:
         self.loop = loop
         self.random = random
-        self._bound: dict[tuple[str, int], MemoryServer | None] = {}  # by address; None: nobody listens there yet
-        self._paths: dict[Path, None] = {}  # as a set that keeps its order
+        self._bound: dict[tuple[str, int], MemoryServer | None] = {}  # by address; None: bound, not listening yet
+        self._paths: dict[Path, None] = {}  # an ordered set
         self._links: list[tuple[_Between, Link]] = []
         self._partitions: list[_Between] = []
         self._refusing: set[str] = set()
-        self._changed: asyncio.Future[None] | None = None  # of those who connect where nothing passes
+        self._changed: asyncio.Future[None] | None = None  # awaited by connection attempts during a partition
         self._addresses: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._free_ports = count(_FIRST_FREE_PORT)
 
-    # -- what a test calls -------------------------------------------------------------------------------------------
+    # -- for tests ---------------------------------------------------------------------------------------------------
 
     @contextmanager
     def host(self, name: str) -> Iterator[None]:
-        """What runs within, and the tasks it makes, runs on the host `name`."""
+        """Run the block, and tasks created in it, on the host `name`."""
         token = _host.set(_canonical(name))
         try:
             yield
@@ -154,52 +153,51 @@ class Network:
             _host.reset(token)
 
     def link(self, one: str, other: str = ANY, **how: float | None) -> None:
-        """Sets how bytes pass between two places, by the fields of `Link`. Later calls go before earlier ones; without
-        fields they pass at once.
-        """
+        """Set the fields of `Link` between two places; without fields, an instant link. Later calls take precedence."""
         between = _between(one, other)
         self._links = [each for each in self._links if each[0] != between]
-        self._links.append((between, Link(**how)))  # type: ignore[arg-type]  # its fields say what they take
+        self._links.append((between, Link(**how)))  # type: ignore[arg-type]  # Link defines the types
         self._update()
 
     def partition(self, one: str, other: str = ANY) -> None:
-        """Nothing passes between two places. Open connections stay open, and new ones are tried for 127 s."""
+        """Block traffic between two places. Open connections stay open; new ones time out after 127 s."""
         self._partitions.append(_between(one, other))
         self._update()
 
     def heal(self, one: str = ANY, other: str = ANY) -> None:
-        """Ends the partition of these two places, without any: all. What was sent meanwhile arrives."""
+        """End the partition of two places, or all partitions. Traffic sent meanwhile arrives."""
         between = _between(one, other)
         everything = between == _Between(ANY, ANY)
         self._partitions = [each for each in self._partitions if not everything and each != between]
         self._update()
 
     def refuse(self, place: str) -> None:
-        """New connections to a place are refused, as if nobody listened there; open ones go on."""
+        """Refuse new connections to a place, as if no server listened there; open ones stay."""
         self._refusing.add(_canonical(place))
 
     def accept(self, place: str) -> None:
-        """Ends `refuse`."""
+        """End the effect of `refuse`."""
         self._refusing.discard(_canonical(place))
 
     def reset(self, one: str, other: str = ANY) -> int:
-        """Breaks the open connections between two places: both ends get a reset. Returns how many."""
+        """Reset the open connections between two places, and return their number."""
         return self._do_with_open(_between(one, other), _reset)
 
     def forget(self, one: str, other: str = ANY) -> int:
-        """Leaves the open connections between two places half-open, as a middle box does that has forgotten them:
-        neither end is told, and nothing passes on them any more. Returns how many.
+        """Make the open connections between two places half-open, and return their number.
+
+        Like a middlebox that lost its state: traffic is dropped, and neither end is notified.
         """
         return self._do_with_open(_between(one, other), _forget)
 
     def connections(self, one: str = ANY, other: str = ANY) -> int:
-        """How many connections are open between two places, those included that only one end takes for open."""
+        """Return the number of open connections between two places, including half-open ones."""
         return self._do_with_open(_between(one, other), lambda path: None)
 
-    # -- what the loop and its connections call ----------------------------------------------------------------------
+    # -- for the loop and its connections ----------------------------------------------------------------------------
 
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> tuple[MemoryTransport, P]:
-        """Connects from the host of whoever calls. Raises ConnectionRefusedError, or TimeoutError after 127 s."""
+        """Connect from the current host. Raises ConnectionRefusedError, or TimeoutError after 127 s."""
         path = Path(self, _host.get(), self.name(host), port)
         where = f"Connect call failed {self.address(host), port}"
         give_up_at = self.loop.time() + CONNECT_TIMEOUT_S
@@ -217,14 +215,14 @@ class Network:
         try:
             await self._pass(path, give_up_at, where)
             protocol = factory()
-        except BaseException:  # cancelled, for one
+        except BaseException:  # such as a cancellation
             near.abort()
             raise
         near.start(protocol)
         return near, protocol
 
     def bind(self, host: str, port: int) -> MemorySocket:
-        """Takes an address for a server; port 0 is the next free one. Raises OSError."""
+        """Bind an address for a server; port 0 picks the next free one. Raises OSError."""
         address = self.address(_host.get() if host in _EVERYWHERE else host)
         if port == 0:
             port = next(free for free in self._free_ports if (address, free) not in self._bound)
@@ -234,11 +232,11 @@ class Network:
         return MemorySocket((address, port), release=partial(self._bound.pop, (address, port), None))
 
     def serve(self, address: tuple[str, int], server: MemoryServer) -> None:
-        """Connections to a bound address are taken from now on."""
+        """Accept connections to a bound address from now on."""
         self._bound[address] = server
 
     def address(self, host: str) -> str:
-        """The address of a host: 127.0.0.1, its own if it is one, else the next of 10.0.0.0/16."""
+        """Return the address of a host: 127.0.0.1, the name if it is an address, else the next of 10.0.0.0/16."""
         name = _canonical(host)
         if name == _LOCALHOST:
             return "127.0.0.1"
@@ -251,30 +249,30 @@ class Network:
         return self._addresses[name]
 
     def name(self, host: str) -> str:
-        """The host that a name or an address stands for."""
+        """Return the host of a name or an address."""
         return self._names.get(host) or _canonical(host)
 
     def link_of(self, client: str, server: str, port: int) -> Link:
-        """How bytes pass from `client` to `server:port`, and back."""
+        """Return the link between `client` and `server:port`."""
         return next((link for between, link in reversed(self._links) if between.holds(client, server, port)), INSTANT)
 
     def is_partitioned(self, client: str, server: str, port: int) -> bool:
-        """Whether nothing passes."""
+        """Return whether traffic is blocked."""
         return any(each.holds(client, server, port) for each in self._partitions)
 
     def closed(self, path: Path) -> None:
-        """Both ends of a connection are closed."""
+        """Remove a connection whose two ends are closed."""
         self._paths.pop(path, None)
 
     def _server_at(self, path: Path) -> MemoryServer | None:
-        """Who takes the connection; None: it is refused."""
+        """Return the server of a connection; None: it is refused."""
         if any(_is_at(place, path.server, path.port) for place in self._refusing):
             return None
         return self._bound.get((self.address(path.server), path.port))
 
     async def _pass(self, path: Path, give_up_at: float, where: str) -> None:
-        """What opens a connection goes one way."""
-        path.update()  # not known to the network yet
+        """Wait for one direction of a connection handshake."""
+        path.update()  # it is not in _paths yet
         while path.is_blocked:
             if self._changed is None:
                 self._changed = self.loop.create_future()
@@ -309,7 +307,7 @@ def _forget(path: Path) -> None:
 
 
 def _canonical(place: str) -> str:
-    """A place by the one name that it has here."""
+    """Return the canonical name of a place."""
     host, colon, port = place.rpartition(":")
     if colon and port.isdecimal() and (":" not in host or host.startswith("[")):
         return f"{_canonical(host.strip('[]'))}:{port}"

@@ -1,15 +1,15 @@
-"""Virtual time for code that asks the `time` module, as clients written by others do.
+"""Virtual time for libraries that read the `time` module.
 
-An event loop's own time is what `loop.time()` says. aiokafka also reads `time.monotonic()` (backoff, batch expiry,
-heartbeats, auto-commit) and `time.time()` (age of metadata); and where a record is given no timestamp, its compiled
-record builder asks the operating system, past the `time` module. Left alone, such a client would see a year pass in
-its timers and a minute on its clock.
+An event loop has its own time, `loop.time()`. But aiokafka also reads `time.monotonic()` (backoff, batch expiry,
+heartbeats, auto-commit) and `time.time()` (age of metadata), and its compiled record builder reads the operating
+system's clock for records without a timestamp. Unpatched, such a client would see a year pass in its timers and a
+minute on its clock.
 
-`time.perf_counter` and `time.process_time` stay real: by them it can be told what a run in virtual time took.
+`time.perf_counter` and `time.process_time` stay real, to measure runs.
 """
 
 import sys
-import time  # noqa: TID251  (what is patched here)
+import time  # noqa: TID251  (patched here)
 from asyncio import _get_running_loop
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,14 +22,13 @@ T = TypeVar("T", int, float)
 
 @contextmanager
 def patch_time(loop: VirtualLoop) -> Iterator[None]:
-    """While it is entered, `time.time`, `time.time_ns`, `time.monotonic` and `time.monotonic_ns` tell the loop's time
-    to what the loop runs, and real time to everybody else: other threads, other loops, and code between two runs.
+    """Patch `time.time`, `time.time_ns`, `time.monotonic` and `time.monotonic_ns` for code that the loop runs.
 
-    A name taken from the module before (`from time import monotonic`) goes on telling real time, and so does
-    `datetime.now()`. aiokafka must have been imported by then.
+    Other threads, other loops and code outside runs still see real time. So do names imported before (`from time import
+    monotonic`) and `datetime.now()`. aiokafka must already be imported.
     """
     readings: dict[str, Callable[[], float]] = {
-        "time": lambda: loop.wall_ns() // 1000 / 1e6,  # as many digits as a float of these has
+        "time": lambda: loop.wall_ns() // 1000 / 1e6,  # a float is exact to microseconds
         "time_ns": loop.wall_ns,
         "monotonic": lambda: loop.monotonic_ns() / 1e9,
         "monotonic_ns": loop.monotonic_ns,
@@ -51,7 +50,7 @@ def _seen_by(loop: VirtualLoop, virtual: Callable[[], T], real: Callable[[], T])
 
 
 def _stamp_records(undo: ExitStack, builder: type, loop: VirtualLoop) -> None:
-    """aiokafka's records without a timestamp get one here, before its compiled code asks for the machine's."""
+    """Add a timestamp to aiokafka's records without one, before its compiled code reads the machine's clock."""
     append: Callable[..., object] = builder.append  # type: ignore[attr-defined]  # aiokafka has no types
 
     def stamped(self: object, *, timestamp: int | None, **record: object) -> object:

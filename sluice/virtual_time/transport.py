@@ -1,12 +1,15 @@
-"""A TCP connection in memory: two transports, and a wire in each direction between them.
+"""An in-memory TCP connection: two transports, and a wire in each direction between them.
 
-What a transport is given to write waits in its own buffer (above the high-water mark its protocol is told to pause),
-goes over the wire as the network has it, and lies in the other's receive buffer until that reads. The last two are
-bounded by WINDOW_BYTES: who does not read makes the other's buffer grow, as TCP does.
+Written bytes wait in the transport's buffer (above the high-water mark its protocol is paused), pass over the wire, and
+wait in the peer's receive buffer until it reads them. WINDOW_BYTES limits the last two, so the sender's buffer grows
+when the peer does not read, as with TCP.
 
-As with sockets on Linux: who closes sends what is in its buffer and then an end; a close before all was read, and bytes
-that come after it, are answered by a reset; an end or a reset is noticed by reading or by writing, not by a transport
-that has paused reading; and what nobody acknowledges breaks the connection after a quarter of an hour.
+As with sockets on Linux:
+
+- A close sends the buffered bytes and then a FIN.
+- A close before all bytes were read, and bytes that arrive after a close, cause a reset.
+- A FIN or reset is noticed by reading or writing, not while reading is paused.
+- Unacknowledged bytes break the connection after a quarter of an hour.
 """
 
 import asyncio
@@ -16,26 +19,27 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type of an injected object)
 from typing import Protocol
 
 from .link import Link
 
-# On the wire and unread: about what Linux has between two processes of one machine.
+# Limit of bytes on the wire and unread: about that of Linux between two local processes.
 WINDOW_BYTES = 256 * 1024
-# The largest piece that goes over a wire of limited bandwidth.
+# Segment size on a wire of limited bandwidth.
 SEGMENT_BYTES = 16 * 1024
 # asyncio's default; the low-water mark is a quarter of it.
 HIGH_WATER_BYTES = 64 * 1024
-# Linux gives up after tcp_retries2, 15 times.
+# Linux gives up after tcp_retries2 (15) retries.
 GIVE_UP_S = 924.6
 _CLOSE_BY_RESET = struct.pack("ii", 1, 0)
 _END = b""
 
 
 class MemorySocket:
-    """What `get_extra_info("socket")` gives: it has addresses and takes options. SO_LINGER with 0 s makes a close a
-    reset, the others change nothing.
+    """The result of `get_extra_info("socket")`: its addresses and options.
+
+    SO_LINGER with 0 s makes a close a reset; other options have no effect.
     """
 
     family = socket.AF_INET
@@ -48,7 +52,7 @@ class MemorySocket:
         there: tuple[str, int] | None = None,
         release: Callable[[], object] = lambda: None,
     ) -> None:
-        """`release`: what closes it, where it is one to listen on."""
+        """`release` closes a listening socket."""
         self._here = here
         self._there = there
         self.close = release
@@ -63,7 +67,7 @@ class MemorySocket:
         return self._there
 
     def listen(self, backlog: int) -> None:
-        """A server has been made of it, or will be: the queue has no end here."""
+        """Do nothing: the queue of connections is unlimited."""
 
     def fileno(self) -> int:
         return -1
@@ -80,19 +84,19 @@ class MemorySocket:
 
 
 class Path(Protocol):
-    """The way between two ends, as the network has it now."""
+    """The current state of the network between two ends."""
 
     link: Link
-    is_instant: bool  # whether the link takes no time
-    is_blocked: bool  # whether nothing passes
+    is_instant: bool  # without delay
+    is_blocked: bool  # by a partition
     random: Random
 
     def left(self) -> None:
-        """An end is closed."""
+        """Handle the close of an end."""
 
 
 class Wire:
-    """One direction of a connection: what is sent arrives in its order, when the network lets it."""
+    """One direction of a connection: bytes arrive in order, when the network permits."""
 
     __slots__ = ("_arrivals", "_free_at", "_give_up", "_last_at", "_late", "_loop", "_on_broken", "_path")
 
@@ -101,18 +105,18 @@ class Wire:
         self._loop = loop
         self._on_broken = on_broken
         self._arrivals: deque[Callable[[], None]] = deque()
-        self._late = 0  # of these: whose time came while nothing passed
-        self._free_at = 0.0  # when the bandwidth is used up to
-        self._last_at = 0.0  # when the last of them arrives; none may overtake it
+        self._late = 0  # number of arrivals that became due during a partition
+        self._free_at = 0.0  # until then the bandwidth is used up
+        self._last_at = 0.0  # time of the last arrival; later ones may not precede it
         self._give_up: asyncio.TimerHandle | None = None
 
     @property
     def segment_bytes(self) -> int:
-        """The most to send at once."""
+        """The maximum size of one `send`."""
         return WINDOW_BYTES if self._path.link.bytes_per_s is None else SEGMENT_BYTES
 
     def send(self, size: int, arrive: Callable[[], None]) -> None:
-        """Sends `size` bytes; calls `arrive` when they have arrived."""
+        """Send `size` bytes, and call `arrive` when they arrive."""
         self._arrivals.append(arrive)
         arrives_at = now = self._loop.time()
         if not self._path.is_instant:
@@ -127,7 +131,7 @@ class Wire:
             self._loop.call_at(self._last_at, self._next)
 
     def release(self) -> None:
-        """Something passes again: what was held arrives."""
+        """End a partition: delayed bytes arrive."""
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
@@ -145,7 +149,7 @@ class Wire:
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection. As asyncio's over a socket, it calls its protocol from the loop, never from within."""
+    """One end of a connection. As in asyncio, it calls its protocol from the loop, never within a call."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, path: Path, here: tuple[str, int], there: tuple[str, int]
@@ -155,28 +159,28 @@ class MemoryTransport(asyncio.Transport):
         self._loop = loop
         self._path = path
         self.wire = Wire(path, loop, partial(self._end, TimeoutError(errno.ETIMEDOUT, "Connection timed out")))
-        self.peer: MemoryTransport = self  # until it is told of the other end
+        self.peer: MemoryTransport = self  # until the other end exists
         self._protocol: asyncio.BaseProtocol = asyncio.BaseProtocol()
         # Writing.
         self._out: deque[bytes | memoryview] = deque()
         self._out_bytes = 0
-        self._unread = 0  # bytes that are on the wire, or there and not read
+        self._unread = 0  # bytes on the wire, or received by the peer and unread
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._is_protocol_paused = False
         self._wrote_eof = False
         self._sent_end = False
         # Reading.
         self._in: deque[bytes | memoryview] = deque()
-        self._in_end: bytes | Exception | None = None  # what comes behind these: the end, or a reset
-        self._is_paused = True  # until it starts
+        self._in_end: bytes | Exception | None = None  # the FIN or reset that follows _in
+        self._is_paused = True  # until `start`
         self._reads_soon = False
-        # Ending.
+        # Closing.
         self._is_closing = False
-        self._is_lost = False  # the protocol has been told, or is told in the loop's next turn
+        self._is_lost = False  # connection_lost was called, or is due in the next event-loop iteration
         self.is_closed = False
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """Connects the protocol and begins to read."""
+        """Connect the protocol and start reading."""
         self._protocol = protocol
         try:
             protocol.connection_made(self)
@@ -185,7 +189,7 @@ class MemoryTransport(asyncio.Transport):
         self._is_paused = False
         self._read_soon()
 
-    # -- what a protocol calls: reading ------------------------------------------------------------------------------
+    # -- called by a protocol: reading -------------------------------------------------------------------------------
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = protocol
@@ -212,7 +216,7 @@ class MemoryTransport(asyncio.Transport):
         if self._is_closing:
             return
         if isinstance(self._in_end, Exception):
-            self._end(self._in_end)  # a reset that was not read yet
+            self._end(self._in_end)  # an unread reset
             return
         if len(data):
             self._out.append(bytes(data))
@@ -247,7 +251,7 @@ class MemoryTransport(asyncio.Transport):
         self._high, self._low = high, low
         self._notify_protocol()
 
-    # -- ending ------------------------------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------------------------
 
     def is_closing(self) -> bool:
         return self._is_closing
@@ -261,17 +265,17 @@ class MemoryTransport(asyncio.Transport):
         self._end(None)
 
     def reset(self) -> None:
-        """A reset comes from the network."""
+        """Receive a reset from the network."""
         if not self.is_closed and not isinstance(self._in_end, Exception):
             self._in_end = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             if self._out:
                 self._end(self._in_end)
             self._read()
 
-    # -- within ------------------------------------------------------------------------------------------------------
+    # -- internal ----------------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Sends what the other end has room for."""
+        """Send up to the peer's free window."""
         while self._out and self._unread < WINDOW_BYTES:
             data = self._out.popleft()
             most = min(WINDOW_BYTES - self._unread, self.wire.segment_bytes)
@@ -314,7 +318,7 @@ class MemoryTransport(asyncio.Transport):
             self._read()
 
     def _was_read(self, size: int) -> None:
-        """The other end has room again."""
+        """Handle the peer's larger window."""
         self._unread -= size
         if self._out and not self._is_lost:
             self._flush()
@@ -330,7 +334,7 @@ class MemoryTransport(asyncio.Transport):
         self._read()
 
     def _read(self) -> None:
-        """One read, if the protocol wants to and there is something."""
+        """Read once, if the protocol is not paused and bytes are available."""
         if self._is_paused or self._is_closing:
             return
         if self._in:
@@ -348,7 +352,7 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _feed(self) -> int:
-        """Gives the protocol what has come, as much as it takes in one read; returns how many bytes that are."""
+        """Pass the protocol one read's bytes, and return their number."""
         protocol, data = self._protocol, self._in.popleft()
         if self._in:
             data = b"".join((data, *self._in))
@@ -366,7 +370,7 @@ class MemoryTransport(asyncio.Transport):
         return size
 
     def _read_end(self) -> None:
-        self._is_paused = True  # there is nothing more to read
+        self._is_paused = True  # nothing follows
         assert isinstance(self._protocol, asyncio.Protocol | asyncio.BufferedProtocol)
         try:
             keeps_open = self._protocol.eof_received()
@@ -377,13 +381,13 @@ class MemoryTransport(asyncio.Transport):
             self.close()
 
     def _fail(self, error: Exception, where: str) -> None:
-        """The protocol raised."""
+        """Handle an exception of the protocol."""
         context = {"message": f"{where} failed", "exception": error, "transport": self, "protocol": self._protocol}
         self._loop.call_exception_handler(context)
         self._end(error)
 
     def _end(self, error: Exception | None) -> None:
-        """What was not sent is dropped, and the protocol is told in the loop's next turn."""
+        """Drop unsent bytes, and notify the protocol in the next event-loop iteration."""
         if not self._is_lost:
             self._is_lost = self._is_closing = True
             self._out.clear()
@@ -402,5 +406,5 @@ class MemoryTransport(asyncio.Transport):
             self._path.left()
 
     def _send_reset(self) -> None:
-        if not self._path.is_blocked:  # a reset is sent once: where nothing passes it is lost
+        if not self._path.is_blocked:  # a reset is not retransmitted: a partition drops it
             self.wire.send(0, self.peer.reset)

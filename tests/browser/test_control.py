@@ -51,7 +51,7 @@ def test_a_fault_is_added_as_json(open_page: OpenPage) -> None:
         field = form.get_by_label("The rule as JSON")
         field.fill('{"action": "close", "id": "cut", "colour": 1}')
         form.get_by_role("button", name="Add the rule").click()
-        expect(form.get_by_role("alert").last).to_contain_text("fault.colour: there is no such field")
+        expect(form.get_by_role("alert").last).to_contain_text("fault.colour: unknown field")
         field.fill('{"action": "close", "id": "cut"}')
         form.get_by_role("button", name="Add the rule").click()
         expect(page.locator("#fault-rows li")).to_contain_text("action=close")

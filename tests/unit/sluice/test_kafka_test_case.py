@@ -77,6 +77,6 @@ def test_what_fails_has_the_journal_below_it() -> None:
         def test_passes(self) -> None: ...
 
     ((_, told),) = results_of(Orders).failures
-    assert "\nAssertionError: wanted: client shop throttled for 1 ms or more\n" in told
+    assert "\nAssertionError: expected: client shop throttled for 1 ms or more\n" in told
     assert told.count("\nsluice journal: broker 127.0.0.1:") == 1
     assert "shop Produce v" in told.partition("sluice journal")[2]

@@ -105,7 +105,7 @@ def test_a_factory_starts_as_many_as_are_wanted(pytester: pytest.Pytester) -> No
             import pytest
             from sluice.errors import SluiceError
 
-            with pytest.raises(SluiceError, match="broker: there is no such option, did you mean brokers"):
+            with pytest.raises(SluiceError, match="broker: unknown option, did you mean brokers"):
                 kafka_cluster_factory(broker=2)
     """
     run(pytester, code).assert_outcomes(passed=3)
@@ -227,8 +227,8 @@ def test_tests_run_in_several_processes(pytester: pytest.Pytester) -> None:
 
 
 MARKS: dict[str, tuple[str, str]] = {
-    "an option that is nearly one": ("broker=3", "broker: there is no such option, did you mean brokers?"),
-    "a value without a name": ("3", "3: say which option it is, NAME=VALUE"),
+    "an option that is nearly one": ("broker=3", "broker: unknown option, did you mean brokers?"),
+    "a value without a name": ("3", "expected NAME=VALUE, got 3"),
     "a value that cannot be": ("brokers='three'", "brokers='three': must be a number, such as 3"),
     "a fault that is none": ("faults=['clos']", "faults[[]0]: fault.action: there is no action 'clos'*"),
     "a property that is none": ("config={'num.partition': 1}", "*num.partition: *"),
@@ -249,8 +249,8 @@ def test_a_wrong_mark_is_one_clear_line(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines([f"@pytest.mark.kafka: {told}" for _, told in MARKS.values()])
     result.stdout.fnmatch_lines(
         [
-            "@pytest.mark.kafka: brokers: is for kafka_broker; kafka_broker_session takes quota, faults",
-            'kafka_scenario: there is none without @pytest.mark.kafka(scenario="NAME")',
+            "@pytest.mark.kafka: brokers: only for kafka_broker; kafka_broker_session accepts quota, faults",
+            'kafka_scenario: no scenario; add @pytest.mark.kafka(scenario="NAME")',
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -275,8 +275,8 @@ def test_what_fails_has_the_journal_in_its_report(pytester: pytest.Pytester) -> 
     result.stdout.fnmatch_lines(
         [
             '>   *kafka_broker.assert_throttled("shop", at_least_ms=500)',
-            "E  *AssertionError: wanted: client shop throttled for 500 ms or more",
-            "E  *seen: it was not throttled",
+            "E  *AssertionError: expected: client shop throttled for 500 ms or more",
+            "E  *observed: not throttled",
             "E  *its requests: *1 Produce*",
             "E  *the last events of client shop:",
             "*- sluice journal -*",

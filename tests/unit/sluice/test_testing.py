@@ -39,7 +39,7 @@ def test_a_network_is_there_only_in_virtual_time() -> None:
         testing.network()
 
     testing.run(main())
-    with pytest.raises(RuntimeError, match=r"this event loop is in real time; sluice.testing.run\(\) runs one"):
+    with pytest.raises(RuntimeError, match=r"this event loop runs in real time; use sluice.testing.run\(\)"):
         asyncio.run(main())
 
 

@@ -35,7 +35,7 @@ def test_a_view_is_what_its_query_says(query: dict[str, str | list[str]], view: 
 WRONG = {
     "another name": (
         {"colour": "red"},
-        "colour: there is no such field; accepted are client_id, api, kind, broker, search, sort, page, size, ",
+        "colour: unknown field; accepted are client_id, api, kind, broker, search, sort, page, size, ",
     ),
     "another order": ({"sort": "size"}, "sort: 'size': must be one of activity, name, quota, throttled"),
     "no number": ({"page": "-1"}, "page: must be a whole number >= 0, not '-1'"),

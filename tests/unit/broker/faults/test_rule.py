@@ -26,7 +26,7 @@ def broker() -> VirtualBroker:
         ({"action": "error"}, ".action: error is not enough: code is needed"),
         (
             {"action": {"kind": "error", "cod": 1}},
-            ".action.cod: there is no such field, did you mean code? accepted are kind, code, when",
+            ".action.cod: unknown field, did you mean code? accepted are kind, code, when",
         ),
         ({"action": {"kind": "error", "code": "NO"}}, ".action.code: Kafka has no error code 'NO'"),
         ({"action": {"kind": "error", "code": "NONE"}}, ".action.code: 0 NONE is none that an answer"),
@@ -44,7 +44,7 @@ def broker() -> VirtualBroker:
         ),
         (
             CLOSE | {"apis": "Produce"},
-            ".apis: there is no such field, did you mean api? accepted are action, id, broker, ",
+            ".apis: unknown field, did you mean api? accepted are action, id, broker, ",
         ),
         (CLOSE | {"api": "Prodce"}, ".api: there is no API 'Prodce'; did you mean Produce?"),
         (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: there is no API 'zzz'; APIs are Produce, "),

@@ -30,7 +30,7 @@ WRONG = {
     "c.json": (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     "deep.json": (b"[" * 100_000, "is nested too deeply"),
     "d.toml": (b"\xff", "must be UTF-8"),
-    "e.toml": (b'name = "e"\nstep = []', "step: there is no such field, did you mean steps?"),
+    "e.toml": (b'name = "e"\nstep = []', "step: unknown field, did you mean steps?"),
     "f.toml": (b'name = "f"\nsteps = [{at = "1s", start = 1}]', "steps[0].start: at 1 s: broker 1 is running by then"),
 }
 

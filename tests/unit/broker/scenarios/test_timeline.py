@@ -139,7 +139,7 @@ SAID: list[tuple[dict[str, Any], str]] = [
     ),
     (
         scenario({**AT, "fault": {"action": "close", "brokr": 1}}),
-        "steps[0].fault.brokr: there is no such field, did you mean broker? accepted are",
+        "steps[0].fault.brokr: unknown field, did you mean broker? accepted are",
     ),
     (
         scenario({**AT, "fault": {"action": "close", "broker": 4}}),

@@ -138,7 +138,7 @@ def test_a_file_of_a_real_kafka_will_do(tmp_path: Path) -> None:
     )
     with running_broker(tmp_path / "log", "--config", str(file)) as broker:
         assert settings(broker, "log.retention.hours") == {"log.retention.hours": "168"}
-        assert "without effect here: process.roles" in broker.log_text()
+        assert "without effect: process.roles" in broker.log_text()
 
 
 def test_an_environment_variable_that_is_no_property_is_told_and_ignored(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
     assert _addresses(config) == [("PLAINTEXT", "", 9092)], "the controller's listener is left out"
     assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
     assert config.warnings == [
-        f"{file}: Kafka's, without effect here: process.roles, controller.quorum.voters, "
+        f"{file}: Kafka properties without effect: process.roles, controller.quorum.voters, "
         "listener.name.plaintext.num.network.threads, num.network.threads"
     ]
     assert config.text("log.dirs") == "/tmp/kraft-combined-logs"
@@ -91,7 +91,7 @@ def test_the_environment_is_read_as_by_the_apache_image(key: str, name: str) -> 
 
 def test_more_underscores_are_other_characters() -> None:
     config = Config.load(environ={"KAFKA_LISTENER_NAME_A__B___C_SASL_X": "1"})
-    assert config.warnings == ["environment: Kafka's, without effect here: listener.name.a_b-c.sasl.x"]
+    assert config.warnings == ["environment: Kafka properties without effect: listener.name.a_b-c.sasl.x"]
 
 
 @pytest.mark.parametrize("key", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_SLUICE_CLUSTER_ID"])
@@ -102,7 +102,7 @@ def test_the_clusters_id_is_given_as_to_other_images(key: str) -> None:
 def test_what_is_written_for_bitnamis_image_is_taken() -> None:
     config = Config.load(environ={"KAFKA_CFG_NODE_ID": "7", "KAFKA_CFG_PROCESS_ROLES": "broker,controller"})
     assert config.integer("node.id") == 7
-    assert config.warnings == ["environment: Kafka's, without effect here: process.roles"]
+    assert config.warnings == ["environment: Kafka properties without effect: process.roles"]
 
 
 def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None:
@@ -116,8 +116,8 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         }
     )
     assert config.warnings == [
-        "environment: not a property, ignored: KAFKA_ADDR, KAFKA_BROKERS",
-        "environment: Kafka's, without effect here: log.preallocate",
+        "environment: unknown properties, ignored: KAFKA_ADDR, KAFKA_BROKERS",
+        "environment: Kafka properties without effect: log.preallocate",
     ]
 
 
@@ -170,8 +170,7 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         ),
         pytest.param(
             "listeners=INSIDE://:9093",
-            "--override: listeners=INSIDE://:9093: "
-            "must be listeners of listener.security.protocol.map, as INSIDE is not",
+            "--override: listeners=INSIDE://:9093: must be listeners of listener.security.protocol.map, without INSIDE",
             id="a listener without a security protocol",
         ),
         pytest.param(

@@ -65,7 +65,7 @@ def test_some_properties_can_be_a_listeners(name: str, property_: str | None) ->
 def test_what_is_set_for_no_listener_is_a_warning(listener: str) -> None:
     name = f"listener.name.{listener}.ssl.client.auth"
     config = Config.load(None, [*LISTENERS, f"{name}=required"])
-    assert config.warnings == [f"of no listener that there is (names in lower case): {name}"]
+    assert config.warnings == [f"properties of unknown listeners (names are in lower case): {name}"]
     assert config.of_listener("SASL_SSL").text("ssl.client.auth") == "none"
 
 

@@ -58,10 +58,10 @@ WRONG = {
     "throttled for too short a time": Wrong(
         lambda broker: broker.assert_throttled("shop", at_least_ms=1_000_000),
         (
-            "wanted: client shop throttled for 1000000 ms or more",
-            "seen: it was throttled for ",
+            "expected: client shop throttled for 1000000 ms or more",
+            "observed: throttled for ",
             "its requests: ",
-            "the events that count:",
+            "matching events:",
             " broker 1 #",
             " shop throttled for ",
             " ms by its Produce quota, for Produce",
@@ -70,8 +70,8 @@ WRONG = {
     "throttled by another quota": Wrong(
         lambda broker: broker.assert_throttled("shop", quota="Fetch"),
         (
-            "wanted: client shop throttled for 1 ms or more by its Fetch quota",
-            "seen: it was not throttled",
+            "expected: client shop throttled for 1 ms or more by its Fetch quota",
+            "observed: not throttled",
             "the last events of client shop:",
             "Produce v",
         ),
@@ -79,8 +79,8 @@ WRONG = {
     "throttled, of a client with another name": Wrong(
         lambda broker: broker.assert_throttled("shpo"),
         (
-            "wanted: client shpo",
-            "nothing came from client shpo; did you mean shop? clients that came: ",
+            "expected: client shpo",
+            "no events of client shpo; did you mean shop? clients in the journal: ",
             "shop",
             "cook",
         ),
@@ -88,41 +88,41 @@ WRONG = {
     "not throttled, and it was": Wrong(
         lambda broker: broker.assert_not_throttled("shop"),
         (
-            "wanted: client shop not throttled",
-            "seen: it was throttled for ",
-            "the events that count:",
+            "expected: client shop not throttled",
+            "observed: throttled for ",
+            "matching events:",
             "shop throttled for ",
         ),
     ),
     "not throttled, of a client that never came": Wrong(
         lambda broker: broker.assert_not_throttled("nobody"),
-        ("wanted: client nobody not throttled", "nothing came from client nobody; clients that came: "),
+        ("expected: client nobody not throttled", "no events of client nobody; clients in the journal: "),
     ),
     "too few requests": Wrong(
         lambda broker: broker.assert_requests("Metadata", client_id="cook", exactly=2),
         (
-            "wanted: 2 Metadata requests of client cook",
-            "seen: 1",
+            "expected: 2 Metadata requests of client cook",
+            "observed: 1",
             "its requests: 1 Metadata",
-            "the events that count:",
+            "matching events:",
             "cook Metadata v9",
         ),
     ),
     "too many requests": Wrong(
         lambda broker: broker.assert_requests("Metadata", client_id="cook", at_most=0),
-        ("wanted: 0 Metadata requests of client cook", "seen: 1"),
+        ("expected: 0 Metadata requests of client cook", "observed: 1"),
     ),
     "requests for which it is false": Wrong(
         lambda broker: broker.assert_requests("Metadata", broker=1, client_id="cook", where=lambda request: False),
         (
-            "wanted: 1 or more Metadata requests of client cook to broker 1 for which `where` is true",
-            "seen: 0; of 1 more it is false",
+            "expected: 1 or more Metadata requests of client cook to broker 1 for which `where` is true",
+            "observed: 0; `where` is false for 1 more",
             "the last events of client cook:",
         ),
     ),
     "requests between two numbers": Wrong(
         lambda broker: broker.assert_requests(("Heartbeat", "JoinGroup"), at_least=2, at_most=3),
-        ("wanted: 2 to 3 Heartbeat or JoinGroup requests", "seen: 0", "the last events:", "  ... ", "earlier"),
+        ("expected: 2 to 3 Heartbeat or JoinGroup requests", "observed: 0", "the last events:", "  ... ", "earlier"),
     ),
 }
 
@@ -164,7 +164,7 @@ def test_where_events_were_lost_nothing_is_said_of_what_did_not_happen() -> None
         for _ in range(3):
             ask_metadata(broker.bootstrap, "shop")
         broker.wait_for(lambda: broker.journal.last_seq >= 9)
-        with pytest.raises(AssertionError, match=r"\n\d events are no longer kept: a larger sluice\.journal\.events"):
+        with pytest.raises(AssertionError, match=r"\n\d events are no longer kept; increase sluice\.journal\.events"):
             broker.assert_not_throttled("shop")
         with pytest.raises(AssertionError, match="no longer kept"):
             broker.assert_requests("Produce", exactly=0)
@@ -173,7 +173,10 @@ def test_where_events_were_lost_nothing_is_said_of_what_did_not_happen() -> None
 
 
 def test_where_nobody_came_that_is_told() -> None:
-    with SyncBroker() as broker, pytest.raises(AssertionError, match="nothing came from client shop; no client came"):
+    with (
+        SyncBroker() as broker,
+        pytest.raises(AssertionError, match="no events of client shop; no client has sent a request"),
+    ):
         broker.assert_throttled("shop")
 
 

@@ -62,7 +62,7 @@ def test_what_was_set_before_is_back() -> None:
 
 
 WRONG = {
-    "no quota": ({}, "quota: needs produce, fetch or request_percentage"),
+    "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage"),
     "no number": ({"produce": "fast"}, "quota: produce=fast: must be bytes per second, such as 100000 or 100k"),
     "nothing at all": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
     "nobody": ({"fetch": 1, "client_id": ""}, "quota: Empty client-id not supported"),

@@ -149,7 +149,7 @@ def test_a_scenario_runs() -> None:
 
 def test_who_waits_in_vain_is_told_what_there_was() -> None:
     with SyncBroker() as broker:
-        with pytest.raises(TimeoutError, match="after 0 s: 0 of 1 BrokerState; meanwhile nothing happened"):
+        with pytest.raises(TimeoutError, match="after 0 s: 0 of 1 BrokerState; no journal events during the wait"):
             broker.wait_for(BrokerState, timeout_s=0)
         with pytest.raises(TimeoutError, match="still returns None"):
             broker.wait_for(lambda: None, timeout_s=0.01)
@@ -159,7 +159,7 @@ def test_without_events_there_is_no_journal() -> None:
     with SyncBroker(config={"sluice.journal.events": 0}) as broker:
         with pytest.raises(ConfigError, match="there is no journal"):
             _ = broker.journal
-        with pytest.raises(TimeoutError, match="there is no journal to tell more"):
+        with pytest.raises(TimeoutError, match="no journal to show events from"):
             broker.wait_for(lambda: False, timeout_s=0)
 
 
@@ -203,13 +203,13 @@ def test_it_is_started_once() -> None:
     broker = SyncBroker()
     with broker:
         pass
-    with pytest.raises(SluiceError, match="a broker is started once: make another one"), broker:
+    with pytest.raises(SluiceError, match="a broker can be started only once; create another"), broker:
         pass
 
 
 def test_it_can_be_asked_only_while_it_runs_and_read_afterwards() -> None:
     broker = SyncBroker()
-    with pytest.raises(SluiceError, match="a broker runs within `with`"):
+    with pytest.raises(SluiceError, match="a broker is available only within `with`"):
         _ = broker.bootstrap
     with broker:
         cluster, address = broker.cluster, broker.bootstrap

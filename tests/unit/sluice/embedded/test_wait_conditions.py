@@ -84,7 +84,7 @@ def test_a_function_that_would_have_to_be_awaited_is_refused() -> None:
             return True
 
         waiting = later()
-        with pytest.raises(SluiceError, match="wait_for: the function must not be a coroutine"):
+        with pytest.raises(SluiceError, match="wait_for: expected a function to call repeatedly"):
             await broker.wait_for(_returned(waiting))
         await waiting
 
@@ -107,7 +107,7 @@ def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> 
         await ask_metadata(broker.bootstrap, "a", versions=(9, 8))
         assert await waiting == (
             "after 0.5 s: 1 of 3 Request with client_id=a, api=Metadata, and 1 for which `where` is false; "
-            "meanwhile the journal has 4 more events; the last of all are:\n"
+            "4 journal events during the wait; last events:\n"
             "  ... broker 1 #1 ... connected from ... to PLAINTEXT\n"
             "  ... broker 1 #1 a Metadata v9 (1), ...\n"
             "  ... broker 1 #1 a Metadata v8 (1), ...\n"
@@ -120,12 +120,12 @@ def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> 
 def test_who_waited_in_vain_is_told_of_what_was_before() -> None:
     async def do(broker: Broker) -> None:
         waiting = _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
-        assert await waiting == "after 0 s: 0 of 1 BrokerState; meanwhile nothing happened, nor before"
+        assert await waiting == "after 0 s: 0 of 1 BrokerState; no journal events during the wait, nor before"
         await ask_metadata(broker.bootstrap, versions=(9,) * 12)
         await broker.wait_for(ConnectionOpened)
         told = await _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
         first, *events = told.splitlines()
-        assert first == "after 0 s: 0 of 1 BrokerState; meanwhile nothing happened; the last of all are:"
+        assert first == "after 0 s: 0 of 1 BrokerState; no journal events during the wait; last events:"
         assert len(events) == 10
 
     live(do, Broker())
@@ -137,6 +137,6 @@ def test_who_waited_in_vain_for_a_function_is_told_what_it_returns() -> None:
             return {}
 
         told = await _too_late(broker, broker.wait_for(leaders_known, timeout_s=0.02))
-        assert re.match(r"after 0\.02 s: .*\bleaders_known still returns \{\}; meanwhile nothing happened", told)
+        assert re.match(r"after 0\.02 s: .*\bleaders_known still returns \{\}; no journal events during the wait", told)
 
     live(do, Broker())

@@ -29,8 +29,8 @@ class Drawing(Struct, forbid_unknown_fields=True):
 
 SAID: list[tuple[object, str]] = [
     ([], "must be a table, not a list"),
-    ({"nme": "a"}, "nme: there is no such field, did you mean name? accepted are name, shapes, colours, visible, size"),
-    ({"x": 1}, "x: there is no such field; accepted are name, shapes, colours, visible, size"),
+    ({"nme": "a"}, "nme: unknown field, did you mean name? accepted are name, shapes, colours, visible, size"),
+    ({"x": 1}, "x: unknown field; accepted are name, shapes, colours, visible, size"),
     ({"name": "A"}, "name: must be small letters, not 'A'"),
     ({"name": 1}, "name: must be small letters, not a whole number"),
     ({"visible": "yes"}, "visible: must be true or false, not 'yes'"),
@@ -44,7 +44,7 @@ SAID: list[tuple[object, str]] = [
     ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius: must be a whole number >= 1, not 0"),
     (
         {"shapes": [{"kind": "circle", "raduis": 1}]},
-        "shapes[0].raduis: there is no such field, did you mean radius? accepted are kind, radius",
+        "shapes[0].raduis: unknown field, did you mean radius? accepted are kind, radius",
     ),
     (
         {"shapes": [{"kind": "square", "side": 1, "corners": "blunt"}]},
@@ -82,7 +82,7 @@ def test_texts_are_read_as_what_they_say() -> None:
         ({"number": "x"}, "number: must be a whole number, not 'x'"),
         ({"number": "x" * 100}, f"number: must be a whole number, not '{'x' * 79}..."),
         ({"follow": "maybe"}, "follow: must be true or false, not 'maybe'"),
-        ({"colour": "red"}, "colour: there is no such field; accepted are number, follow, names"),
+        ({"colour": "red"}, "colour: unknown field; accepted are number, follow, names"),
     ],
 )
 def test_a_mistake_in_texts_is_told_with_the_text(given: dict[str, str | list[str]], said: str) -> None:

@@ -121,7 +121,7 @@ class TestAnEnd:
 
         with pytest.raises(
             DeadlockError,
-            match=r"(?s)nothing can happen any more.*worker waits in waits_for_nobody, .*test_event_loop.py:\d+",
+            match=r"(?s)deadlock: all tasks wait.*worker waits in waits_for_nobody, .*test_event_loop.py:\d+",
         ):
             testing.run(main())
 
@@ -129,7 +129,9 @@ class TestAnEnd:
         ("endless", "limits", "says"),
         [
             pytest.param(sleeps_on, {"until": 60.0}, "not done after 60 virtual seconds", id="of time"),
-            pytest.param(waits_by_turns, {"max_turns": 1000}, "not done after 1000 turns", id="of turns"),
+            pytest.param(
+                waits_by_turns, {"max_turns": 1000}, "not done after 1000 event-loop iterations", id="of turns"
+            ),
         ],
     )
     def test_of_a_runaway_names_who_waits(
@@ -204,5 +206,5 @@ class TestNothingComesFromOutside:
             assert isinstance(loop, VirtualLoop)
             await call(loop)
 
-        with pytest.raises(NotImplementedError, match="the memory network has no"):
+        with pytest.raises(NotImplementedError, match="the memory network does not support"):
             testing.run(main())

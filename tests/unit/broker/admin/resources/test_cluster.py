@@ -103,7 +103,7 @@ def test_a_leader_is_moved_and_elected() -> None:
             "brokers/1/stop",
             '{"controled": 1}',
             400,
-            "controled: there is no such field",
+            "controled: unknown field",
             id="another field",
         ),
         pytest.param(

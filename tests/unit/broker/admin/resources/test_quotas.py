@@ -67,7 +67,7 @@ def test_quotas_are_set_listed_and_deleted() -> None:
         pytest.param(
             "DELETE",
             {"entity": ALICE, "key": "x"},
-            "key: there is no such field, did you mean keys?",
+            "key: unknown field, did you mean keys?",
             id="another field",
         ),
         pytest.param("PUT", " " * 70_000, "the body must have at most 65536 bytes", id="a body without end"),
