@@ -1,7 +1,7 @@
 """The topics, partitions, groups and transactional ids that a request names.
 
-Functions that are generated from the declarations (`V.entity`, `V.selects_all`) read them, one for each API, made on
-first use. They serve what looks at requests of any API: the journal and fault rules. Handlers know their own fields.
+For requests of any API, as the journal and fault rules need them; handlers use their own fields. One function per API
+is generated from the declarations (`V.entity`, `V.selects_all`) on first use.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ from sluice.protocol.codec.source import Source
 from .message import Field, Message, fields_of
 from .types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME, TRANSACTIONAL_ID, Range
 
-WHOLE_TOPIC = -1  # in place of a partition's index
+WHOLE_TOPIC = -1  # instead of a partition's index
 
 
 class NamedTopic(Protocol):
-    """The topic that has an id."""
+    """A topic with an id."""
 
     @property
     def name(self) -> str: ...
 
 
 Topics = Mapping[bytes, NamedTopic]
-# Partitions by topic name and index (WHOLE_TOPIC: the topic as a whole), group ids, transactional ids.
+# Returns (topic name, partition index or WHOLE_TOPIC), group ids, transactional ids.
 Read = Callable[[Message, Topics], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
 SelectsAll = Callable[[Message, int], bool]
 _VARIABLES = {
@@ -48,14 +48,14 @@ class RequestEntities(NamedTuple):
 
 
 def name_of(topic_id: bytes, topics_by_id: Topics) -> str:
-    """Return the name of a topic, or its id in hexadecimal if no topic has it."""
+    """Return the name of a topic, or its id in hexadecimal if it is unknown."""
     topic = topics_by_id.get(topic_id)
     return topic_id.hex() if topic is None else topic.name
 
 
 @cache
 def reader_of(api_key: int) -> Read:
-    """Return `read(request, topics_by_id)` for the requests of an API: the partitions, groups and transactional ids."""
+    """Return `read(request, topics_by_id)` for the requests of an API, which returns the entities."""
     api = API_KEYS[api_key]
     used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
     if not used:
@@ -72,7 +72,7 @@ def reader_of(api_key: int) -> Read:
 
 @cache
 def all_topics_selector(api_key: int) -> SelectsAll:
-    """Return `selects_all(request, version)` for the requests of an API: whether one selects all topics."""
+    """Return `selects_all(request, version)` for the requests of an API: whether a request selects all topics."""
     api = API_KEYS[api_key]
     source = Source()
     source.begin_function("def selects_all(request, version):")
@@ -83,9 +83,9 @@ def all_topics_selector(api_key: int) -> SelectsAll:
 
 @cache
 def entities_of(api_key: int) -> frozenset[str]:
-    """Return the entities by which requests of an API can be told apart: TOPIC_NAME, PARTITION, GROUP_ID and so on.
+    """Return the kinds of entities by which requests of an API differ: TOPIC_NAME, PARTITION, GROUP_ID and so on.
 
-    PARTITION also where the request names topics only and its response has an error for each partition (Metadata).
+    PARTITION is included if the request names only topics but its response has an error per partition (Metadata).
     """
     api = API_KEYS[api_key]
     found = {TOPIC_NAME if entity == TOPIC_ID else entity for entity in _entities_in(api.request)}
@@ -99,7 +99,7 @@ def _read_nothing(request: Message, topics_by_id: Topics) -> tuple[tuple[()], tu
 
 
 def _entities_in(cls: type[Message]) -> Iterator[str]:
-    """Yield the entity of each field of a request that has one."""
+    """Yield the kinds of entities of a request's fields."""
     for field in fields_of(cls):
         entity = field.meaning.entity
         if entity is not None:
@@ -153,7 +153,7 @@ def _read_value(source: Source, field: Field, entity: str, value: str) -> None:
 
 
 def _topic_name(cls: type[Message], variable: str) -> str | None:
-    """Return the source of the name of a topic, None if the struct is not about one."""
+    """Return source text for a topic's name, None if the struct has no topic."""
     name, topic_id = _field(cls, TOPIC_NAME), _field(cls, TOPIC_ID)
     sources = [f"{variable}.{name.name}"] if name is not None else []
     if topic_id is not None:
@@ -202,7 +202,7 @@ def _selects_all_in(cls: type[Message]) -> bool:
 
 
 def _begin_loop(source: Source, field: Field, value: str) -> str:
-    assert field.is_array, f"{field.name}: entities are read from lists of structs, not from single ones"
+    assert field.is_array, f"{field.name}: expected a list of structs"
     item = source.name(f"each_{field.name}")
     source.line(f"for {item} in {value}:")
     source.indent()
@@ -210,6 +210,6 @@ def _begin_loop(source: Source, field: Field, value: str) -> str:
 
 
 def _value(field: Field, variable: str) -> str:
-    """Return the source of the value of a field: of an array something to iterate over, also if it is null."""
+    """Return source text for the value of a field; for an array an iterable, even if it is null."""
     value = f"{variable}.{field.name}"
     return f"({value} or ())" if field.is_array and field.null.first <= field.null.last else value

@@ -1,10 +1,10 @@
-"""The error codes that the responses of each API can carry, and those that a response does carry.
+"""The error codes that responses of each API may contain, and those in a given response.
 
-The codes are declared with the fields (`V.errors`), after the comments of Kafka's response classes and what KafkaApis
-and the coordinators return. A fault rule can choose no other code: it would only show how a client handles nonsense.
+The codes are declared with the fields (`V.errors`), from the comments of Kafka's response classes and the code of
+KafkaApis and the coordinators. Fault rules accept no other codes: those would only test how a client handles nonsense.
 
-The level of a code is `top`, or else what the list is of whose items have an error each: `group`, `transaction`,
-`topic`, `partition`, or `item` for anything else.
+The level of a code is `top`, or the kind of the list items that contain it: `group`, `transaction`, `topic`,
+`partition`, or `item` for any other.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _PRODUCER = (
     " TRANSACTION_ABORTABLE TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
 )
 _CONTROLLER = "NOT_CONTROLLER CLUSTER_AUTHORIZATION_FAILED POLICY_VIOLATION"
-# The groups of codes that declarations name. `any` are the codes that every request may be answered with.
+# Groups of codes for the declarations. `any` are the codes that any request may receive.
 _GROUPS = {
     "any": "UNKNOWN_SERVER_ERROR INVALID_REQUEST UNSUPPORTED_VERSION REQUEST_TIMED_OUT",
     "moved": "NOT_LEADER_OR_FOLLOWER FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNKNOWN_TOPIC_OR_PARTITION"
@@ -57,7 +57,7 @@ _GROUPS = {
 
 @cache
 def codes_of(api_key: int) -> dict[ErrorCode, str]:
-    """Return the codes that responses of an API can carry, with the level of each."""
+    """Return the codes that responses of an API may contain, with their levels."""
     return {
         ErrorCode[name]: level
         for level, declared in _declared(API_KEYS[api_key].response, TOP)
@@ -67,12 +67,12 @@ def codes_of(api_key: int) -> dict[ErrorCode, str]:
 
 
 def apis_of(code: ErrorCode) -> list[int]:
-    """Return the keys of the APIs whose responses can carry a code."""
+    """Return the keys of the APIs whose responses may contain a code."""
     return [key for key in API_KEYS if code in codes_of(key)]
 
 
 def codes_in(response: Message) -> Iterator[int]:
-    """Yield the error codes in a response that are not NONE, in their order."""
+    """Yield the error codes in a response in order, without NONE."""
     for name, is_list in _error_fields(type(response)):
         value = getattr(response, name)
         if is_list:
@@ -83,7 +83,7 @@ def codes_in(response: Message) -> Iterator[int]:
 
 
 def level_of_items(item: type[Message]) -> str:
-    """Return the level of the errors in a list of such items."""
+    """Return the level of errors in a list of these items."""
     entities = (field.meaning.entity for field in fields_of(item) if not field.is_array)
     return next((_LEVELS[entity] for entity in entities if isinstance(entity, str)), ITEM)
 
@@ -98,7 +98,7 @@ def _declared(cls: type[Message], level: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _error_fields(cls: type[Message]) -> tuple[tuple[str, bool], ...]:
-    """Return the error codes of a message, and its lists whose items have some."""
+    """Return a message's error codes and lists with error codes, as (name, is a list)."""
     return tuple(
         (field.name, field.is_array)
         for field in fields_of(cls)

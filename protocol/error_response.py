@@ -1,12 +1,12 @@
-"""Responses with an error code, of any API and version.
+"""Error responses of any API and version.
 
-The levels of a response are read off the declarations: each place with an error code, with the lists that lead to it
-and, for each list, the list of the request that it answers (`V.answers`). So a failed response can be made from the
-request alone, as Kafka's `AbstractRequest.getErrorResponse` does, but also for some of its topics or partitions:
+The levels of a response are derived from the declarations: each field with an error code, the lists that contain it,
+and for each list its counterpart in the request (`V.answers`). So an error response can be built from the request
+alone, as by Kafka's `AbstractRequest.getErrorResponse`, but also for only some topics or partitions:
 
-    fail       a request into the response in which everything failed
-    split      a request into the response to the part that fails and a request for the rest
-    merge      the response to the rest with that to the part that failed, in the order of the request
+    fail       a request -> the response in which everything failed
+    split      a request -> the response to the failed part, and a request with the rest
+    merge      the response to the rest + that to the failed part -> one response, in the request's order
     overwrite  parts of an existing response
 
 A failed item keeps its key (`V.entity`, `V.map_key`). Its other fields have their defaults or `V.on_error`.
@@ -32,7 +32,7 @@ from .types import TOPIC_ID, TOPIC_NAME
 
 
 class ResponseItem(NamedTuple):
-    """The entities that an item of a response is about; None: its lists do not name one."""
+    """The entities of an item in a response; None: its lists have no such entity."""
 
     topic: str | None = None
     partition: int | None = None
@@ -44,16 +44,16 @@ Fails = Callable[[ResponseItem], bool]
 
 
 class ListStep(NamedTuple):
-    """A list on the way to an error code."""
+    """A list on the path to an error code."""
 
-    answered: str  # the list in the response
-    asked: str  # the list in the request, "" if it has none
+    response_list: str  # its field in the response
+    request_list: str  # its field in the request, "" if there is none
     level: str  # of errors in its items
     item: type[Message]  # in the response
 
 
 class ErrorLevel(NamedTuple):
-    """One place in the responses of an API's version that has an error code."""
+    """A field with an error code in the responses of one API and version."""
 
     steps: tuple[ListStep, ...]
 
@@ -62,13 +62,13 @@ class ErrorLevel(NamedTuple):
         return self.steps[-1].level if self.steps else TOP
 
     @property
-    def is_asked(self) -> bool:
-        """Whether the request lists what the response lists."""
-        return all(step.asked for step in self.steps)
+    def is_in_request(self) -> bool:
+        """Whether the request has all lists of the level."""
+        return all(step.request_list for step in self.steps)
 
 
 class Split(NamedTuple):
-    """A request of which a part fails: the response to that part, and the rest of the request, None if it is empty."""
+    """A request that fails in part: the response to that part, and the rest of the request, None if empty."""
 
     failed: Message
     rest: Message | None
@@ -76,7 +76,7 @@ class Split(NamedTuple):
 
 @cache
 def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
-    """Return the levels of a response by their names, the deepest last. Of two with one name, the outer one counts."""
+    """Return a response's levels by name, the deepest last. Of two levels with one name, the outer one is returned."""
     api = API_KEYS[api_key]
     found: dict[str, ErrorLevel] = {}
     for level in sorted(_levels(api.response, api.request, version, ()), key=lambda level: len(level.steps)):
@@ -85,7 +85,7 @@ def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
 
 
 def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
-    """Return the level of this name or, in a version without it, the level that carries its errors, if one does."""
+    """Return the level of this name; in a version without it, the level that has its errors instead, if any."""
     levels = levels_of(api_key, version)
     if name not in levels:
         code = _error_code(API_KEYS[api_key].response)
@@ -96,15 +96,15 @@ def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
 
 
 def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
-    """Return a response that fails as a whole, with empty lists."""
+    """Return a response with a top-level error and empty lists."""
     response = _failed(API_KEYS[api_key].response, code)
-    if API_KEYS[api_key].name == "JoinGroup":  # a rejected member may learn its id from the response (KIP-394)
+    if API_KEYS[api_key].name == "JoinGroup":  # the response has the rejected member's id (KIP-394)
         response.member_id = request.member_id  # type: ignore[attr-defined]  # both have it
     return response
 
 
 def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Message:
-    """Return the response in which everything that a request lists failed. Null lists have no items."""
+    """Return the response in which every item of a request failed. Null lists have no items."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return _no_user_altered(request, code)
     response = _failed(API_KEYS[api_key].response, code)
@@ -115,13 +115,13 @@ def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Messa
 def split(
     api_key: int, version: int, level: ErrorLevel, request: Message, code: ErrorCode, fails: Fails, topics_by_id: Topics
 ) -> Split | None:
-    """Return None if the request does not list what is to fail: a list that is null, or empty, stands for all."""
+    """Return the failed part and the rest; None if a list is null or empty, so that it stands for all items."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return Split(_no_user_altered(request, code), None)
-    if not level.is_asked:
+    if not level.is_in_request:
         return None
     step = level.steps[0]
-    items = getattr(request, step.asked)
+    items = getattr(request, step.request_list)
     if not items:
         return None
     divided = _Splitter(code, fails, topics_by_id).divide(level.steps, items, ResponseItem())
@@ -129,24 +129,24 @@ def split(
         return None
     failed, rest = divided
     response = API_KEYS[api_key].response()
-    setattr(response, step.answered, failed)
-    return Split(response, _with(request, step.asked, rest) if rest else None)
+    setattr(response, step.response_list, failed)
+    return Split(response, _with(request, step.request_list, rest) if rest else None)
 
 
 def merge(level: ErrorLevel, request: Message, response: Message, failed: Message) -> None:
-    """Put the failed part into the response to the rest, in the order of `request`, the original one."""
+    """Merge the failed part into the response to the rest, in the order of the original `request`."""
     step = level.steps[0]
-    items, failures = getattr(response, step.answered), getattr(failed, step.answered)
-    setattr(response, step.answered, _merged(level.steps, getattr(request, step.asked), items, failures))
+    items, failures = getattr(response, step.response_list), getattr(failed, step.response_list)
+    setattr(response, step.response_list, _merged(level.steps, getattr(request, step.request_list), items, failures))
 
 
 def overwrite(level: ErrorLevel, response: Message, code: ErrorCode, fails: Fails, topics_by_id: Topics) -> int:
-    """Let parts of a response fail, and return how many."""
+    """Set errors in parts of a response; return their number."""
     return _overwrite(level.steps, response, code, fails, topics_by_id, ResponseItem())
 
 
 def _no_user_altered(request: AlterUserScramCredentialsRequest, code: ErrorCode) -> Message:
-    """Return one result for each user, of two lists in the request."""
+    """Return one result per user in the two lists of the request."""
     users = {one.name for one in request.deletions} | {one.name for one in request.upsertions}
     results = [
         AlterUserScramCredentialsResult(user=user, error_code=code, error_message=None) for user in sorted(users)
@@ -166,18 +166,18 @@ def _levels(
         if field.meaning.errors is not None:
             yield ErrorLevel(steps)
         elif field.is_array and field.struct is not None:
-            asked = _asked(field, request, version)
+            requested = _request_list(field, request, version)
             level = level_of_items(field.struct)
-            step = ListStep(field.name, "" if asked is None else asked.name, level, field.struct)
-            yield from _levels(field.struct, None if asked is None else asked.struct, version, (*steps, step))
+            step = ListStep(field.name, "" if requested is None else requested.name, level, field.struct)
+            yield from _levels(field.struct, None if requested is None else requested.struct, version, (*steps, step))
 
 
-def _asked(answered: Field, request: type[Message] | None, version: int) -> Field | None:
-    """Return the list of the request that a list of the response answers."""
+def _request_list(response_list: Field, request: type[Message] | None, version: int) -> Field | None:
+    """Return the list of the request that corresponds to a list of the response."""
     if request is None:
         return None
     fields = {field.name: field for field in fields_of(request) if field.is_array and version in field.versions}
-    names = (answered.meaning.answers or answered.name).split()
+    names = (response_list.meaning.answers or response_list.name).split()
     return next((fields[name] for name in names if name in fields), None)
 
 
@@ -187,7 +187,7 @@ def _error_code(cls: type[Message]) -> Field | None:
 
 @cache
 def _keys(cls: type[Message]) -> tuple[Field, ...]:
-    """Return the fields that tell an item of a list from the others."""
+    """Return the fields that identify an item of a list."""
     return tuple(
         field
         for field in fields_of(cls)
@@ -196,7 +196,7 @@ def _keys(cls: type[Message]) -> tuple[Field, ...]:
 
 
 def _item(step: ListStep, item: object, above: ResponseItem, topics_by_id: Topics) -> ResponseItem:
-    """Return what an item of a request or a response is about."""
+    """Return the entities of an item of a request or response."""
     if step.level == ITEM:
         return above
     if step.level == TOPIC:
@@ -228,7 +228,7 @@ class _Splitter(NamedTuple):
     def divide(
         self, steps: Sequence[ListStep], items: Sequence[object], above: ResponseItem
     ) -> tuple[list[Message], list[object]] | None:
-        """Divide items of the request into responses to those that fail, and the rest."""
+        """Divide items of the request into responses for those that fail, and the rest."""
         step, deeper = steps[0], steps[1:]
         failed: list[Message] = []
         rest: list[object] = []
@@ -240,35 +240,35 @@ class _Splitter(NamedTuple):
                 else:
                     rest.append(item)
                 continue
-            below = getattr(item, deeper[0].asked)
+            below = getattr(item, deeper[0].request_list)
             divided = None if below is None else self.divide(deeper, below, about)
             if divided is None:
                 return None
             if divided[0]:
                 response = _same(step.item, item)
-                setattr(response, deeper[0].answered, divided[0])
+                setattr(response, deeper[0].response_list, divided[0])
                 failed.append(response)
             if divided[1] or not below:
                 assert isinstance(item, Message)
-                rest.append(_with(item, deeper[0].asked, divided[1]))
+                rest.append(_with(item, deeper[0].request_list, divided[1]))
         return failed, rest
 
 
 def _merged(
-    steps: Sequence[ListStep], asked: Sequence[object], items: Sequence[Message], failed: Sequence[Message]
+    steps: Sequence[ListStep], requested: Sequence[object], items: Sequence[Message], failed: Sequence[Message]
 ) -> list[Message]:
     step, deeper = steps[0], steps[1:]
     merged = {_identity(item): item for item in items}
-    by_identity = {_identity(_same(step.item, item)): item for item in asked}
+    by_identity = {_identity(_same(step.item, item)): item for item in requested}
     for item in failed:
         identity = _identity(item)
         existing = merged.get(identity)
         if existing is None or not deeper:
             merged[identity] = item
             continue
-        name = deeper[0].answered
+        name = deeper[0].response_list
         below = _merged(
-            deeper, getattr(by_identity[identity], deeper[0].asked), getattr(existing, name), getattr(item, name)
+            deeper, getattr(by_identity[identity], deeper[0].request_list), getattr(existing, name), getattr(item, name)
         )
         setattr(existing, name, below)
     order = {identity: number for number, identity in enumerate(by_identity)}
@@ -284,7 +284,7 @@ def _overwrite(
     above: ResponseItem,
 ) -> int:
     step, deeper = steps[0], steps[1:]
-    items: list[Message] = getattr(response, step.answered)
+    items: list[Message] = getattr(response, step.response_list)
     count = 0
     for number, item in enumerate(items):
         about = _item(step, item, above, topics_by_id)
@@ -300,18 +300,18 @@ def _fail_lists(response: Message, version: int, request: Message, code: ErrorCo
     for field in fields_of(type(response)):
         if version not in field.versions or not field.is_array or field.struct is None:
             continue
-        asked = _asked(field, type(request), version)
-        if asked is None or not (_keys(field.struct) or _error_code(field.struct)):
+        requested = _request_list(field, type(request), version)
+        if requested is None or not (_keys(field.struct) or _error_code(field.struct)):
             continue
         failed: list[Message] = getattr(response, field.name)
-        for item in getattr(request, asked.name) or ():
+        for item in getattr(request, requested.name) or ():
             failed.append(_failed(field.struct, code, item))
             if isinstance(item, Message):
                 _fail_lists(failed[-1], version, item, code)
 
 
 def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message:
-    """Return part of a response, or all of it, that has nothing but its key and the error."""
+    """Return a response, or part of one, with only its key and the error."""
     item = cls() if like is None else _same(cls, like)
     for field in fields_of(cls):
         value = field.meaning.on_error
@@ -328,7 +328,7 @@ def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message
 
 
 def _same(cls: type[Message], like: object) -> Message:
-    """Return part of a response with the key of `like`: part of the request or of another response."""
+    """Return part of a response with the key of `like`, a part of the request or of another response."""
     item = cls()
     for field in _keys(cls):
         if not isinstance(like, Message):

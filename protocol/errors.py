@@ -1,20 +1,20 @@
-"""Kafka's error codes (its class `Errors`), as of 4.4.0, with what each says and whether trying again may help.
+"""Kafka's error codes (class `Errors`), as of 4.4.0, with their message and whether they are retriable.
 
-Names, codes and texts are those that go over the wire: a client's tests, or its users, compare them.
+Names, codes and texts are part of the protocol: clients' tests and users compare them.
 """
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """A plain int on the wire and in messages: `response.error_code = ErrorCode.NOT_CONTROLLER` encodes as it is."""
+    """An int in messages and on the wire: `response.error_code = ErrorCode.NOT_CONTROLLER` needs no conversion."""
 
     retriable: bool
-    message: str  # what Kafka answers with where a response has an error message and the cause says nothing better
+    message: str  # Kafka's default error message
 
-    # The defaults are for type checkers: ErrorCode(3) looks a member up and never comes here.
+    # The defaults are for type checkers: ErrorCode(3) looks up a member without this call.
     def __new__(cls, code: int, retriable: bool = False, message: str = "") -> "ErrorCode":
-        """Makes the member for `code`."""
+        """Create the member for `code`."""
         self = int.__new__(cls, code)
         self._value_ = code
         self.retriable = retriable

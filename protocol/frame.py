@@ -1,18 +1,14 @@
-"""Size-prefixed frames out of a stream of bytes, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... ->
-`keep_rest`.
+"""Size-prefixed frames from a byte stream, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... -> `keep_rest`.
 
-A frame is a signed 32-bit size and that many bytes. Whoever reads the socket writes into the buffer given by
-`get_buffer`, says how much came, takes the frames that are whole, and then lets the reader keep what is left.
+A frame is a signed 32-bit size and that number of bytes. The owner of the socket reads into the buffer of `get_buffer`,
+reports the number of bytes, processes all whole frames, and then calls `keep_rest` for the remaining bytes.
 
-Theory of operation
--------------------
-Reads land in one scratch buffer shared by all connections, so a connection between frames holds no memory. A frame
-that a read did not finish moves to a buffer of the connection's own, taken from a pool. A size prefix is only a claim:
-memory follows the bytes that really came (at most twice as much, or as much as the last frame on this connection
-needed), and a frame too large for the scratch buffer must first reserve its whole size from a budget that all
-connections share (`queued.max.request.bytes`). A frame that has its reservation can always be finished, so waiting
-readers never wait for each other. A connection whose last frame was large reads the next one straight into a pooled
-buffer: no copy.
+Theory of operation ------------------- All connections read into one shared scratch buffer, so a connection between
+frames uses no memory. An incomplete frame moves to a pooled buffer of its connection. A size prefix does not allocate
+memory; only received bytes do (at most twice their number, or the size of the connection's last frame). A frame too
+large for the scratch buffer must first reserve its whole size from a budget that all connections share
+(`queued.max.request.bytes`). A frame with a reservation can always be completed, so there is no deadlock between
+readers. After a large frame, a connection reads the next one directly into a pooled buffer, without a copy.
 """
 
 from collections.abc import Callable
@@ -20,30 +16,30 @@ from struct import Struct
 
 from sluice.errors import RemoteProtocolError
 
-# One recv asks for at most this much: a bulk producer needs 4 system calls for 1 MiB, a small request wastes nothing.
+# Maximum size of one recv: a bulk producer needs 4 system calls per MiB, a small request wastes nothing.
 SCRATCH_BYTES = 256 * 1024
-# What a waiting connection may still push at us before its reading is paused: enough to notice that it closed.
+# Bytes read from a connection that waits, before its reading is paused: enough to notice that it closed.
 PARKED_READ_BYTES = 4 * 1024
-# Buffers kept for reuse in all: eight frames of 1 MiB, which is what producers send at most by default.
+# Total size of buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
 SIZE_BYTES = 4
-# How a TLS client begins, read as a size: a handshake record of version 3.
+# The start of a TLS handshake (version 3), read as a size.
 _TLS_HANDSHAKE = 0x1603
 
 _unpack_size = Struct(">i").unpack_from
 
 
 class FrameSizeError(RemoteProtocolError):
-    """A size prefix that no frame may have: nothing can be known of the request behind it."""
+    """An invalid size prefix; nothing about the request is known."""
 
 
 class FramePool:
-    """What the frame readers of one thread share: a scratch buffer, spare buffers, the budget for large frames."""
+    """Shared state of one thread's frame readers: the scratch buffer, spare buffers, the budget for large frames."""
 
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
     def __init__(self, budget_bytes: int | None) -> None:
-        """`budget_bytes`: for all large frames together; None: no bound."""
+        """Create a pool; `budget_bytes` limits all large frames together (None: unlimited)."""
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget_bytes = budget_bytes
         self.reserved_bytes = 0
@@ -52,7 +48,7 @@ class FramePool:
         self._waiting: list[Callable[[], None]] = []
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, content undefined; sizes are powers of two so that buffers fit again."""
+        """Return a buffer of at least `size` bytes with undefined content; sizes are powers of two, for reuse."""
         capacity = 1 << max(12, (size - 1).bit_length())
         spare = self._free.get(capacity)
         if spare:
@@ -61,33 +57,33 @@ class FramePool:
         return bytearray(capacity)
 
     def give(self, buffer: bytearray) -> None:
-        """Takes back a buffer that nobody looks at any more."""
+        """Return an unused buffer to the pool."""
         capacity = len(buffer)
         if self._free_bytes + capacity <= POOL_FREE_BYTES:
             self._free_bytes += capacity
             self._free.setdefault(capacity, []).append(buffer)
 
     def reserve(self, size: int) -> bool:
-        """Sets `size` bytes of the budget aside; a frame larger than the whole budget passes when it is alone."""
+        """Reserve `size` bytes of the budget; without other reservations, also more than the budget."""
         if self.budget_bytes is not None and self.reserved_bytes and self.reserved_bytes + size > self.budget_bytes:
             return False
         self.reserved_bytes += size
         return True
 
     def release(self, size: int) -> None:
-        """Gives a reservation back and calls whoever waits for room, in the order they came."""
+        """Release a reservation and call the waiting callbacks in order."""
         self.reserved_bytes -= size
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
             callback()
 
     def wait(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` once when room may have become free."""
+        """Call `callback` once when the budget may have room."""
         self._waiting.append(callback)
 
 
 class FrameReader:
-    """The frames of one connection. `view[start:end]` is the current one, valid until `keep_rest` is called."""
+    """The frames of one connection. `view[start:end]` is the current one, valid until `keep_rest`."""
 
     __slots__ = (
         "_buffer",
@@ -107,28 +103,28 @@ class FrameReader:
     def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
         self._pool = pool
         self.limit(max_frame_bytes, "socket.request.max.bytes")
-        self._buffer: bytearray | None = None  # None: what was read lies in the shared scratch buffer
+        self._buffer: bytearray | None = None  # None: the data is in the shared scratch buffer
         self.view = pool.scratch
         self._position = 0  # of the next size prefix in `view`
         self._filled = 0
-        self._size = 0  # of the frame that was found not to be whole, its prefix included; else 0
+        self._size = 0  # of an incomplete frame, including its prefix; else 0
         self._reserved = 0
-        self._large_bytes = 0  # size of the last frame, if it was too large for the scratch buffer
+        self._large_bytes = 0  # size of the last frame, if it was large
         self.start = 0
         self.end = 0
 
     def limit(self, max_frame_bytes: int, name: str) -> None:
-        """Accepts frames up to this size; `name` is the property that says so."""
+        """Set the maximum frame size; `name` is the property that specifies it."""
         self._max_frame_bytes = max_frame_bytes
         self._limit_name = name
 
     @property
     def has_rest(self) -> bool:
-        """Whether bytes wait here that are not part of the frame handed out last."""
+        """Whether there are bytes after the current frame."""
         return self._filled > self._position
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
-        """Where the next bytes go, never empty. `limit` bounds a read into the scratch buffer."""
+        """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""
         if self._buffer is None:
             if not self._large_bytes:
                 return self._pool.scratch[:limit]
@@ -138,15 +134,15 @@ class FrameReader:
         return self.view[self._filled :]
 
     def received(self, nbytes: int) -> bool:
-        """`nbytes` were written into the buffer that `get_buffer` gave. False: a frame is known to go on."""
+        """Report that `nbytes` were written to the buffer; return False if a frame is still incomplete."""
         self._filled += nbytes
         if self._filled < self._size:
             return False
-        self._size = 0  # whether the frame is whole now is for `next_frame` to see
+        self._size = 0  # `next_frame` checks whether the frame is whole
         return True
 
     def next_frame(self) -> bool:
-        """Steps to the next whole frame; False when there is none. Raises FrameSizeError for an impossible size."""
+        """Advance to the next whole frame; return False if there is none. Raises FrameSizeError."""
         position, filled = self._position, self._filled
         start = position + SIZE_BYTES
         if start > filled:
@@ -154,9 +150,9 @@ class FrameReader:
         size: int
         (size,) = _unpack_size(self.view, position)
         if not 0 <= size <= self._max_frame_bytes:
-            hint = "; TLS on a listener without it?" if size >> 16 == _TLS_HANDSHAKE else ""
+            hint = "; TLS on a listener without TLS?" if size >> 16 == _TLS_HANDSHAKE else ""
             raise FrameSizeError(
-                f"a frame of {size} bytes; accepted are 0 to {self._max_frame_bytes} ({self._limit_name}){hint}"
+                f"invalid frame size {size}; expected 0 to {self._max_frame_bytes} bytes ({self._limit_name}){hint}"
             )
         end = start + size
         if end > filled:
@@ -167,27 +163,27 @@ class FrameReader:
         return True
 
     def keep_rest(self) -> bool:
-        """Keeps what was not handed out, after the frames before it were dealt with.
+        """Keep the bytes after the current frame; call it after processing all whole frames.
 
-        Returns False when the frame that has begun is large and the budget has no room for it: read no more until
+        Returns False if the incomplete frame is large and the budget has no room for it; then do not read until
         `retry_reservation` succeeds.
         """
         rest = self._filled - self._position
         if rest == 0:
-            self._let_go()
+            self._release_buffer()
             return True
         if self._buffer is None:
             scratch = self.view
             self._adopt(self._pool.take(max(rest, min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
-            # Both sides overlap when little was handed out; a bytes copy of the rest is what memmove would do.
+            # Source and target may overlap; copying the rest to bytes first is a memmove.
             self.view[:rest] = bytes(self.view[self._position : self._filled])
         self._position, self._filled = 0, rest
         return self.retry_reservation()
 
     def retry_reservation(self) -> bool:
-        """Reserves room for the large frame that has begun, if there is one; False when there is still none."""
+        """Reserve room for an incomplete large frame, if any; return False if there is none."""
         large = self._size if self._size > SCRATCH_BYTES else 0
         if large > self._reserved:
             if not self._pool.reserve(large - self._reserved):
@@ -196,21 +192,21 @@ class FrameReader:
         return True
 
     def wait_for_room(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` once when it is worth calling `retry_reservation` again."""
+        """Call `callback` once when `retry_reservation` may succeed."""
         self._pool.wait(callback)
 
     def drop_rest(self) -> None:
-        """Forgets what was not handed out: the connection is closed."""
+        """Discard unprocessed bytes after the connection was closed."""
         self._position = self._filled
 
     def close(self) -> None:
-        """Gives everything back; the reader is not used again."""
+        """Release everything; the reader is not used again."""
         self._large_bytes = 0
         self.drop_rest()
-        self._let_go()
+        self._release_buffer()
 
-    def _let_go(self) -> None:
-        # The connection is between frames.
+    def _release_buffer(self) -> None:
+        # Called between frames.
         if self._buffer is not None:
             self._large_bytes = self.end - self.start + SIZE_BYTES if self.end - self.start > SCRATCH_BYTES // 4 else 0
             self.view.release()
@@ -227,8 +223,8 @@ class FrameReader:
         self.view = memoryview(buffer)
 
     def _grow(self, at_least: int) -> None:
-        # Memory follows the bytes that came: twice what is here, the rest of the frame if that is less, and at once
-        # what the last frame on this connection needed.
+        # Grow to twice the received bytes, or to the rest of the frame if that is less, but at least to the size of
+        # this connection's last frame.
         old, old_buffer, filled = self.view, self._buffer, self._filled
         self._adopt(self._pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
         self.view[:filled] = old[:filled]

@@ -1,8 +1,8 @@
-"""Messages as JSON, in the form of Kafka's own JSON converters: for the journal, for vectors, for people.
+"""Messages as JSON in the form of Kafka's JSON converters: for the journal, test vectors and people.
 
-Field names are camelCase, bytes and records base64, uuids the 22 characters Kafka prints. A field the version lacks and
-a tagged field at its default are absent. Unlike Kafka's, the form has the bytes of records; like Kafka's, it has no
-unknown tagged fields.
+Names are camelCase, bytes and records base64, uuids Kafka's 22 characters. Fields that the version lacks and tagged
+fields at their default are omitted. Unlike Kafka's, the form has the bytes of records; like Kafka's, it has no unknown
+tagged fields.
 """
 
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
@@ -14,7 +14,7 @@ M = TypeVar("M", bound=Message)
 
 
 def to_json(message: Message, version: int) -> dict[str, object]:
-    """The JSON form of `message` in `version`."""
+    """Return the JSON form of `message` in `version`."""
     shown = [field for field in fields_of(type(message)) if version in field.versions]
     return {
         json_name(field): _to_json(field, getattr(message, field.name), version)
@@ -24,7 +24,7 @@ def to_json(message: Message, version: int) -> dict[str, object]:
 
 
 def from_json(cls: type[M], version: int, form: object) -> M:
-    """The message of class `cls` that has the JSON form `form` in `version`; absent fields have their default."""
+    """Return the message of class `cls` from its JSON form in `version`; missing fields get their default."""
     message = cls()
     for field in fields_of(cls):
         value = _object(form).get(json_name(field), field)
@@ -34,7 +34,7 @@ def from_json(cls: type[M], version: int, form: object) -> M:
 
 
 def json_name(field: Field) -> str:
-    """The field's name in JSON: camelCase."""
+    """Return the field's name in camelCase."""
     first, *others = field.name.split("_")
     return first + "".join(map(str.capitalize, others))
 
@@ -91,5 +91,5 @@ def _bytes(value: object) -> bytes:
 
 
 def _object(form: object) -> dict[str, object]:
-    assert isinstance(form, dict), f"{form!r} is no JSON object"
+    assert isinstance(form, dict), f"{form!r} is not a JSON object"
     return form

@@ -1,7 +1,7 @@
-"""What all messages and the structs in them are made of, and the field plan that the codec is generated from.
+"""The base class of all messages and their structs, and the fields from which the codec is generated.
 
-Follows Kafka's message definitions (KIP-482 for tagged fields); one class holds all versions of a message. A tagged
-struct is None while it is absent: Kafka's classes hold a struct of defaults there, which means the same.
+Follows Kafka's message definitions (KIP-482 for tagged fields); one class has all versions of a message. An absent
+tagged struct is None, where Kafka has a struct of defaults.
 """
 
 import sys
@@ -18,19 +18,19 @@ ALL_VERSIONS = V()
 class Message(msgspec.Struct, gc=False, kw_only=True):
     """A request, response or header, or a struct in one.
 
-    Fields that a version lacks are not encoded in it, and decode to their defaults. A module that declares messages
-    begins with `from __future__ import annotations`.
-    gc=False: messages hold no cycles, and the collector need not look at a million partitions.
+    Fields that a version lacks are not encoded, and decode to their defaults. Modules that declare messages start with
+    `from __future__ import annotations`. With gc=False the garbage collector skips messages, of which there may be a
+    million; they have no cycles.
     """
 
-    SINGLE: ClassVar[Single | None] = None  # of a message that usually has one shape
+    SINGLE: ClassVar[Single | None] = None  # for messages with a usual shape
 
-    # Tag -> content, of the tags this version does not know; only flexible versions have any.
+    # Tag -> content of unknown tags; only in flexible versions.
     unknown_tagged_fields: dict[int, bytes] | None = None
 
 
 class Field:
-    """One field of a message class, as declared."""
+    """A declared field of a message class."""
 
     __slots__ = ("compact", "default", "is_array", "meaning", "name", "null", "struct", "tag", "type", "versions")
 
@@ -48,14 +48,14 @@ class Field:
         item = get_args(declared)[0] if self.is_array else declared
         self.struct: type[Message] | None = item if isinstance(item, type) and issubclass(item, Message) else None
         self.type: Type | None = None if self.struct else _type_of(item)
-        assert self.struct or self.type, f"{name}: {declared} is no wire type"
+        assert self.struct or self.type, f"{name}: expected a wire type, got {declared}"
 
     def is_default(self, value: object) -> bool:
-        """Whether `value` is what an absent tagged field means: None of a struct is a struct of defaults."""
+        """Return whether `value` equals the absent tagged field; None equals a struct of defaults."""
         return value is None or value == self.tagged_default()
 
     def tagged_default(self) -> object:
-        """What an absent tagged field decodes to in Kafka."""
+        """Return the value of an absent tagged field in Kafka."""
         return self.struct() if self.struct is not None and not self.is_array else self.default
 
 
@@ -63,7 +63,7 @@ _fields: dict[type[Message], tuple[Field, ...]] = {}
 
 
 def fields_of(cls: type[Message]) -> tuple[Field, ...]:
-    """The fields of `cls`, in the order they have on the wire."""
+    """Return the fields of `cls` in wire order."""
     fields = _fields.get(cls)
     if fields is None:
         defaults = cls()
@@ -75,15 +75,15 @@ def fields_of(cls: type[Message]) -> tuple[Field, ...]:
 
 
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:
-    # Annotations stay text until here, so that importing a message costs next to nothing. They are evaluated together:
-    # typing.get_type_hints compiles one at a time, which took as long as generating and compiling the codec.
+    # Annotations stay text until here, so that importing a message is cheap. They are evaluated together:
+    # typing.get_type_hints compiles them one by one, which took as long as generating and compiling the codec.
     together = "[" + ", ".join(cls.__annotations__[name] for name in names) + "]"
-    declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # the text of our own declarations
+    declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # our own declarations
     return dict(zip(names, declared, strict=True))
 
 
 def _split_annotated(declared: object) -> tuple[object, V]:
-    # Annotated[Annotated[int, Type], V] is one Annotated with both.
+    # Annotated[Annotated[int, Type], V] is flattened to one Annotated.
     if get_origin(declared) is Annotated:
         item, *notes = get_args(declared)
         versions = [note for note in notes if isinstance(note, V)]

@@ -1,6 +1,6 @@
-"""The wire types, named as in Kafka's message definitions, and what a declaration states about a field.
+"""The wire types, named as in Kafka's message definitions, and the declarations of fields.
 
-A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` where not every version has it:
+A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` if not every version has it:
 
     class HeartbeatRequest(Message):
         API_KEY: ClassVar[int] = 12
@@ -8,7 +8,7 @@ A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` 
         group_id: string = ""
         group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
 
-Kafka's `bytes` and `records` carry an underscore here: the bare names are a builtin and a name many fields have.
+Kafka's `bytes` and `records` have an underscore here, because the names are a builtin and a frequent field name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,26 +17,26 @@ from typing import Annotated
 
 Segments = Sequence["bytes | memoryview"]
 
-LAST_VERSION = 0x7FFF  # versions are int16 on the wire: "3+" ends here
+LAST_VERSION = 0x7FFF  # int16 on the wire, so "3+" ends here
 
-# What a field names (`V.entity`): Kafka's `entityType`, and the partition, which has none there.
+# The entity that a field names (`V.entity`): Kafka's `entityType`, and partitions, which have none there.
 TOPIC_NAME, TOPIC_ID, PARTITION = "topicName", "topicId", "partition"
 GROUP_ID, TRANSACTIONAL_ID = "groupId", "transactionalId"
 
 
 class Type:
-    """A primitive of the wire. `code` is its struct format; None for those whose length is on the wire."""
+    """A primitive wire type. `code` is its struct format, None for types of variable length."""
 
     __slots__ = ("code", "name", "size")
 
     def __init__(self, name: str, code: str | None = None, size: int = 0) -> None:
         self.name = name
         self.code = code
-        self.size = size  # bytes; of the fixed-size ones only
+        self.size = size  # bytes; only for fixed-size types
 
 
 class Range:
-    """An inclusive range of versions, written as Kafka writes it: `3+`, `0-14`, `5`, or `none`."""
+    """An inclusive range of versions in Kafka's notation: `3+`, `0-14`, `5` or `none`."""
 
     __slots__ = ("first", "last")
 
@@ -53,7 +53,7 @@ class Range:
         return self.first <= version <= self.last
 
 
-# Declarations repeat few ranges, many times.
+# Declarations repeat the same few ranges.
 _range = cache(Range)
 EVERY_VERSION, NO_VERSION = _range("0+"), _range("none")
 
@@ -64,9 +64,9 @@ class Versions:
     Args:
         valid: All versions that ever existed.
         flexible: The versions of KIP-482.
-        latest_unstable: A broker offers the last version only with unstable.api.versions.enable.
-        client_throttles: Of a response, the versions after which a client waits out the throttle time itself (KIP-219),
-            as in Kafka's `AbstractResponse.shouldClientThrottle`.
+        latest_unstable: Whether the last version needs unstable.api.versions.enable.
+        client_throttles: The response versions after which a client applies the throttle time itself (KIP-219), as in
+            Kafka's `AbstractResponse.shouldClientThrottle`.
     """
 
     __slots__ = ("client_throttles", "flexible", "latest_unstable", "max", "min")
@@ -83,25 +83,25 @@ class Versions:
 
 
 class V:
-    """The versions that have a field, those where it may be null, and the meaning of the field.
+    """The versions and the meaning of a field.
 
     Args:
-        versions: The versions that have it.
+        versions: The versions with the field.
         null: The versions in which it may be null.
-        tag: Its tag (KIP-482), if it is a tagged field.
-        compact: False: even flexible versions write its length the old way (the client id of a request header).
-        entity: What it names, or what each item of it names: one of the constants above. A mapping gives the entity
-            for each value of the field `entity_by`.
+        tag: The tag (KIP-482) of a tagged field.
+        compact: False if even flexible versions use the old length (the client id of a request header).
+        entity: The entity that the field, or each of its items, names: a constant above, or a mapping from values of
+            `entity_by` to entities.
         entity_by: The field of the same struct that selects the entity.
-        map_key: Whether it is part of the key of an item in a list of a response. A field with an entity always is.
-        selects_all: Of a list of topics in a request, the values that select all topics: `null`, `empty`, or
-            `null, empty 0` where only some versions have such a value.
-        answers: The field of the request that it answers or repeats, where that has another name. Several names,
-            separated by spaces, if the versions of the request differ.
-        errors: Of an error code, the codes that it can carry, separated by spaces; names in lower case are groups of
-            codes (`sluice.protocol.error_codes`). Empty: no code that a fault rule could choose by this level.
-        errors_fall_back: Whether versions without this field carry its errors on their deepest level instead.
-        on_error: Its value in an item that failed: a literal, `kept` as the item had it, or the `message` of the code.
+        map_key: Whether the field is part of the key of a list item in a response. Fields with an entity always are.
+        selects_all: For a list of topics in a request, the values that select all topics: `null`, `empty`, or `null,
+            empty 0` if only some versions have such a value.
+        answers: The corresponding field of the request, if it has another name. Several names, separated by spaces, if
+            request versions differ.
+        errors: For an error code, the possible codes, separated by spaces; lower-case names are groups of codes
+            (`sluice.protocol.error_codes`). Empty: fault rules cannot select this level.
+        errors_fall_back: Whether versions without this field have its errors on their deepest level instead.
+        on_error: The value in a failed item: a literal, `kept` for the item's own value, or `message` for the code's.
     """
 
     __slots__ = (
@@ -150,10 +150,10 @@ class V:
 
 
 class Single:
-    """The usual shape of a message, for which there are fast codecs (`codec.single_element`).
+    """The usual shape of a message, for fast codecs (`codec.single_element`).
 
-    Each array on the path `arrays` has one element. The fields `null` and `empty`, names with a space between them,
-    are null or empty. No tagged field is set.
+    Each array on the path `arrays` has one element. The fields in `null` and `empty`, separated by spaces, are null or
+    empty. No tagged field is set.
     """
 
     __slots__ = ("arrays", "empty", "null")
@@ -171,11 +171,11 @@ uint16 = Annotated[int, Type("uint16", "H", 2)]
 int32 = Annotated[int, Type("int32", "i", 4)]
 int64 = Annotated[int, Type("int64", "q", 8)]
 float64 = Annotated[float, Type("float64", "d", 8)]
-# 16 bytes, not uuid.UUID: nobody computes with one, and making the object costs as much as a whole small request.
+# 16 bytes, not uuid.UUID, whose creation costs as much as a whole small request.
 uuid = Annotated[bytes, Type("uuid", "16s", 16)]
 string = Annotated[str, Type("string")]
 bytes_ = Annotated[bytes, Type("bytes")]
-# Decoded as a view on the buffer they came in. Encoded by reference, in one piece or in several.
+# Decoded as a view of the input buffer. Encoded by reference, in one piece or several.
 records_ = Annotated[bytes | memoryview | Segments, Type("records")]
 
 ZERO_UUID = bytes(16)

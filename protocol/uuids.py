@@ -1,11 +1,11 @@
-"""Random ids, as Kafka's Uuid.randomUuid makes them."""
+"""Random ids, like Kafka's Uuid.randomUuid."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 
 
 def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
-    """A random (version 4) id of 16 bytes, whose printed form does not begin with '-': that would read as an option."""
+    """Return a random (version 4) id of 16 bytes; its printed form never starts with '-', like an option."""
     while True:
         raw = bytearray(random_bytes(16))
         raw[6] = raw[6] & 0x0F | 0x40
@@ -15,12 +15,12 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
 
 
 def printed_uuid(uuid: bytes | bytearray) -> str:
-    """The 22 characters that Kafka prints."""
+    """Return Kafka's printed form, 22 characters."""
     return urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
 def uuid_from_printed(printed: str) -> bytes | None:
-    """Return the 16 bytes of an id as Kafka prints it, or None if the text is not an id."""
+    """Return the 16 bytes of a printed id, or None if it is not an id."""
     try:
         raw = urlsafe_b64decode(printed + "==")
     except ValueError:

@@ -1,8 +1,8 @@
-"""The records of Kafka's own metadata format (KIP-631), which a KRaft cluster keeps in `__cluster_metadata-0`.
+"""Kafka's metadata records (KIP-631), which a KRaft cluster stores in `__cluster_metadata-0`.
 
-Follows the message definitions of Kafka's metadata module, MetadataRecordType for the numbers, and MetadataRecordSerde
-for the frame: a record's value is a frame version, the record's type and its version, as unsigned varints, and then
-the message. All types up to Kafka 4.4 are here; `control.py` has those that the quorum writes in control batches.
+Follows the message definitions of Kafka's metadata module, MetadataRecordType and MetadataRecordSerde. A record's value
+is a frame version, the record's type and its version, as unsigned varints, and then the message. All types up to Kafka
+4.4 are here; `control.py` has those in control batches.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ _HEADER_FIELDS = 3
 
 
 class MetadataRecord(NamedTuple):
-    """A message and the version it is written in."""
+    """A message and its version."""
 
     message: MetadataMessage
     version: int
 
 
 class UnknownRecordError(Exception):
-    """A metadata record that a newer Kafka wrote, or no Kafka."""
+    """A record of a newer Kafka, or not a metadata record."""
 
 
 def _by_type(classes: Iterable[type[MetadataMessage]]) -> dict[int, type[MetadataMessage]]:
@@ -77,29 +77,30 @@ CONTROL_TYPES = _by_type(
 
 
 def encode_value(message: MetadataMessage, version: int) -> bytes:
-    """The value of the record that says `message`, in `version` of it."""
+    """Return the value of a record with `message` in `version`."""
     parts: list[bytes | memoryview] = [varints[FRAME_VERSION], varints[message.TYPE], varints[version]]
     encoder(type(message), version)(message, parts)
     return b"".join(parts)
 
 
 def decode_value(value: bytes) -> MetadataRecord:
-    """The message in the value of a record, and its version.
+    """Return the message in a record's value, and its version.
 
-    Raises UnknownRecordError for a frame version, type or version that Kafka 4.4 does not have, RemoteProtocolError for
-    what is cut short or not the message it says it is.
+    Raises:
+        UnknownRecordError: Kafka 4.4 does not have the frame version, type or version.
+        RemoteProtocolError: The value is malformed.
     """
     buffer = memoryview(value)
     frame_version, record_type, version, position = _header(buffer)
     if frame_version != FRAME_VERSION:
-        raise UnknownRecordError(f"frame version {frame_version} (known is {FRAME_VERSION})")
+        raise UnknownRecordError(f"frame version {frame_version} (supported: {FRAME_VERSION})")
     cls = RECORD_TYPES.get(record_type)
     if cls is None:
-        raise UnknownRecordError(f"record type {record_type}, version {version} (known are types up to {_LAST_TYPE})")
+        raise UnknownRecordError(f"record type {record_type}, version {version} (supported: types up to {_LAST_TYPE})")
     versions = cls.VERSIONS
     if not versions.min <= version <= versions.max:
-        known = f"{versions.min} to {versions.max}"
-        raise UnknownRecordError(f"{cls.__name__} (type {record_type}) version {version} (known are {known})")
+        supported = f"{versions.min} to {versions.max}"
+        raise UnknownRecordError(f"{cls.__name__} (type {record_type}) version {version} (supported: {supported})")
     return MetadataRecord(decoder(cls, version)(buffer, position, len(value)), version)
 
 
@@ -107,7 +108,7 @@ _LAST_TYPE = max(RECORD_TYPES)
 
 
 def _header(buffer: memoryview) -> tuple[int, int, int, int]:
-    """Frame version, type, version, and the position after them."""
+    """Return frame version, type, version, and the position after them."""
     position = 0
     header = []
     try:

@@ -1,4 +1,4 @@
-"""Records of the nodes of a cluster: brokers that come, go and change (KIP-631), and controllers (KIP-919)."""
+"""Records of brokers (KIP-631) and controllers (KIP-919)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Endpoint(Message):
     name: string = ""
     host: string = ""
     port: uint16 = 0
-    security_protocol: int16 = 0  # as in Kafka's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
+    security_protocol: int16 = 0  # Kafka's SecurityProtocol: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
 
 
 class SupportedFeature(Message):
-    """The levels of a feature that a node could run, both inclusive."""
+    """The levels of a feature that a node supports, both inclusive."""
 
     name: string = ""
     min_supported_version: int16 = 0
@@ -28,7 +28,7 @@ class SupportedFeature(Message):
 
 
 class RegisterBrokerRecord(MetadataMessage):
-    """A broker process has joined; it serves nobody until it is unfenced."""
+    """A broker process registers, fenced at first."""
 
     TYPE: ClassVar[int] = 0
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="0+")
@@ -47,7 +47,7 @@ class RegisterBrokerRecord(MetadataMessage):
 
 
 class UnregisterBrokerRecord(MetadataMessage):
-    """A broker is no part of the cluster any more."""
+    """A broker leaves the cluster."""
 
     TYPE: ClassVar[int] = 1
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -57,7 +57,7 @@ class UnregisterBrokerRecord(MetadataMessage):
 
 
 class FenceBrokerRecord(MetadataMessage):
-    """A broker serves nobody any more. Written before metadata.version 3.3-IV3; since then a change of registration."""
+    """A broker is fenced; only before metadata.version 3.3-IV3, which has BrokerRegistrationChangeRecord."""
 
     TYPE: ClassVar[int] = 7
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -67,7 +67,7 @@ class FenceBrokerRecord(MetadataMessage):
 
 
 class UnfenceBrokerRecord(MetadataMessage):
-    """A broker serves again; as old as FenceBrokerRecord."""
+    """A broker is unfenced; superseded like FenceBrokerRecord."""
 
     TYPE: ClassVar[int] = 8
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -77,21 +77,21 @@ class UnfenceBrokerRecord(MetadataMessage):
 
 
 class BrokerRegistrationChangeRecord(MetadataMessage):
-    """What changed of a broker that stays registered."""
+    """A registered broker changes."""
 
     TYPE: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="0+")
 
     broker_id: int32 = 0
     broker_epoch: int64 = 0
-    fenced: Annotated[int8, V("0+", tag=0)] = 0  # -1: no more, 1: now
-    in_controlled_shutdown: Annotated[int8, V("1+", tag=1)] = 0  # 1: now
+    fenced: Annotated[int8, V("0+", tag=0)] = 0  # -1: unfenced, 1: fenced
+    in_controlled_shutdown: Annotated[int8, V("1+", tag=1)] = 0  # 1: started
     log_dirs: Annotated[list[uuid], V("2+", tag=2)] = []
     cordoned_log_dirs: Annotated[list[uuid] | None, V("3+", null="3+", tag=3)] = None
 
 
 class RegisterControllerRecord(MetadataMessage):
-    """A controller process has joined."""
+    """A controller process registers."""
 
     TYPE: ClassVar[int] = 27
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -104,7 +104,7 @@ class RegisterControllerRecord(MetadataMessage):
 
 
 class UnregisterControllerRecord(MetadataMessage):
-    """A controller is no part of the cluster any more (KIP-1312)."""
+    """A controller leaves the cluster (KIP-1312)."""
 
     TYPE: ClassVar[int] = 29
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

@@ -1,7 +1,7 @@
-"""Records of control batches in a metadata log or snapshot: what the quorum tells itself (KIP-595, KIP-630, KIP-853).
+"""Control records of the quorum in a metadata log or snapshot (KIP-595, KIP-630, KIP-853).
 
-They are a control batch's records: the key is a version and a type of two bytes each, the value one of these messages
-in the version that its own first field says.
+The key has a version and a type of two bytes each; the value is one of these messages, in the version in its first
+field.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Voter(Message):
 
 
 class LeaderChangeMessage(MetadataMessage):
-    """An epoch of the quorum began, with this leader."""
+    """A new epoch of the quorum, with its leader."""
 
     TYPE: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
@@ -42,11 +42,11 @@ class SnapshotHeaderRecord(MetadataMessage):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     version: int16 = 0
-    last_contained_log_timestamp: int64 = 0  # ms; of the last record that the snapshot stands for
+    last_contained_log_timestamp: int64 = 0  # ms; of the snapshot's last record
 
 
 class SnapshotFooterRecord(MetadataMessage):
-    """The last record of a snapshot: without it the file is not whole."""
+    """The last record of a snapshot; without it the file is incomplete."""
 
     TYPE: ClassVar[int] = 4
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -55,7 +55,7 @@ class SnapshotFooterRecord(MetadataMessage):
 
 
 class KRaftVersionRecord(MetadataMessage):
-    """The quorum's own protocol: 1 is that of voters which can be added and removed."""
+    """The version of the quorum's protocol; 1 supports adding and removing voters."""
 
     TYPE: ClassVar[int] = 5
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -65,7 +65,7 @@ class KRaftVersionRecord(MetadataMessage):
 
 
 class VoterEndpoint(Message):
-    """Where a voter is reached."""
+    """One listener of a voter."""
 
     name: string = ""
     host: string = ""
@@ -73,14 +73,14 @@ class VoterEndpoint(Message):
 
 
 class KRaftVersionFeature(Message):
-    """The versions of the quorum's protocol that a voter knows."""
+    """The versions of the quorum's protocol that a voter supports."""
 
     min_supported_version: int16 = 0
     max_supported_version: int16 = 0
 
 
 class RegisteredVoter(Message):
-    """One voter, whole; in Kafka this struct is Voter too."""
+    """One voter; this struct is also named Voter in Kafka."""
 
     voter_id: int32 = 0
     voter_directory_id: uuid = ZERO_UUID

@@ -1,4 +1,4 @@
-"""Records about the log itself and its controller: transactions (KIP-868), producer ids (KIP-730), no-ops."""
+"""Records about the log and its controller: transactions (KIP-868), producer ids (KIP-730), no-ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .message import MetadataMessage
 
 
 class ProducerIdsRecord(MetadataMessage):
-    """A broker was given a block of producer ids: those before `next_producer_id` are taken."""
+    """A broker reserves a block of producer ids, up to `next_producer_id` (exclusive)."""
 
     TYPE: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -21,14 +21,14 @@ class ProducerIdsRecord(MetadataMessage):
 
 
 class NoOpRecord(MetadataMessage):
-    """Nothing; a controller writes it now and then, so that the log's end moves."""
+    """A periodic record by which the controller advances the log's end."""
 
     TYPE: ClassVar[int] = 20
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
 
 class ZkMigrationStateRecord(MetadataMessage):
-    """How far a move from ZooKeeper had got."""
+    """The state of a migration from ZooKeeper."""
 
     TYPE: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -37,7 +37,7 @@ class ZkMigrationStateRecord(MetadataMessage):
 
 
 class BeginTransactionRecord(MetadataMessage):
-    """What follows counts once an EndTransactionRecord has come."""
+    """The start of a transaction; the records after it take effect with its EndTransactionRecord."""
 
     TYPE: ClassVar[int] = 23
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -46,14 +46,14 @@ class BeginTransactionRecord(MetadataMessage):
 
 
 class EndTransactionRecord(MetadataMessage):
-    """What came since the BeginTransactionRecord counts."""
+    """The end of a transaction; its records take effect."""
 
     TYPE: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
 
 class AbortTransactionRecord(MetadataMessage):
-    """What came since the BeginTransactionRecord never was."""
+    """The abort of a transaction; its records have no effect."""
 
     TYPE: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

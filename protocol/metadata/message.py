@@ -1,4 +1,4 @@
-"""What all metadata records have in common: the number that says what they are."""
+"""The base class of metadata records."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from sluice.protocol.types import Versions
 
 
 class MetadataMessage(Message):
-    """The content of one record. `TYPE` is its number among metadata records, or among control records."""
+    """The content of one record. `TYPE` is its number among metadata records or control records."""
 
     TYPE: ClassVar[int]
     VERSIONS: ClassVar[Versions]

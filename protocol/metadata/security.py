@@ -1,4 +1,4 @@
-"""Records of who may do what, and of how they prove who they are: ACLs, SCRAM credentials (KIP-900), tokens."""
+"""Records of ACLs, SCRAM credentials (KIP-900) and delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .message import MetadataMessage
 
 
 class AccessControlEntryRecord(MetadataMessage):
-    """An ACL; the numbers are those of DescribeAcls."""
+    """A new ACL; numbers as in DescribeAcls."""
 
     TYPE: ClassVar[int] = 18
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -26,7 +26,7 @@ class AccessControlEntryRecord(MetadataMessage):
 
 
 class RemoveAccessControlEntryRecord(MetadataMessage):
-    """An ACL is gone."""
+    """The removal of an ACL."""
 
     TYPE: ClassVar[int] = 19
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -35,7 +35,7 @@ class RemoveAccessControlEntryRecord(MetadataMessage):
 
 
 class UserScramCredentialRecord(MetadataMessage):
-    """What a user's password is checked against under one mechanism (RFC 5802's names)."""
+    """A user's SCRAM credential for one mechanism, with RFC 5802's names."""
 
     TYPE: ClassVar[int] = 11
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -49,7 +49,7 @@ class UserScramCredentialRecord(MetadataMessage):
 
 
 class RemoveUserScramCredentialRecord(MetadataMessage):
-    """The user cannot log in under this mechanism any more."""
+    """The removal of a user's credential for this mechanism."""
 
     TYPE: ClassVar[int] = 22
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -59,7 +59,7 @@ class RemoveUserScramCredentialRecord(MetadataMessage):
 
 
 class DelegationTokenRecord(MetadataMessage):
-    """A delegation token was made or renewed (KIP-48)."""
+    """A created or renewed delegation token."""
 
     TYPE: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -74,7 +74,7 @@ class DelegationTokenRecord(MetadataMessage):
 
 
 class RemoveDelegationTokenRecord(MetadataMessage):
-    """A delegation token is gone."""
+    """The removal of a delegation token."""
 
     TYPE: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

@@ -1,4 +1,4 @@
-"""Records of what is set while a cluster runs: configs, client quotas (KIP-546), feature levels (KIP-584)."""
+"""Records of dynamic settings: configs, client quotas (KIP-546), feature levels (KIP-584)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .message import MetadataMessage
 
 
 class ConfigRecord(MetadataMessage):
-    """One config of a resource was set, or, with a null value, is not set any more."""
+    """A set config of a resource; with a null value, a removed one."""
 
     TYPE: ClassVar[int] = 4
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -23,29 +23,29 @@ class ConfigRecord(MetadataMessage):
 
 
 class EntityData(Message):
-    """One part of a quota's entity; its name is null where it is the default."""
+    """One part of a quota entity; a null name is the default entity."""
 
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class ClientQuotaRecord(MetadataMessage):
-    """One quota of an entity was set or removed."""
+    """A quota of an entity, set or removed."""
 
     TYPE: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     entity: list[EntityData] = []
     key: string = ""
-    value: float64 = 0.0  # means nothing where it is removed
+    value: float64 = 0.0  # ignored if removed
     remove: boolean = False
 
 
 class FeatureLevelRecord(MetadataMessage):
-    """The cluster runs a feature at this level. That of metadata.version says which records may follow."""
+    """The level of a feature in the cluster. That of metadata.version decides which records may follow."""
 
     TYPE: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     name: string = ""
-    feature_level: int16 = 0  # 0: not at all
+    feature_level: int16 = 0  # 0: disabled

@@ -8,11 +8,11 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int32, string, u
 
 from .message import MetadataMessage
 
-NO_LEADER, SAME_LEADER = -1, -2  # of a PartitionChangeRecord
+NO_LEADER, SAME_LEADER = -1, -2  # in a PartitionChangeRecord
 
 
 class TopicRecord(MetadataMessage):
-    """There is a topic; its partitions follow."""
+    """A new topic, followed by its partitions."""
 
     TYPE: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -22,7 +22,7 @@ class TopicRecord(MetadataMessage):
 
 
 class PartitionRecord(MetadataMessage):
-    """There is a partition, and this is its state."""
+    """A new partition and its state."""
 
     TYPE: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
@@ -34,16 +34,16 @@ class PartitionRecord(MetadataMessage):
     removing_replicas: list[int32] = []
     adding_replicas: list[int32] = []
     leader: int32 = -1
-    leader_recovery_state: Annotated[int8, V("0+", tag=0)] = 0  # 1: the leader was not in sync when it was elected
+    leader_recovery_state: Annotated[int8, V("0+", tag=0)] = 0  # 1: the leader was elected uncleanly
     leader_epoch: int32 = -1
-    partition_epoch: int32 = -1  # one more with each change
-    directories: Annotated[list[uuid], V("1+")] = []  # of each replica, as `replicas` are ordered
+    partition_epoch: int32 = -1  # incremented by each change
+    directories: Annotated[list[uuid], V("1+")] = []  # per replica, in the order of `replicas`
     eligible_leader_replicas: Annotated[list[int32] | None, V("2+", null="2+", tag=1)] = None
     last_known_elr: Annotated[list[int32] | None, V("2+", null="2+", tag=2)] = None
 
 
 class PartitionChangeRecord(MetadataMessage):
-    """What changed of a partition; its partition epoch rises by one, and its leader epoch where it has a new leader."""
+    """A change of a partition; increments its partition epoch and, with a new leader, its leader epoch."""
 
     TYPE: ClassVar[int] = 5
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
@@ -62,7 +62,7 @@ class PartitionChangeRecord(MetadataMessage):
 
 
 class RemoveTopicRecord(MetadataMessage):
-    """A topic is gone, its partitions and configs with it."""
+    """The removal of a topic, its partitions and its configs."""
 
     TYPE: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -71,7 +71,7 @@ class RemoveTopicRecord(MetadataMessage):
 
 
 class ClearElrRecord(MetadataMessage):
-    """Forgets the eligible leader replicas of a topic, or of all."""
+    """The removal of the eligible leader replicas of one topic or all topics."""
 
     TYPE: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")

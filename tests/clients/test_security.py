@@ -197,7 +197,7 @@ REFUSED = {
     "TLS on a plain port": Refusal(
         "PLAINTEXT",
         Login("SSL", FILES.ca),
-        "connection closed .*TLS on a listener without it",
+        "connection closed .*TLS on a listener without TLS",
         {
             "aiokafka": ("KafkaConnectionError", "Unable to bootstrap"),
             "kafka-python": ("KafkaTimeoutError", "Unable to bootstrap"),

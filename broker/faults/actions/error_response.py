@@ -97,7 +97,7 @@ class Error(RequestAction, frozen=True, tag="error"):
             return _failed_as_a_whole(intercepted, hit, code)
         fails, topics_by_id = hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id
         divided = None
-        if api_key not in _TELLS_MORE or (level.is_asked and ctx.version >= _NO_TOPICS_SINCE):
+        if api_key not in _TELLS_MORE or (level.is_in_request and ctx.version >= _NO_TOPICS_SINCE):
             divided = split(api_key, ctx.version, level, intercepted.request, code, fails, topics_by_id)
         if divided is None:
             if api_key == _ELECT_LEADERS:  # of all partitions: nothing lists them but the election

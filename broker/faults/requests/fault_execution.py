@@ -237,7 +237,7 @@ class FaultExecution:
     def request_without(self, level: ErrorLevel) -> Message:
         """Return the request without the items that the level lists."""
         rest = copy(self.request)
-        setattr(rest, level.steps[0].asked, [])
+        setattr(rest, level.steps[0].request_list, [])
         return rest
 
     def fail_partitions(self, rule: "ActiveRule", code: ErrorCode) -> None:

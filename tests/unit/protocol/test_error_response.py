@@ -133,7 +133,7 @@ def test_each_code_that_an_api_can_answer_is_in_an_answer_that_can_be_read(key: 
         else:
             divided = split(key, version, level, request, code, every, {})
             if divided is None:
-                assert not level.is_asked
+                assert not level.is_in_request
                 continue
             assert divided.rest is None
             answer = divided.failed

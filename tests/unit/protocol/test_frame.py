@@ -133,7 +133,7 @@ def test_what_is_dropped_is_not_handed_out() -> None:
 def test_an_impossible_size_is_refused_as_soon_as_it_is_read(size: int) -> None:
     one = reader(most=100)
     put(one, size.to_bytes(4, signed=True))
-    with pytest.raises(FrameSizeError, match=rf"^a frame of {size} bytes; accepted are 0 to 100 \(.*\)$") as error:
+    with pytest.raises(FrameSizeError, match=rf"^invalid frame size {size}; expected 0 to 100 bytes \(.*\)$") as error:
         one.next_frame()
     assert isinstance(error.value, RemoteProtocolError)
 

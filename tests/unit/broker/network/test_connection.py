@@ -183,10 +183,10 @@ def sized(body: bytes) -> bytes:
     ("data", "api", "reason"),
     [
         pytest.param(
-            (100 * MIB + 1).to_bytes(4), "", "a frame of 104857601 bytes", id="a frame over socket.request.max.bytes"
+            (100 * MIB + 1).to_bytes(4), "", "invalid frame size 104857601", id="a frame over socket.request.max.bytes"
         ),
-        pytest.param((-1).to_bytes(4, signed=True), "", "a frame of -1 bytes", id="a negative size"),
-        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "a frame of 1195725856 bytes", id="HTTP"),
+        pytest.param((-1).to_bytes(4, signed=True), "", "invalid frame size -1", id="a negative size"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "invalid frame size 1195725856", id="HTTP"),
         pytest.param(sized(b""), "", "got 0", id="an empty frame"),
         pytest.param(sized(HEADER[:7]), "", "got 7", id="a frame shorter than its header"),
         pytest.param(

@@ -168,7 +168,7 @@ def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:
     assert lines[1]["seed"] == 5
     closed = lines[2]
     assert (closed["level"], closed["client_id"]) == ("WARNING", 'the "client')
-    assert closed["reason"].startswith("a frame of 1195725856 bytes")
+    assert closed["reason"].startswith("invalid frame size 1195725856")
 
 
 def test_text_logs_are_one_line_an_event(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_text_logs_are_one_line_an_event(tmp_path: Path) -> None:
     assert len(lines) == 3
     assert "connection closed peer=127.0.0.1:" in lines[1]
     assert 'client_id="the \\"client"' in lines[1]
-    assert 'reason="a frame of 1195725856 bytes' in lines[1]
+    assert 'reason="invalid frame size 1195725856' in lines[1]
 
 
 # -- stopping ----------------------------------------------------------------------------------------------------------

@@ -114,11 +114,11 @@ def test_bytes_left_over_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("value", "refusal"),
     [
-        pytest.param(b"\0\2\0", "frame version 0 (known is 1)", id="the frame of Kafka 2.8's preview"),
-        pytest.param(b"\2\2\0", "frame version 2 (known is 1)", id="a newer frame"),
-        pytest.param(b"\1\6\0", "record type 6, version 0 (known are types up to 29)", id="a type nobody has"),
-        pytest.param(b"\1\xe8\7\3", "record type 1000, version 3 (known are types up to 29)", id="a newer type"),
-        pytest.param(b"\1\2\1", "TopicRecord (type 2) version 1 (known are 0 to 0)", id="a newer version"),
+        pytest.param(b"\0\2\0", "frame version 0 (supported: 1)", id="the frame of Kafka 2.8's preview"),
+        pytest.param(b"\2\2\0", "frame version 2 (supported: 1)", id="a newer frame"),
+        pytest.param(b"\1\6\0", "record type 6, version 0 (supported: types up to 29)", id="a type nobody has"),
+        pytest.param(b"\1\xe8\7\3", "record type 1000, version 3 (supported: types up to 29)", id="a newer type"),
+        pytest.param(b"\1\2\1", "TopicRecord (type 2) version 1 (supported: 0 to 0)", id="a newer version"),
     ],
 )
 def test_what_no_known_kafka_writes_is_named(value: bytes, refusal: str) -> None:

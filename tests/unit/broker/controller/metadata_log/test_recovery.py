@@ -105,9 +105,9 @@ def test_a_missing_segment_is_refused(tmp_path: Path) -> None:
 
 
 UNKNOWN = [
-    ("a record type of a newer Kafka", b"\1\x1e\0", "record type 30, version 0 (known are types up to 29)"),
-    ("a version of a newer Kafka", b"\1\3\3", "PartitionRecord (type 3) version 3 (known are 0 to 2)"),
-    ("a frame of a newer Kafka", b"\2\3\0", "frame version 2 (known is 1)"),
+    ("a record type of a newer Kafka", b"\1\x1e\0", "record type 30, version 0 (supported: types up to 29)"),
+    ("a version of a newer Kafka", b"\1\3\3", "PartitionRecord (type 3) version 3 (supported: 0 to 2)"),
+    ("a frame of a newer Kafka", b"\2\3\0", "frame version 2 (supported: 1)"),
     ("no value", None, "record without a value"),
     ("half a record", b"\1\2\0\5ab", "TopicRecord v0: truncated (at byte 1 of 3)"),
 ]
@@ -210,7 +210,7 @@ class TestABrokenSnapshot:
         append(checkpoint, raw(99, b"\1\x1e\0"))
         with pytest.raises(SluiceError) as caught:
             open_log(tmp_path)
-        reason = "record type 30, version 0 (known are types up to 29)"
+        reason = "record type 30, version 0 (supported: types up to 29)"
         assert str(caught.value) == f"{checkpoint}: offset 99 is not understood: {reason}"
 
 

@@ -189,7 +189,7 @@ def test_what_is_too_large_names_the_property(caplog: pytest.LogCaptureFixture) 
     assert lines(caplog) == [
         {
             "message": "connection closed",
-            "reason": "a frame of 600000 bytes; accepted are 0 to 524288 (sasl.server.max.receive.size)",
+            "reason": "invalid frame size 600000; expected 0 to 524288 bytes (sasl.server.max.receive.size)",
         }
     ]
 
