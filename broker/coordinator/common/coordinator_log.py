@@ -50,7 +50,6 @@ class CoordinatorLog:
         self.name = name
 
     def partition_of(self, key: str) -> Partition:
-        """Return the partition that stores the records of a key."""
         return partition_for(self._host.internal_topic(self.name), key)
 
     def append(

@@ -122,8 +122,6 @@ class CompactedState:
 
 
 class RecordType(NamedTuple):
-    """The message classes of one record type."""
-
     key: type[Message]
     value: type[Message]
     value_versions: range
@@ -170,7 +168,6 @@ class RecordReader:
         return decode_prefix(record_type.key, 0), decode_prefix(record_type.value, version)
 
     def log_skipped(self) -> None:
-        """Log the number of skipped records of each type and version."""
         for prefixes, count in self._skipped.items():
             number, version = _type_and_version(prefixes)
             extra = {"partition": self._partition, "type": number, "version": version, "records": count}

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class ShardState(Enum):
-    """Whether a shard is loading or loaded."""
-
     LOADING = auto()
     ACTIVE = auto()
 
@@ -81,11 +79,9 @@ class CoordinatorShards:
 
     @property
     def is_loading(self) -> bool:
-        """True while any shard is loading."""
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
 
     def load_led(self) -> None:
-        """Load all partitions that the broker leads."""
         topic = self._host.metadata.topics.get(self._log.name)
         for partition in () if topic is None else topic.partitions:
             if self._host.replicas.leads(partition):

@@ -39,8 +39,6 @@ class Subscription(Message):
 
 
 class MemberAssignment(Message):
-    """The assignment of a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
     assigned_partitions: list[TopicPartition] = []

@@ -84,11 +84,9 @@ class GroupCoordinator(GroupRuntime):
     # -- requests of classic members -----------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-        """Add a member to a group, or return the error."""
         return self._classic_members(request.group_id).join(ctx, request)
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        """Return a member's assignment."""
         return self._classic_members(request.group_id).sync(ctx, request)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
@@ -195,7 +193,6 @@ class GroupCoordinator(GroupRuntime):
     # -- deleting ------------------------------------------------------------------------------------------------------
 
     def delete_group(self, group_id: str) -> ErrorCode:
-        """Delete a group without members, and its offsets."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
@@ -223,7 +220,6 @@ class GroupCoordinator(GroupRuntime):
         return error or codes
 
     def delete_topic_offsets(self, topic: Topic) -> None:
-        """Delete the offsets committed for a deleted topic."""
         for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
             self._delete(self.groups[group_id], partitions)
 

@@ -25,8 +25,6 @@ class NewOffset(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A request to commit offsets."""
-
     group_id: str
     member_id: str
     group_instance_id: str | None

@@ -14,8 +14,6 @@ Producer = tuple[int, int]  # partition of __consumer_offsets, producer id
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset."""
-
     offset: int
     leader_epoch: int  # of the last consumed record; -1: unknown
     metadata: str
@@ -37,7 +35,6 @@ class OffsetStore:
         self._open: dict[str, dict[TopicPartition, set[Producer]]] = {}  # producers with a pending offset
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        """Return the committed offsets of a group."""
         return self._committed.get(group_id, {})
 
     def unstable(self, group_id: str) -> Collection[TopicPartition]:
@@ -45,7 +42,6 @@ class OffsetStore:
         return self._open.get(group_id, {}).keys()
 
     def put(self, group_id: str, partition: TopicPartition, committed: CommittedOffset) -> None:
-        """Store a committed offset."""
         self._committed.setdefault(group_id, {})[partition] = committed
 
     def put_pending(
@@ -66,7 +62,6 @@ class OffsetStore:
             self._pop_pending(producer, group_id, partition)
 
     def end_transaction(self, producer: Producer, committed: bool) -> None:
-        """Commit or drop a producer's pending offsets."""
         for group_id, partition in list(self._pending.get(producer, ())):
             pending = self._pop_pending(producer, group_id, partition)
             present = self.of_group(group_id).get(partition)

@@ -12,8 +12,6 @@ GROUP_METADATA = 2  # the record type
 
 
 class GroupMetadataKey(Message):
-    """The key of a classic group."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group: string = ""
@@ -25,5 +23,4 @@ def group_tombstone(group_id: str) -> KeyValue:
 
 
 def group_metadata_key(group_id: str) -> bytes:
-    """Return the key of a classic group's record."""
     return encode_record(GROUP_METADATA, GroupMetadataKey(group=group_id), 0)

@@ -21,8 +21,6 @@ _EXPIRING_OFFSET_COMMIT_VERSION = 1  # the only version with an expiry timestamp
 
 
 class OffsetCommitKey(Message):
-    """The key of a committed offset."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group: string = ""
@@ -31,8 +29,6 @@ class OffsetCommitKey(Message):
 
 
 class OffsetCommitValue(Message):
-    """A committed offset."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
     offset: int64 = 0
@@ -44,7 +40,6 @@ class OffsetCommitValue(Message):
 
 
 def offset_commit(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> KeyValue:
-    """Return the record of a committed offset."""
     expires = committed.expire_timestamp_ms is not None
     value = OffsetCommitValue(
         offset=committed.offset,
@@ -59,7 +54,6 @@ def offset_commit(group_id: str, topic: str, partition: int, committed: Committe
 
 
 def offset_tombstones(group_id: str, partitions: Iterable[tuple[str, int]]) -> list[KeyValue]:
-    """Return the tombstones of committed offsets."""
     return [(_offset_key(group_id, topic, partition), None) for topic, partition in partitions]
 
 

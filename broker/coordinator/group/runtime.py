@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Offset(NamedTuple):
-    """A committed offset of a group."""
-
     group_id: str
     partition: TopicPartition
     committed: CommittedOffset
@@ -59,7 +57,6 @@ class GroupRuntime(ABC):
         self.state_journal = GroupStateJournal(host.journal, host.node_id)
 
     def now_ms(self) -> int:
-        """Return the wall clock time."""
         return self.host.clock.wall_ms()
 
     def group_configs(self, group_id: str) -> Values:
@@ -80,7 +77,6 @@ class GroupRuntime(ABC):
         """Fail the parked requests of a group that another broker coordinates now."""
 
     def error(self, group_id: str) -> ErrorCode:
-        """Return NONE if this coordinator is active for the group, else the error for the client."""
         return ErrorCode.NONE if group_id in self.groups else self.shards.error(group_id)
 
     def _recover(self, partition: Partition) -> None:

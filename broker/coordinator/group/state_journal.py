@@ -25,15 +25,12 @@ class GroupStateJournal:
         self._states[group.group_id] = group.state_name
 
     def unloaded(self, group: Group) -> None:
-        """Drop the state of a group that moved to another broker."""
         self._states.pop(group.group_id, None)
 
     def record_change(self, group: Group) -> None:
-        """Record the state of a group if it has changed."""
         self._record(group, group.state_name)
 
     def deleted(self, group: Group) -> None:
-        """Record the deletion of a group."""
         self._record(group, _DELETED)
         del self._states[group.group_id]
 

@@ -25,7 +25,6 @@ class GroupTimer(DelayedOperation):
         purgatory.delay(self)
 
     def cancel(self) -> None:
-        """Cancel the action if it has not run yet."""
         self.force_complete()
 
     def on_complete(self) -> None:

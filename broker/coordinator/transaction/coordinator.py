@@ -58,14 +58,14 @@ _LAST_USABLE_EPOCH = 2**15 - 2
 _RETRY_MS = 100  # before the Complete* record is written again
 # EndTxn by state and request (True: commit). None: end the transaction; NONE: it has ended that way; missing:
 # INVALID_TXN_STATE. Prepare* is missing because a step is always pending in it.
-_END_OF_LEGACY_CLIENT: dict[tuple[TransactionState, bool], ErrorCode | None] = {
+_LEGACY_END_RESULTS: dict[tuple[TransactionState, bool], ErrorCode | None] = {
     (ONGOING, True): None,
     (ONGOING, False): None,
     (COMPLETE_COMMIT, True): ErrorCode.NONE,
     (COMPLETE_ABORT, False): ErrorCode.NONE,
 }
-# The same for a client whose epoch EndTxn raises. Third: whether the request has the epoch before that, as a retry has.
-_END_OF_EPOCH_RAISING_CLIENT: dict[tuple[TransactionState, bool, bool], ErrorCode | None] = {
+# The same for a client whose epoch EndTxn raises. Third: whether it is a retry, with the previous epoch.
+_EPOCH_RAISING_END_RESULTS: dict[tuple[TransactionState, bool, bool], ErrorCode | None] = {
     (ONGOING, True, False): None,
     (ONGOING, False, False): None,
     (EMPTY, False, False): None,
@@ -121,7 +121,6 @@ class TransactionCoordinator:
         return (entry.current for entry in self._entries.values())
 
     def get(self, transactional_id: str) -> TransactionMetadata | None:
-        """Return the metadata of a transactional id, or None."""
         entry = self._entries.get(transactional_id)
         return None if entry is None else entry.current
 
@@ -153,7 +152,6 @@ class TransactionCoordinator:
     # -- requests of producers -----------------------------------------------------------------------------------------
 
     def _find(self, transactional_id: str) -> _Entry | ErrorCode:
-        """Return the entry of a transactional id, or the error for its producer."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         entry = self._entries.get(transactional_id)
@@ -277,7 +275,6 @@ class TransactionCoordinator:
     # -- ends of transactions ------------------------------------------------------------------------------------------
 
     def _fence(self, entry: _Entry, done: Callable[[ErrorCode], None]) -> None:
-        """Abort a transaction and fence its producer."""
         current = entry.current
         if self._version < EPOCH_RAISING_CLIENT:
             current = fenced(current)
@@ -406,7 +403,6 @@ class TransactionCoordinator:
             entry.append = waiting
 
     def _record_change(self, before: TransactionMetadata, state: TransactionState, after: TransactionMetadata) -> None:
-        """Record a change of the state in the journal."""
         journal = self._host.journal
         if journal is not None and state is not before.state:
             journal.add_cluster_event(
@@ -446,7 +442,7 @@ def _legacy_end_error(entry: _Entry, producer_id: int, producer_epoch: int, comm
         return code
     if entry.pending is not None:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return _END_OF_LEGACY_CLIENT.get((current.state, committed), ErrorCode.INVALID_TXN_STATE)
+    return _LEGACY_END_RESULTS.get((current.state, committed), ErrorCode.INVALID_TXN_STATE)
 
 
 def _epoch_raising_end_error(entry: _Entry, producer_id: int, producer_epoch: int, committed: bool) -> ErrorCode | None:
@@ -464,7 +460,7 @@ def _epoch_raising_end_error(entry: _Entry, producer_id: int, producer_epoch: in
     has_ended = current.state in (COMPLETE_COMMIT, COMPLETE_ABORT)
     if producer_epoch != current.producer_epoch and not (has_ended and repeats):
         return ErrorCode.PRODUCER_FENCED
-    return _END_OF_EPOCH_RAISING_CLIENT.get((current.state, committed, repeats), ErrorCode.INVALID_TXN_STATE)
+    return _EPOCH_RAISING_END_RESULTS.get((current.state, committed, repeats), ErrorCode.INVALID_TXN_STATE)
 
 
 def _ignore(code: ErrorCode) -> None:

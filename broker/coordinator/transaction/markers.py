@@ -36,8 +36,6 @@ _RETRIABLE = frozenset(
 
 
 class Marker(NamedTuple):
-    """The marker for all partitions of a transaction."""
-
     producer_id: int
     producer_epoch: int
     committed: bool
@@ -71,10 +69,10 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 
 
 class MarkerWriter:
-    """The write of one transaction's markers to all its partitions, on the brokers that lead them.
+    """The writing of one transaction's markers to all its partitions, on the brokers that lead them.
 
-    `done()` is called when the markers are replicated; never, if a partition rejects its marker permanently: then the
-    transaction hangs, as in Kafka.
+    Calls `done` when the markers are replicated. If a partition rejects its marker permanently, `done` is never called
+    and the transaction hangs, as in Kafka.
     """
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")

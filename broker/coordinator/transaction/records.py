@@ -35,8 +35,6 @@ class PartitionsSchema(Message):
 
 
 class TransactionLogValue(Message):
-    """The metadata of a transactional id, without its previous epoch."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
     producer_id: int64 = 0
@@ -53,7 +51,6 @@ class TransactionLogValue(Message):
 
 
 def key_bytes(transactional_id: str) -> bytes:
-    """Return the key of all records about a transactional id."""
     return encode_record(KEY_VERSION, TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
 
 

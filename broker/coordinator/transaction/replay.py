@@ -20,7 +20,6 @@ _STATES = {state.value: state for state in TransactionState}
 
 
 def recover(log: PartitionLog) -> list[TransactionMetadata]:
-    """Return the metadata of all transactional ids in a partition's log."""
     reader = RecordReader(log.name, _RECORD_TYPES)
     found = []
     for key, stored in CompactedState(log).values.items():

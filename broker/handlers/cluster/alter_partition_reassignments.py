@@ -1,7 +1,7 @@
 """AlterPartitionReassignments, key 45, versions 0-1 (KIP-455); v1 can forbid a change of replication factor (KIP-860).
 
-Follows ReplicationControlManager.alterPartitionReassignments. Different on purpose: when a reassignment replaces
-another one, a broker that is in both and is being added stays so.
+Follows ReplicationControlManager.alterPartitionReassignments. Different on purpose: a broker that is being added
+stays in `adding_replicas` when a new reassignment contains it, too.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,6 @@ API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices"
 ) -> AlterPartitionReassignmentsResponse:
-    """Return a result for each partition."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _denied(ctx, request, denial)
     may_change_factor = request.allow_replication_factor_change
@@ -53,7 +52,6 @@ def handle(
 def _denied(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest, denial: str
 ) -> AlterPartitionReassignmentsResponse:
-    """Return an error for the request and each partition."""
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return AlterPartitionReassignmentsResponse(
         error_code=code,

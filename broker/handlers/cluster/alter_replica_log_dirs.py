@@ -1,6 +1,7 @@
 """AlterReplicaLogDirs, key 34, versions 0-2: moves replicas between directories of this broker (KIP-113).
 
-Follows ReplicaManager.alterReplicaLogDirs. There is one directory, so this only validates.
+Follows ReplicaManager.alterReplicaLogDirs. Replicas cannot move: the only accepted directory is `memory`, even with
+`log.dirs`.
 """
 
 from itertools import groupby
@@ -38,9 +39,9 @@ def handle(
         for topic in directory.topics
         for index in topic.partitions
     }
-    may = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
+    authorized = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes = {
-        partition: _move(ctx, broker, *partition, path) if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        partition: _move(ctx, broker, *partition, path) if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         for partition, path in requested.items()
     }
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)

@@ -1,4 +1,7 @@
-"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700); v1 can request controllers, an error (KIP-919)."""
+"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700).
+
+v1 can request controllers (KIP-919), which brokers reject.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +23,6 @@ _BROKERS, _CONTROLLERS = 1, 2  # endpoint types
 
 
 def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:
-    """Return the live brokers."""
     if request.endpoint_type == _CONTROLLERS:
         return _error_response(
             ctx,

@@ -65,7 +65,6 @@ def _directory(logs: LogManager) -> tuple[str, int, int]:
 
 
 def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:
-    """Return the replicas on this broker."""
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[

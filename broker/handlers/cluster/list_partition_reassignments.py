@@ -48,7 +48,6 @@ def handle(
 def _denied(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest, denial: str
 ) -> ListPartitionReassignmentsResponse:
-    """Return an error for the request, with the requested partitions."""
     code = ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return ListPartitionReassignmentsResponse(
         error_code=code,

@@ -44,7 +44,6 @@ CONFIG_TYPES = {
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
-    """Return the configs of each resource."""
     return DescribeConfigsResponse(
         results=[_describe(ctx, broker, request, resource) for resource in request.resources]
     )

@@ -24,7 +24,6 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
 ) -> IncrementalAlterConfigsResponse:
-    """Alter single configs of each resource."""
     alterations = [_changes(broker, resource) for resource in request.resources]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only

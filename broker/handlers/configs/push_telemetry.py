@@ -20,7 +20,6 @@ API = served("PushTelemetry", "0", requires="sluice.telemetry")
 
 
 def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigServices") -> PushTelemetryResponse:
-    """Accept the metrics or return an error."""
     client_instance_id = request.client_instance_id
     if is_reserved(client_instance_id):
         ctx.error_code = ErrorCode.INVALID_REQUEST

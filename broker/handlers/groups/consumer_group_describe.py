@@ -35,7 +35,6 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
 ) -> ConsumerGroupDescribeResponse:
-    """Return the description of each group, or its error."""
     described = [_describe(ctx, broker, group_id) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for group in described:

@@ -21,7 +21,6 @@ API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
-    """Delete each distinct group; return its error code."""
     groups, names = broker.groups, list(dict.fromkeys(request.groups_names))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [

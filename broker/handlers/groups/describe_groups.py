@@ -27,7 +27,6 @@ _NOT_FOUND_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
-    """Return the description of each group, or its error."""
     described = [_describe(ctx, broker, group_id) for group_id in request.groups]
     if request.include_authorized_operations:
         for group in described:
@@ -56,7 +55,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    """Return a group, in state Stable with protocol and members' metadata, which may change in other states."""
+    """Return a group; only if Stable with its protocol and metadata, which may still change before."""
     stable = group.state is STABLE
     return DescribedGroup(
         group_id=group.group_id,

@@ -33,7 +33,6 @@ _TOPIC_IDS_SINCE = 10
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return an error code for each partition."""
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []

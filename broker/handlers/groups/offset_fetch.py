@@ -2,7 +2,7 @@
 
 v2 adds a group error, v5 leader epochs (KIP-320), v7 `require_stable`, which rejects offsets with a pending transaction
 (KIP-447). v8 accepts any number of groups (KIP-709), v9 the member (KIP-848), v10 topic ids (KIP-516). v0 returns
-UNKNOWN_TOPIC_OR_PARTITION without a committed offset, as from ZooKeeper. Follows KafkaApis.handleOffsetFetchRequest and
+UNKNOWN_TOPIC_OR_PARTITION without a committed offset. Follows KafkaApis.handleOffsetFetchRequest and
 OffsetMetadataManager.fetchOffsets.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 API = served("OffsetFetch", "0-10")
 
-_MISSING_OFFSET_IS_VALID_SINCE = 1
+_MISSING_OFFSET_OK_SINCE = 1
 _GROUP_ERRORS_SINCE = 2
 _BATCHED_SINCE = 8
 _TOPIC_IDS_SINCE = 10
@@ -44,15 +44,12 @@ _NO_OFFSET = -1
 
 
 class _RequestedTopic(NamedTuple):
-    """A requested topic."""
-
     name: str  # empty for an unknown id
     topic_id: bytes
     partition_indexes: Iterable[int]
 
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return the offsets of each group, or errors."""
     requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(request)]
     groups = [_fetch(ctx, broker, group, request.require_stable) for group in requested]
 
@@ -67,7 +64,6 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServi
 
 
 def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """Return the only group of a request before v8."""
     topics = request.topics
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -177,11 +173,9 @@ def _partition_response(
     ctx: RequestContext, topic: _RequestedTopic, index: int, committed: CommittedOffset | None
 ) -> OffsetFetchResponsePartitions:
     known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
-    of_another = known and committed is not None and topic.topic_id != committed.topic_id
-    if committed is None or of_another:
-        return _partition_error(
-            ctx, index, ErrorCode.NONE if ctx.version >= _MISSING_OFFSET_IS_VALID_SINCE else _UNKNOWN
-        )
+    is_other_topic = known and committed is not None and topic.topic_id != committed.topic_id
+    if committed is None or is_other_topic:
+        return _partition_error(ctx, index, ErrorCode.NONE if ctx.version >= _MISSING_OFFSET_OK_SINCE else _UNKNOWN)
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=committed.offset,

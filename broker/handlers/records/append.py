@@ -40,7 +40,6 @@ _Moved = dict[Partition, PartitionProduceResponse]  # partitions that this broke
 
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    """Return the names of topics that the client must not write to."""
     if broker.authorizer is None:
         return ()
     from .authorization import unwritable_topics  # deferred: only with an authorizer
@@ -176,7 +175,6 @@ def _failed(ctx: RequestContext, index: int, result: AppendResult) -> PartitionP
 def error_result(
     ctx: RequestContext, index: int, code: int, message: str | None = None, log_start_offset: int = -1
 ) -> PartitionProduceResponse:
-    """Return the error response for a partition."""
     ctx.error_code = ctx.error_code or code
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=log_start_offset, error_message=message

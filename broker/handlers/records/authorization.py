@@ -31,13 +31,13 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 
 
 def deny_unreadable(
-    ctx: RequestContext, broker: "RecordServices", wanted: Collection[RequestedPartition], *, for_follower: bool
+    ctx: RequestContext, broker: "RecordServices", requested: Collection[RequestedPartition], *, for_follower: bool
 ) -> None:
     """Replace unreadable partitions by an error, until the next request of the session."""
     if for_follower:
-        denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(wanted)
+        denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)
     else:
-        named = [(_name(item), item) for item in wanted]
+        named = [(_name(item), item) for item in requested]
         names = broker.auth.filter_denied(
             ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in named if name is not None]
         )

@@ -25,7 +25,6 @@ API = served("DescribeProducers", "0")
 def handle(
     ctx: RequestContext, request: DescribeProducersRequest, broker: "RecordServices"
 ) -> DescribeProducersResponse:
-    """Return the producers or the error of each partition."""
     valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(

@@ -53,7 +53,7 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
     if request.max_wait_ms > 0 and fetch.is_at_end():
         operation = _DelayedFetch(ctx, fetch, request.max_wait_ms)
         return ctx.park_for_more(operation, broker.replicas.fetches, fetch.partitions())
-    if fetch.is_held:
+    if fetch.delays_read:
         if request.max_wait_ms <= 0 or fetch.is_ready():
             return fetch.finish()
     else:

@@ -65,8 +65,6 @@ def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchReq
 
 
 class Fetch:
-    """A fetch in progress."""
-
     __slots__ = (
         "_broker",
         "_ctx",
@@ -134,17 +132,15 @@ class Fetch:
         self._leaders: dict[int, NodeEndpoint] = {}  # to return, by node id
 
     @property
-    def is_held(self) -> bool:
+    def delays_read(self) -> bool:
         """Whether a fetch above its quota is delayed before it reads (KIP-13)."""
         return not self.is_from_follower and self._broker.throttler.holds_fetch(self._ctx.version)
 
     @property
     def read_bytes(self) -> int:
-        """The number of record bytes read."""
         return sum(size for _, size in self.fetched)
 
     def partitions(self) -> list[Partition]:
-        """Return the partitions that exist."""
         return [item.partition for item in self._known if item.partition is not None]
 
     def is_at_end(self) -> bool:
@@ -166,7 +162,7 @@ class Fetch:
 
     def finish(self) -> FetchResponse | Outcome:
         """Read and respond, after the throttle time if the quota delays reading."""
-        if self.is_held:
+        if self.delays_read:
             ctx = self._ctx
             return self._broker.throttler.charge_before_read(ctx, self.size(), self.read)
         return self.read()
@@ -263,7 +259,6 @@ class Fetch:
         return self._empty()
 
     def _empty(self) -> FetchResponse:
-        """Return a session's response without partitions."""
         session = self._session
         assert session is not None
         code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH

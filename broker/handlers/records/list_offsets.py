@@ -2,7 +2,7 @@
 
 - v0 returns segment offsets before a time, v1 one offset and its timestamp (KIP-79).
 - v2 supports read_committed, v7 the greatest timestamp (KIP-734), v8 the earliest local offset (KIP-405), v9 the
-  latest tiered offset and v11 the earliest one pending upload.
+  latest tiered offset (KIP-1005), v11 the earliest one pending upload (KIP-1023).
 
 The limit is the high watermark or the last stable offset for consumers, the log end for replicas and debug consumers.
 Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; v0 follows Kafka 3.8's
@@ -54,7 +54,6 @@ _READ_COMMITTED = 1
 
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServices") -> ListOffsetsResponse:
-    """Return an offset or an error for each partition."""
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )

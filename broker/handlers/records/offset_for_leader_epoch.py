@@ -23,7 +23,6 @@ API = served("OffsetForLeaderEpoch", "0-4")
 def handle(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
 ) -> OffsetForLeaderEpochResponse:
-    """Return the end offset or the error of each partition."""
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # for brokers
     names = [topic.topic for topic in request.topics]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

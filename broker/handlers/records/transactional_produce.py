@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
 _ADDS_PARTITIONS_SINCE = 12
-_KNOWS_ABORTABLE_SINCE = 11
+_ABORTABLE_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 # Producers do not retry all of these errors, so they get NOT_ENOUGH_REPLICAS instead.
 _RETRIABLE = frozenset(
@@ -181,7 +181,7 @@ def _partition_errors(version: int, errors: Errors) -> PartitionErrors:
 
 
 def _versioned_error(version: int, code: ErrorCode) -> tuple[ErrorCode, str | None]:
-    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _KNOWS_ABORTABLE_SINCE:
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         code = ErrorCode.INVALID_TXN_STATE
     if code == ErrorCode.INVALID_TXN_STATE:
         return code, "Partition was not added to the transaction"

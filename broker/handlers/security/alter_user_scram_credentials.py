@@ -33,7 +33,6 @@ _Error = tuple[ErrorCode, str]
 def handle(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: "SecurityServices"
 ) -> AlterUserScramCredentialsResponse:
-    """Return a result for each user."""
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
     all_changes: list[Change] = [*request.deletions, *request.upsertions]

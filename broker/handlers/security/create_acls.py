@@ -23,7 +23,6 @@ _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
 def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
-    """Create valid entries; return a result for each."""
     creations = request.creations
     for requested in creations:
         expect_known(
@@ -34,7 +33,7 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecuritySer
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = [_acl(requested) for requested in creations]
-    if any(_is_of_filter(acl) for acl in acls):
+    if any(_is_filter(acl) for acl in acls):
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in acls]
     valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
@@ -59,7 +58,7 @@ def _acl(requested: AclCreation) -> Acl:
     )
 
 
-def _is_of_filter(acl: Acl) -> bool:
+def _is_filter(acl: Acl) -> bool:
     """Return whether it has ANY or MATCH, allowed only in filters; as in Kafka, the whole request fails."""
     return (
         acl.resource_type == ResourceType.ANY

@@ -66,7 +66,6 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:
-    """Hide the configs of a created topic that the client must not describe."""
     if result.error_code or result.name not in hidden:
         return result
     denied_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

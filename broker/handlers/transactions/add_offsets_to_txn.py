@@ -25,7 +25,6 @@ _FENCED_SINCE = 2
 
 
 def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Add the partition and return the error code."""
     denied_code = _unauthorized(ctx, broker, request)
     if denied_code:
         ctx.error_code = denied_code

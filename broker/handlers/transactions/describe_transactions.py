@@ -23,7 +23,6 @@ API = served("DescribeTransactions", "0")
 def handle(
     ctx: RequestContext, request: DescribeTransactionsRequest, broker: "TransactionServices"
 ) -> DescribeTransactionsResponse:
-    """Return each requested id with its visible topics, or its error."""
     return DescribeTransactionsResponse(
         transaction_states=[_describe(ctx, broker, name) for name in request.transactional_ids]
     )

@@ -26,7 +26,6 @@ _RAISES_EPOCH_SINCE = 5
 
 
 def handle(ctx: RequestContext, request: EndTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """End the transaction and return the result."""
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -23,7 +23,6 @@ _FENCED_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return a producer id and epoch, or an error."""
     denied_code = _unauthorized(ctx, broker, request.transactional_id)
     if denied_code:
         return _error_response(ctx, denied_code)
@@ -40,12 +39,12 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "Transac
 def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
     """Check authorization; write access to any topic includes idempotent writes (KIP-679)."""
     if transactional_id is not None:
-        may = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-        return ErrorCode.NONE if may else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    may = broker.auth.authorize_cluster(
+        authorized = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        return ErrorCode.NONE if authorized else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    authorized = broker.auth.authorize_cluster(
         ctx, AclOperation.IDEMPOTENT_WRITE, log_denied=False
     ) or broker.auth.authorize_any(ctx, AclOperation.WRITE, ResourceType.TOPIC)
-    return ErrorCode.NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.NONE if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _initialize(

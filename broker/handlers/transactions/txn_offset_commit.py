@@ -38,7 +38,6 @@ _TOPIC_IDS_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return one error code for each partition."""
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []

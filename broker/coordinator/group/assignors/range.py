@@ -14,7 +14,6 @@ from .spec import Assignment, GroupSpec, MemberSpec
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """Return the assignment of each member."""
     subscribers = Counter(topic for member in group.members.values() for topic in member.subscribed)
     runs = {topic: _runs(group.partition_counts[topic], count) for topic, count in subscribers.items()}
     target: dict[str, Assignment] = {}

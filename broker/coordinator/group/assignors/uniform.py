@@ -16,7 +16,6 @@ _TopicPartition = tuple[bytes, int]
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """Return the assignment of each member."""
     if not group.members:
         return {}
     if not group.homogeneous:

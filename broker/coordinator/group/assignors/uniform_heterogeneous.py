@@ -18,7 +18,6 @@ _MAX_ROUNDS = 16
 
 
 def assign(group: GroupSpec) -> dict[str, Assignment]:
-    """Return the assignment of each member."""
     builder = _AssignmentBuilder(group)
     builder.keep_assigned()
     builder.assign_unassigned()
@@ -41,14 +40,12 @@ class _AssignmentBuilder:
         self._sizes = [0] * len(group.members)  # partitions of each member
 
     def keep_assigned(self) -> None:
-        """Keep the partitions of topics that members still subscribe to."""
         for number, member in enumerate(self._group.members.values()):
             for topic in member.subscribed:
                 for partition in member.assigned.get(topic, ()):
                     self._reassign(topic, partition, number)
 
     def assign_unassigned(self) -> None:
-        """Assign partitions without an owner to the subscribers with the fewest partitions."""
         free = {
             topic: [partition for partition, owner in enumerate(owners) if owner is None]
             for topic, owners in self._owners.items()
@@ -59,7 +56,6 @@ class _AssignmentBuilder:
                 self._reassign(topic, partition, subscribers.next_least_loaded())
 
     def balance(self) -> None:
-        """Move partitions until no move improves the balance."""
         topics = self._ordered(topic for topic, subscribers in self._subscribers.items() if len(subscribers) > 1)
         last_changed: bytes | None = None
         for _ in range(_MAX_ROUNDS):
@@ -70,7 +66,6 @@ class _AssignmentBuilder:
                     last_changed = topic
 
     def target(self) -> dict[str, Assignment]:
-        """Return the assignment of each member."""
         target: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in self._group.members}
         member_ids = list(target)
         for topic in self._group.partition_counts:

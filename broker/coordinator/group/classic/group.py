@@ -1,6 +1,6 @@
 """A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
 
-Theory of operation. In each generation, the members of a classic group divide partitions among themselves; the
+Theory of operation. In each generation, the members of a classic group divide the work among themselves; the
 coordinator only passes messages. A generation starts with two rounds, each of which ends for all members at once:
 
     join   Members send JoinGroup with the protocols they support. When all have joined, or on timeout, the coordinator
@@ -165,8 +165,8 @@ class ClassicGroup(msgspec.Struct, eq=False):
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
         """Return when the retention of an offset starts (KIP-211).
 
-        For simple groups and for topics that a stable group does not consume, with the commit; for empty groups, when
-        they became empty.
+        It starts at the commit in simple groups, and for unconsumed topics of stable groups; otherwise when the group
+        becomes empty.
         """
         if self.protocol_type is None:
             return committed.commit_timestamp_ms
@@ -224,7 +224,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """Update a member that rejoins."""
         self._supporters.subtract(one.name for one in member.protocols)
         member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
@@ -245,7 +244,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.pending_sync.discard(member_id)
 
     def remove_pending(self, member_id: str) -> None:
-        """Remove a pending id, which was used or has expired."""
         timer = self.pending_members.pop(member_id, None)
         if timer is not None:
             timer.cancel()
@@ -313,7 +311,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return votes.most_common(1)[0][0]
 
     def update_subscribed_topics(self) -> None:
-        """Recompute the subscribed topics from the metadata of the members."""
         self.subscribed_topics = self._compute_subscribed_topics()
 
     @property

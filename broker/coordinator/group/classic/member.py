@@ -10,8 +10,6 @@ from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 
 
 class ClassicMember(msgspec.Struct, eq=False):
-    """A member of a classic group."""
-
     member_id: str
     group_instance_id: str | None  # of a static member (KIP-345), else None
     client_id: str
@@ -48,7 +46,6 @@ class ClassicMember(msgspec.Struct, eq=False):
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
     def end_session(self) -> None:
-        """Cancel the session timer."""
         if self.session is not None:
             self.session.cancel()
             self.session = None

@@ -209,7 +209,6 @@ class ClassicProtocol:
         return ctx.park_until_completed()
 
     def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
-        """Restore the old member after a failed write."""
         restored = group.replace_static(member, old.member_id)
         group.update(restored, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms)
         self.restart_session(group, restored)
@@ -263,7 +262,6 @@ class ClassicProtocol:
     # -- Heartbeat and LeaveGroup --------------------------------------------------------------------------------------
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
@@ -406,7 +404,6 @@ class ClassicProtocol:
         group.sync_timer = self._runtime.await_rebalance(group.rebalance_timeout_ms, expire)
 
     def _sync_round_expired(self, group: ClassicGroup) -> None:
-        """Remove the members that have not sent SyncGroup."""
         for member_id in list(group.pending_sync):
             group.remove(member_id)
         self._prepare_rebalance(group)
@@ -461,13 +458,11 @@ class ClassicProtocol:
 
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """Return a JoinGroup response with an error."""
     protocol_name = None if version >= _NULL_PROTOCOL_SINCE else ""
     return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=protocol_name)
 
 
 def _join_response(group: ClassicGroup, member: ClassicMember, *, with_members: bool) -> JoinGroupResponse:
-    """Return a JoinGroup response with the group's current generation."""
     everyone = group.members.values() if with_members else ()
     return JoinGroupResponse(
         generation_id=group.generation_id,

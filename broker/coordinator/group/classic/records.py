@@ -19,8 +19,6 @@ _NO_TIMESTAMP = -1
 
 
 class MemberMetadata(Message):
-    """A member in a generation."""
-
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
     client_id: string = ""
@@ -32,8 +30,6 @@ class MemberMetadata(Message):
 
 
 class GroupMetadataValue(Message):
-    """A generation of a classic group."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
     protocol_type: string = ""

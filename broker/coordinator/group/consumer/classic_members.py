@@ -132,7 +132,6 @@ class ClassicMembers:
         )
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
         group = self._group(request.group_id)
         member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
@@ -151,7 +150,6 @@ class ClassicMembers:
             self._rebalance.await_within_rebalance(TimerKind.JOIN, group, member)
 
     def start_sessions(self, group: ConsumerGroup) -> None:
-        """Start the sessions of members of a converted classic group."""
         for member in group.classic_members:
             self._restart_session(group, member)
 
@@ -193,7 +191,6 @@ def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerM
 
 
 def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | ErrorCode:
-    """Return a member with the classic protocol."""
     member = group.members.get(member_id) if instance_id is None else group.static_member(instance_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID

@@ -11,7 +11,7 @@ and receives partitions as soon as their owners release them. Its states:
     state                 condition at a heartbeat               result
     Stable                in the target's epoch                  unchanged
     Stable                in another epoch                       the next assignment
-    UnrevokedPartitions   owns partitions to give up             unchanged
+    UnrevokedPartitions   may own partitions to give up          unchanged
     UnrevokedPartitions   reports that it owns none of them      the next assignment
     UnreleasedPartitions  any                                    the next assignment
 

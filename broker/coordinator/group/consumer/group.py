@@ -196,7 +196,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return self._owners.get((topic_id, partition))
 
     def cancel_timer(self, kind: TimerKind, member_id: str) -> None:
-        """Cancel a timer, if it is running."""
         timer = self.timers.pop((kind, member_id), None)
         if timer is not None:
             timer.cancel()

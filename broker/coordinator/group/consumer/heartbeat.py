@@ -123,7 +123,6 @@ class ConsumerProtocol:
         return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
 
     def _add_group(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Add a new group; return the records about the one it replaces."""
         before = self._runtime.groups.get(group.group_id)
         if before is group:
             return []
@@ -169,7 +168,6 @@ class ConsumerProtocol:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def loaded(self, group: Group) -> None:
-        """Start the timers of a group that was read from the log."""
         assert isinstance(group, ConsumerGroup)
         created = self._runtime.host.cluster.topics_created
         for regex, resolved in group.regexes.items():  # a previous process may have counted more topics

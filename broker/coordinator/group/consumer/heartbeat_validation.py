@@ -19,8 +19,6 @@ _CLIENT_MEMBER_IDS_SINCE = 1
 
 
 class HeartbeatError(NamedTuple):
-    """The error of a heartbeat."""
-
     error: ErrorCode
     message: str | None  # None: the default message
 
@@ -62,7 +60,6 @@ def _is_blank(text: str | None) -> bool:
 
 
 def regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatError | None:
-    """Return the error of a new, invalid regular expression."""
     regex = updated.subscribed_topic_regex
     if not regex or regex == member.subscribed_topic_regex:
         return None
@@ -113,7 +110,7 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
 
 
 def _epoch_error(member: ConsumerMember, epoch: int, owned: Owned) -> HeartbeatError | None:
-    """Accept the current epoch, or the previous one with assigned partitions, as after a lost response."""
+    """Accept the current epoch, or the previous one if all owned partitions are assigned (a lost response)."""
     lost_response = epoch == member.previous_member_epoch and owned is not None and _was_assigned(member, owned)
     if epoch == member.member_epoch or (epoch < member.member_epoch and lost_response):
         return None

@@ -29,8 +29,6 @@ class ClassicMetadata(NamedTuple):
 
 
 class ConsumerMember(NamedTuple):
-    """A member."""
-
     member_id: str
     member_epoch: int = 0  # of the target that it has or is moving to
     previous_member_epoch: int = -1  # the response with the current epoch may be lost

@@ -70,7 +70,6 @@ class ConsumerRebalance:
 
     @property
     def size_error(self) -> str:
-        """The error message for a full group."""
         return f"The consumer group has reached its maximum capacity of {self._max_size} members."
 
     # -- from a request to an assignment -------------------------------------------------------------------------------
@@ -189,7 +188,6 @@ class ConsumerRebalance:
         group.timers[kind, member.member_id] = timer
 
     def expired(self, group: ConsumerGroup, member_id: str) -> None:
-        """Remove a member whose timer has expired."""
         self.remove(group, [group.members[member_id]])
 
 

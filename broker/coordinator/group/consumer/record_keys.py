@@ -15,16 +15,12 @@ TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, REGULAR_EXPRESSION = 6, 7, 8
 
 
 class GroupKey(Message):
-    """The key of a consumer group."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group_id: string = ""
 
 
 class MemberKey(Message):
-    """The key of a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group_id: string = ""
@@ -32,8 +28,6 @@ class MemberKey(Message):
 
 
 class RegularExpressionKey(Message):
-    """The key of a subscribed regular expression."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group_id: string = ""
@@ -41,7 +35,6 @@ class RegularExpressionKey(Message):
 
 
 def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
-    """Return the tombstone of a regular expression."""
     return regex_key(group_id, regex), None
 
 
@@ -51,13 +44,11 @@ def partition_metadata_tombstone(group_id: str) -> KeyValue:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
-    """Return the tombstones of a member."""
     types = CURRENT_ASSIGNMENT, TARGET_MEMBER, MEMBER_METADATA
     return [(member_key(record_type, group_id, member_id), None) for record_type in types]
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[KeyValue]:
-    """Return the tombstones of a group."""
     members = list(member_ids)
     return [
         *((member_key(CURRENT_ASSIGNMENT, group_id, member_id), None) for member_id in members),
@@ -71,16 +62,13 @@ def group_tombstones(group_id: str, member_ids: Iterable[str], regexes: Iterable
 
 
 def group_key(record_type: int, group_id: str) -> bytes:
-    """Return the key of a group's record."""
     return encode_record(record_type, GroupKey(group_id=group_id), 0)
 
 
 def member_key(record_type: int, group_id: str, member_id: str) -> bytes:
-    """Return the key of a member's record."""
     return encode_record(record_type, MemberKey(group_id=group_id, member_id=member_id), 0)
 
 
 def regex_key(group_id: str, regex: str) -> bytes:
-    """Return the key of a regular expression's record."""
     key = RegularExpressionKey(group_id=group_id, regular_expression=regex)
     return encode_record(REGULAR_EXPRESSION, key, 0)

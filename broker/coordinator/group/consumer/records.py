@@ -37,8 +37,6 @@ class ConsumerGroupMetadataValue(Message):
 
 
 class PartitionRacks(Message):
-    """The racks of a partition's replicas."""
-
     partition: int32 = 0
     racks: list[string] = []
 
@@ -61,8 +59,6 @@ class ConsumerGroupPartitionMetadataValue(Message):
 
 
 class ClassicProtocol(Message):
-    """A classic protocol that a member supports."""
-
     name: string = ""
     metadata: bytes_ = b""
 
@@ -75,8 +71,6 @@ class ClassicMemberMetadata(Message):
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    """The metadata of a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
@@ -107,8 +101,6 @@ class TargetTopicPartitions(Message):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """The target of a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     topic_partitions: list[TargetTopicPartitions] = []
@@ -123,8 +115,6 @@ class TopicPartitions(Message):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """The current assignment of a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     member_epoch: int32 = 0
@@ -145,13 +135,11 @@ class ConsumerGroupRegularExpressionValue(Message):
 
 
 def group_epoch(group: ConsumerGroup) -> KeyValue:
-    """Return the record of the group's epoch and metadata hash."""
     value = ConsumerGroupMetadataValue(epoch=group.group_epoch, metadata_hash=group.metadata_hash)
     return group_key(GROUP_METADATA, group.group_id), _value(value)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
-    """Return the record of a member's metadata."""
     classic = member.classic
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -173,7 +161,6 @@ def member_metadata(group_id: str, member: ConsumerMember) -> KeyValue:
 
 
 def target_epoch(group: ConsumerGroup) -> KeyValue:
-    """Return the record of the target assignment's epoch and time."""
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=group.assignment_epoch, assignment_timestamp=group.assignment_timestamp_ms
     )
@@ -181,14 +168,12 @@ def target_epoch(group: ConsumerGroup) -> KeyValue:
 
 
 def target_assignment(group_id: str, member_id: str, target: Assignment) -> KeyValue:
-    """Return the record of a member's target."""
     topics = [TargetTopicPartitions(topic_id=topic, partitions=sorted(those)) for topic, those in target.items()]
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
     return member_key(TARGET_MEMBER, group_id, member_id), _value(value)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
-    """Return the record of a member's current assignment."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -200,7 +185,6 @@ def current_assignment(group_id: str, member: ConsumerMember) -> KeyValue:
 
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
-    """Return the record of the topics that match a regular expression."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )

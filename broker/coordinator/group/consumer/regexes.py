@@ -23,8 +23,6 @@ _MIN_REFRESH_INTERVAL_MS = 10_000  # as in Kafka
 
 
 class RegexChange(NamedTuple):
-    """A change of a member's regular expression."""
-
     changed: bool
     affects_target: bool  # false for a new expression until it is resolved
     unused: str | None  # an expression that lost its last subscriber

@@ -60,7 +60,6 @@ class ConsumerGroupBuilder:
         self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
 
     def add(self, key: Message, value: Message) -> None:
-        """Add one record."""
         assert isinstance(key, GroupKey | MemberKey | RegularExpressionKey)
         group = self._groups.get(key.group_id)
         if group is None:

@@ -101,7 +101,6 @@ class _Translation:
         self._flags: list[list[str]] = [[]]
 
     def result(self) -> str:
-        """Return the whole translation."""
         parts: list[str] = []
         position = 0
         while token := (_INSIDE if self._in_bracket else _OUTSIDE).match(self._text, position):
