@@ -1,10 +1,9 @@
-"""The probes: ways to fail, each as data, by their names.
+"""The probes: faults with workloads, as data, by name.
 
     PROBES["reconnect-closed"].what
 
-Each says which statements it is for (audit/judge/model/statements.py has their words), what a client does meanwhile,
-and which settings it has: waits are shorter than by default where a statement allows it, so that an audit takes
-minutes.
+Each declares its workload and settings; audit/judge/model/statements.py lists the probes of each statement. Backoffs
+are shorter than the defaults where a statement allows it, so that an audit takes minutes.
 """
 
 import msgspec

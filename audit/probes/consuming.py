@@ -1,6 +1,6 @@
-"""Requests of consumers that fail: fetches, offsets, and what a member of a group asks its coordinator (KIP-580).
+"""Failing requests of consumers: fetches, offset lookups, and requests of group members (KIP-580).
 
-Groups come to what fails again and again, since their heartbeats are answered now and then with what makes them do so.
+Some responses to Heartbeat carry the error that makes members send the failing requests repeatedly.
 """
 
 from .incidents import CONSUMER, FIVE_OF_SEVEN, FIVE_OF_SIX, MEMBER, RAMP, broken, cluster, error
@@ -11,7 +11,7 @@ _SOMETIMES = "1 fail, 3 pass, repeat"
 PROBES = (
     Probe(
         name="fetch-error",
-        what="Fetch is answered NOT_LEADER_OR_FOLLOWER (6), and then KAFKA_STORAGE_ERROR (56).",
+        what="Fetch fails with NOT_LEADER_OR_FOLLOWER (6), and later with KAFKA_STORAGE_ERROR (56).",
         workload=Consume(),
         cluster=cluster(
             9,
@@ -22,7 +22,7 @@ PROBES = (
     ),
     Probe(
         name="list-offsets-error",
-        what="ListOffsets is answered NOT_LEADER_OR_FOLLOWER (6), to consumers that look for their beginning.",
+        what="ListOffsets fails with NOT_LEADER_OR_FOLLOWER (6) for consumers that start.",
         workload=Consume(lifetime_ms=3000),
         cluster=cluster(9, broken(0, 8.5, error("NOT_LEADER_OR_FOLLOWER", "ListOffsets", FIVE_OF_SIX))),
         begins=Begin.AT_ONCE,
@@ -30,7 +30,7 @@ PROBES = (
     ),
     Probe(
         name="coordinator-lookup-error",
-        what="Coordinators move, and FindCoordinator is answered COORDINATOR_NOT_AVAILABLE (15).",
+        what="Coordinators move, and FindCoordinator fails with COORDINATOR_NOT_AVAILABLE (15).",
         workload=Consume(in_group=True),
         cluster=cluster(
             10,
@@ -45,7 +45,7 @@ PROBES = (
     ),
     Probe(
         name="join-error",
-        what="The group rebalances, and JoinGroup is answered COORDINATOR_LOAD_IN_PROGRESS (14); then SyncGroup.",
+        what="The group rebalances, and JoinGroup, later SyncGroup, fails with COORDINATOR_LOAD_IN_PROGRESS (14).",
         workload=Consume(in_group=True),
         cluster=cluster(
             10,
@@ -57,7 +57,7 @@ PROBES = (
     ),
     Probe(
         name="heartbeat-error",
-        what="Heartbeat is answered COORDINATOR_LOAD_IN_PROGRESS (14).",
+        what="Heartbeat fails with COORDINATOR_LOAD_IN_PROGRESS (14).",
         workload=Consume(in_group=True),
         cluster=cluster(
             11, broken(0, 10, error("COORDINATOR_LOAD_IN_PROGRESS", "Heartbeat", "5 fail, 1 pass, repeat"))
@@ -66,7 +66,7 @@ PROBES = (
     ),
     Probe(
         name="commit-error",
-        what="OffsetCommit is answered COORDINATOR_LOAD_IN_PROGRESS (14).",
+        what="OffsetCommit fails with COORDINATOR_LOAD_IN_PROGRESS (14).",
         workload=Consume(in_group=True, commit_every_ms=100),
         cluster=cluster(9, broken(0, 8, error("COORDINATOR_LOAD_IN_PROGRESS", "OffsetCommit", RAMP))),
         settings=MEMBER,

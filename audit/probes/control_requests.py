@@ -1,4 +1,4 @@
-"""What a client asks before and beside its work: metadata, a producer id, an admin's calls (KIP-580)."""
+"""Failing requests besides records: metadata, producer ids, admin calls (KIP-580)."""
 
 from .incidents import ADMIN, FIVE_OF_SIX, PRODUCER, RAMP, broken, closing, cluster, error
 from .probe import Begin, Call, Probe, Produce
@@ -6,7 +6,7 @@ from .probe import Begin, Call, Probe, Produce
 PROBES = (
     Probe(
         name="metadata-unknown-topic",
-        what="Metadata say that the topic is unknown, to clients that have just begun.",
+        what="Metadata reports the topic as unknown to clients that start.",
         workload=Produce(lifetime_ms=4500),
         cluster=cluster(14, broken(0, 13.5, error("UNKNOWN_TOPIC_OR_PARTITION", "Metadata", "7 fail, 1 pass, repeat"))),
         begins=Begin.AT_ONCE,
@@ -14,7 +14,7 @@ PROBES = (
     ),
     Probe(
         name="metadata-leader-not-available",
-        what="A leader denies that it leads, and Metadata say that nobody does (LEADER_NOT_AVAILABLE).",
+        what="Produce reports a moved leader, and Metadata fails with LEADER_NOT_AVAILABLE (5).",
         workload=Produce(),
         cluster=cluster(
             9,
@@ -29,7 +29,7 @@ PROBES = (
     ),
     Probe(
         name="metadata-disconnect",
-        what="A leader denies that it leads, and who asks for metadata is disconnected.",
+        what="Produce reports a moved leader, and the broker closes the connections of Metadata requests.",
         workload=Produce(),
         cluster=cluster(
             9,
@@ -44,7 +44,7 @@ PROBES = (
     ),
     Probe(
         name="init-producer-id-error",
-        what="InitProducerId is answered COORDINATOR_LOAD_IN_PROGRESS (14), to clients that have just begun.",
+        what="InitProducerId fails with COORDINATOR_LOAD_IN_PROGRESS (14) for clients that start.",
         workload=Produce(lifetime_ms=3000),
         cluster=cluster(9, broken(0, 8.5, error("COORDINATOR_LOAD_IN_PROGRESS", "InitProducerId", FIVE_OF_SIX))),
         begins=Begin.AT_ONCE,
@@ -52,7 +52,7 @@ PROBES = (
     ),
     Probe(
         name="admin-error",
-        what="An admin's call is answered COORDINATOR_LOAD_IN_PROGRESS (14).",
+        what="An admin call fails with COORDINATOR_LOAD_IN_PROGRESS (14).",
         workload=Call(),
         cluster=cluster(9, broken(0, 8, error("COORDINATOR_LOAD_IN_PROGRESS", "DescribeGroups", RAMP))),
         settings=ADMIN,

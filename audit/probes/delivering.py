@@ -1,4 +1,4 @@
-"""Records that cannot be delivered: whether a producer gives up in time, and not before (KIP-91)."""
+"""Records that cannot be delivered: whether a producer gives up at delivery.timeout.ms, and not earlier (KIP-91)."""
 
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.no_response import BlackHole
@@ -10,23 +10,23 @@ from .probe import Begin, Probe, Produce
 PROBES = (
     Probe(
         name="delivery-leader-gone",
-        what="The leader is killed, and there is no other: records run out of their time.",
+        what="The only replica of the partition is killed, and records expire.",
         workload=Produce(),
         cluster=cluster(12, down(2, 0.2, 9), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "delivery.timeout.ms": 2500, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-mute",
-        what="Produce is never answered: records run out of their time, though their requests go on.",
+        what="Produce is never answered, and records expire while their requests are in flight.",
         workload=Produce(),
         cluster=cluster(12, broken(0.2, 9.8, rule(BlackHole(), "Produce"))),
         settings={**PRODUCER, "delivery.timeout.ms": 3000, "request.timeout.ms": 1200},
     ),
     Probe(
         name="delivery-late-answer",
-        what="A second attempt is answered after the record has run out of its time: it is written all the same.",
+        what="The response to a second attempt arrives after the record expired, although it was written.",
         workload=Produce(),
-        # The second attempt begins half a second after the record, and its answer comes before its own time is over.
+        # The second attempt starts 500 ms after the record; its response arrives before request.timeout.ms.
         cluster=cluster(
             12,
             broken(
@@ -46,21 +46,21 @@ PROBES = (
     ),
     Probe(
         name="delivery-retries-exhausted",
-        what="Produce fails always, and retries are three: there are four attempts, though there is time.",
+        what="Produce always fails with retries=3: four attempts are expected, although time is left.",
         workload=Produce(),
         cluster=cluster(8, broken(0.2, 6.8, error("REQUEST_TIMED_OUT", "Produce"))),
         settings={**PRODUCER, "retries": 3},
     ),
     Probe(
         name="delivery-throttled",
-        what="The broker throttles for longer than a record's time: what waits runs out of it.",
+        what="The broker throttles for longer than delivery.timeout.ms, and queued records expire.",
         workload=Produce(),
         cluster=cluster(8, broken(0.2, 7, rule(Throttle(throttle_time_ms=5000), "Produce", "1 fail"))),
         settings={**PRODUCER, "delivery.timeout.ms": 2000, "request.timeout.ms": 1000},
     ),
     Probe(
         name="delivery-config",
-        what="delivery.timeout.ms is below linger.ms + request.timeout.ms: the client is not to begin.",
+        what="delivery.timeout.ms is below linger.ms + request.timeout.ms: the client should reject it.",
         workload=Produce(),
         cluster=cluster(2),
         begins=Begin.AT_ONCE,
@@ -69,14 +69,14 @@ PROBES = (
     ),
     Probe(
         name="delivery-long-outage",
-        what="The leader is gone for longer than request.timeout.ms: records that wait are sent afterwards.",
+        what="The leader is gone for longer than request.timeout.ms; queued records are sent afterwards.",
         workload=Produce(),
         cluster=cluster(9, down(2, 0.2, 6), brokers=2, partitions=((2,),)),
         settings={**PRODUCER, "request.timeout.ms": 1000},
     ),
     Probe(
         name="in-flight-one",
-        what="Answers take a third of a second, many records wait, and one request may be in flight.",
+        what="Responses take 300 ms while records are queued, and one request may be in flight.",
         workload=Produce(pending=5, pause_ms=5),
         cluster=cluster(7, broken(0.2, 5.8, rule(Delay(ms=300), "Produce"))),
         settings={**PRODUCER, "max.in.flight.requests.per.connection": 1, "batch.size": 1},

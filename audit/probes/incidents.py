@@ -1,7 +1,7 @@
-"""What probes are made of: a cluster, faults for a while, and schedules by which a fault comes and goes.
+"""Building blocks of probes: clusters, temporary faults, and schedules of faults.
 
-An incident is a fault with all of its retries. A schedule makes many of them in one run: one that lasts until waits are
-as long as they get, and short ones, which show many first waits in little time.
+An incident is a failure with all its retries. A schedule makes several per run: one long enough to reach the maximum
+backoff, and short ones that show many first waits in little time.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sluice.broker.scenarios.model import CreateTopic, Property, Scenario, Step
 
 from .probe import TOPIC, Setting
 
-# Of each cluster. Groups do not wait for members that do not come; sessions are as short as a probe wants.
+# Common to all clusters: no initial rebalance delay, and session timeouts as short as a probe needs.
 _CONFIG: dict[str, Property] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
@@ -25,7 +25,7 @@ _CONFIG: dict[str, Property] = {
     "sluice.election.delay.ms": 300,
     "sluice.journal.events": 65536,
 }
-# All that a client may ask for once it knows the versions.
+# Everything that a client may request after ApiVersions.
 AFTER_API_VERSIONS = [
     "Metadata",
     "Produce",
@@ -42,26 +42,26 @@ AFTER_API_VERSIONS = [
     "GetTelemetrySubscriptions",
 ]
 
-# Six failures reach the longest wait of those that double from 100 to 800 ms; five more incidents show first waits.
+# Six failures reach the maximum of a backoff from 100 to 800 ms; five more incidents show first waits.
 RAMP = ", ".join(("6 fail, 1 pass", *["1 fail, 1 pass"] * 5, "repeat"))
-# Where each failure takes longer.
+# For failures that take longer.
 SHORT_RAMP = "4 fail, 1 pass, 1 fail, 1 pass, 1 fail, 1 pass, repeat"
-# Where one success needs two answers, and where a request only comes once in a while.
+# For operations of two requests, and for requests that are rare.
 FIVE_OF_SEVEN = "5 fail, 2 pass, repeat"
 FIVE_OF_SIX = "5 fail, 1 pass, repeat"
 NOW_AND_THEN = "1 fail, 4 pass, repeat"
 
-# Waits that are shorter than by default, of which the longest is reached in 1.5 s, and that are far enough apart.
+# Shorter than the defaults, so that the maximum is reached in 1.5 s; the steps remain distinguishable.
 RETRY: dict[str, Setting] = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 800}
 RECONNECT: dict[str, Setting] = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 800}
-# Of all clients. Idempotent, so that a batch is known again; one that has to give up does it in time.
+# For all clients.
 COMMON: dict[str, Setting] = {
     **RETRY,
     **RECONNECT,
     "request.timeout.ms": 5000,
-    "metadata.recovery.strategy": "none",  # going back to bootstrap makes one more connection, without a wait
+    "metadata.recovery.strategy": "none",  # a return to bootstrap adds a connection without a backoff
 }
-PRODUCER: dict[str, Setting] = {
+PRODUCER: dict[str, Setting] = {  # idempotent, so that the observer recognizes retried batches
     **COMMON,
     "acks": "all",
     "enable.idempotence": True,
@@ -69,9 +69,9 @@ PRODUCER: dict[str, Setting] = {
     "delivery.timeout.ms": 60_000,
     "max.block.ms": 10_000,
 }
-# Who connects has something to send: what holds that up is not to be longer than what is looked at.
+# A client reconnects to send a request: the backoff of that request must be shorter than the measured one.
 RECONNECTING: dict[str, Setting] = {**PRODUCER, "retry.backoff.ms": 50, "retry.backoff.max.ms": 50}
-# What is asked for over the connection that also fetches waits for that: so fetches are short.
+# Other requests on the connection wait behind a fetch, so fetches are short.
 CONSUMER: dict[str, Setting] = {
     **COMMON,
     "auto.offset.reset": "earliest",
@@ -89,7 +89,7 @@ def cluster(
     partitions: Sequence[Sequence[int]] = ((1,),),
     **config: Property,
 ) -> Scenario:
-    """A cluster with the topic, of each partition the brokers that have it; `config` with _ for the dots of names."""
+    """Return a cluster with the topic; `partitions` are its replicas, `config` has _ for dots in names."""
     return Scenario(
         name="probe",
         brokers=brokers,
@@ -101,25 +101,25 @@ def cluster(
 
 
 def broken(from_s: float, for_s: float, rule: Rule, *meanwhile: Rule) -> Step:
-    """Faults for a while."""
+    """Return a step with temporary faults."""
     return Step(at=f"{from_s}s", fault=rule, during=f"{for_s}s", meanwhile=meanwhile)
 
 
 def down(node_id: int, from_s: float, for_s: float) -> Step:
-    """A broker is killed, and starts again."""
+    """Return a step that kills a broker and restarts it."""
     return Step(at=f"{from_s}s", kill=node_id, during=f"{for_s}s" if for_s else UNSET)
 
 
 def error(code: str, api: str, schedule: str | None = None, partition: int | None = None) -> Rule:
-    """Answers with an error code, before anything is done."""
+    """Return a rule that responds with an error code instead of handling the request."""
     return Rule(action=Error(code), api=api, schedule=schedule, partition=partition)
 
 
 def closing(api: str | list[str], schedule: str | None = None, *, broker: int | None = None) -> Rule:
-    """Closes the connections of requests instead of answering."""
+    """Return a rule that closes the connection instead of responding."""
     return Rule(action=Close(), api=api, schedule=schedule, broker=broker)
 
 
 def rule(action: AnyAction, api: str | list[str] | None = None, schedule: str | None = None) -> Rule:
-    """Any other."""
+    """Return a rule with any other action."""
     return Rule(action=action, api=api, schedule=schedule)

@@ -1,4 +1,4 @@
-"""Outages so long that a counter of failures overflows, or what doubles wraps, if it can."""
+"""Outages long enough for a failure counter or a doubling backoff to overflow."""
 
 from sluice.broker.faults.actions.connections import RefuseConnections
 
@@ -8,7 +8,7 @@ from .probe import Probe, Produce
 PROBES = (
     Probe(
         name="long-outage",
-        what="More than 60 connections in a row fail, and more than 60 attempts of a batch; waits are short.",
+        what="More than 60 connections, and then 60 attempts of a batch, fail in a row, with short backoffs.",
         workload=Produce(),
         cluster=cluster(
             11,
@@ -27,7 +27,7 @@ PROBES = (
     ),
     Probe(
         name="ten-minutes",
-        what="Each connection fails for ten minutes, and then each batch for as long; waits are as by default.",
+        what="All connections, and then all batches, fail for ten minutes each, with default backoffs.",
         workload=Produce(pause_ms=1000),
         cluster=cluster(
             1330,

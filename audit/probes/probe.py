@@ -1,4 +1,4 @@
-"""What a probe is: a cluster that fails in one way, and a client that works against it meanwhile. Pure data."""
+"""The definition of a probe: a cluster with one fault, and a client's workload. Pure data."""
 
 from enum import StrEnum
 
@@ -9,30 +9,29 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.timeline import timeline
 
-# The topic that ready subjects use; a command uses what it likes.
+# The topic of ready subjects; a command may use any.
 TOPIC = "audit"
 GROUP = "audit"
-# A poll that ends in between cuts short what its client waits within it, and counts within it: so it is longer than any
-# probe.
+# Clients wait and count retries within a poll, and a poll that ends interrupts that: so it is longer than any probe.
 POLL_MS = 30_000
-# Records that are there before a consumer begins.
+# Records in the topic before a consumer starts.
 RECORDS = 20
 
 
 class Begin(StrEnum):
-    """When the cluster's timeline begins."""
+    """The start of the cluster's timeline."""
 
-    WORKING = "working"  # once the client works: its first record is written or read, its first call answered
-    AT_ONCE = "at once"  # before the client begins: what fails then is its start
+    WORKING = "working"  # after the client's first success: a record written or read, or a call
+    AT_ONCE = "at once"  # before the client starts, so that its start fails
 
 
 class Produce(msgspec.Struct, frozen=True, kw_only=True, tag="produce"):
-    """Sends records, to each partition for itself: the next one when it is known what became of the one before.
+    """Sends records to each partition independently, the next one after the outcome of the last.
 
-    partitions: how many
-    pending: how many records of a partition may wait for their ends at once
-    pause_ms: between the end of a record and the next
-    lives_ms: then the client is closed and another one made; 0: one client all along
+    partitions: number of partitions
+    pending: records of a partition in flight at once
+    pause_ms: from the outcome of a record to the next
+    lifetime_ms: after which the client is replaced by a new one; 0: never
     """
 
     partitions: int = 1
@@ -42,11 +41,11 @@ class Produce(msgspec.Struct, frozen=True, kw_only=True, tag="produce"):
 
 
 class Consume(msgspec.Struct, frozen=True, kw_only=True, tag="consume"):
-    """Reads partition 0, or what the group gives it, from the beginning on.
+    """Reads partition 0, or its assignment in a group, from the beginning.
 
     in_group: as a member of a group
-    commit_every_ms: commits, and waits for that; 0: never
-    lives_ms: as of Produce
+    commit_every_ms: interval of synchronous commits; 0: never
+    lifetime_ms: as for Produce
     """
 
     in_group: bool = False
@@ -55,9 +54,9 @@ class Consume(msgspec.Struct, frozen=True, kw_only=True, tag="consume"):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
-    """Describes a group over and over.
+    """Describes a group repeatedly.
 
-    pause_ms: between the end of a call and the next
+    pause_ms: from the end of a call to the next
     """
 
     pause_ms: int = 50
@@ -71,17 +70,17 @@ _ROLES: dict[type[Workload], Role] = {Produce: Role.PRODUCER, Consume: Role.CONS
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to fail, and what it is to show.
+    """One fault with a workload.
 
-    name: of small letters, digits and hyphens
-    what: in one line
-    workload: what a ready subject does
-    cluster: brokers, topics and what happens to them; how long it takes is how long is looked
-    begins: when that begins
-    settings: the client's, by Kafka's names; where they are not said, its own defaults hold
-    least: how many runs there are before anything is judged
-    most: how many at most, however unsure the verdict
-    virtual_only: it is too long for real time
+    name: lower-case letters, digits and hyphens
+    what: description in one line
+    workload: workload of a ready subject
+    cluster: brokers, topics and faults; its duration is that of the observation
+    begins: start of its timeline
+    settings: client settings by Kafka's names; others keep the client's defaults
+    least: runs before the first verdict
+    most: limit of runs, even if verdicts are inconclusive
+    virtual_only: too long for real time
     """
 
     name: str
@@ -96,22 +95,23 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def role(self) -> Role:
-        """What the client is used as."""
+        """The role of the client."""
         return _ROLES[type(self.workload)]
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """Ids of those that can be seen under it; of none, it is for what else is found."""
+        """Ids of the statements that it makes observable; without any, it serves findings only."""
         return tuple(statement.id for statement in STATEMENTS.values() if self.name in statement.probes)
 
     @property
     def duration_ms(self) -> float:
-        """How long is looked, from when the cluster's timeline begins."""
+        """Duration of the observation, from the start of the timeline."""
         return timeline(self.cluster).duration_ms
 
     def fault_ms(self) -> tuple[float, float | None] | None:
-        """When the first fault comes into force and the last one ends, from that beginning on; the end is null where
-        the faults outlast it. None: there is no fault.
+        """Return the start of the first fault and the end of the last, since the start of the timeline.
+
+        The end is None if the faults outlast the probe; the result is None without faults.
         """
         steps = [moment for moment in timeline(self.cluster).moments if moment.path.startswith("steps[")]
         if not steps:

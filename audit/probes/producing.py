@@ -1,4 +1,4 @@
-"""Produce requests that fail: how long a producer waits before it sends a batch again (KIP-580)."""
+"""Failing Produce requests: the backoff before a batch is resent (KIP-580)."""
 
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.broker.scenarios.model import MoveLeader, Repeat, Step
@@ -8,7 +8,7 @@ from .probe import TOPIC, Probe, Produce, Setting
 
 
 def _ramp(name: str, code: str, what: str, **settings: Setting) -> Probe:
-    """A batch fails until its waits are as long as they get, then five that fail once, and so on."""
+    """Return a probe with a batch that fails up to the maximum backoff, five that fail once, and so on."""
     return Probe(
         name=name,
         what=what,
@@ -22,32 +22,32 @@ PROBES = (
     _ramp(
         "produce-not-leader",
         "NOT_LEADER_OR_FOLLOWER",
-        "Produce is answered NOT_LEADER_OR_FOLLOWER (6), while metadata tell of no other leader.",
+        "Produce fails with NOT_LEADER_OR_FOLLOWER (6), while Metadata reports the same leader.",
     ),
-    _ramp("produce-timed-out", "REQUEST_TIMED_OUT", "Produce is answered REQUEST_TIMED_OUT (7)."),
-    _ramp("produce-not-enough-replicas", "NOT_ENOUGH_REPLICAS", "Produce is answered NOT_ENOUGH_REPLICAS (19)."),
+    _ramp("produce-timed-out", "REQUEST_TIMED_OUT", "Produce fails with REQUEST_TIMED_OUT (7)."),
+    _ramp("produce-not-enough-replicas", "NOT_ENOUGH_REPLICAS", "Produce fails with NOT_ENOUGH_REPLICAS (19)."),
     _ramp(
         "produce-then-success",
         "REQUEST_TIMED_OUT",
-        "Batches fail several times and succeed: the next one's waits begin anew.",
+        "Batches fail several times and then succeed: the next batch's backoff should restart.",
     ),
     _ramp(
         "produce-constant-backoff",
         "REQUEST_TIMED_OUT",
-        "Produce fails; retry.backoff.ms and its maximum are the same.",
+        "Produce fails; retry.backoff.ms equals retry.backoff.max.ms.",
         retry_backoff_ms=200,
         retry_backoff_max_ms=200,
     ),
     _ramp(
         "produce-base-above-max",
         "REQUEST_TIMED_OUT",
-        "Produce fails; the maximum is below retry.backoff.ms.",
+        "Produce fails; retry.backoff.ms is above retry.backoff.max.ms.",
         retry_backoff_ms=500,
         retry_backoff_max_ms=200,
     ),
     Probe(
         name="produce-mute",
-        what="Produce is not answered at all, until the client gives that request up.",
+        what="Produce is not answered until the client gives the request up.",
         workload=Produce(),
         cluster=cluster(11, broken(0, 10, rule(BlackHole(), "Produce", SHORT_RAMP))),
         settings={**PRODUCER, "request.timeout.ms": 600},
@@ -66,7 +66,7 @@ PROBES = (
     ),
     Probe(
         name="produce-new-leader",
-        what="The leader moves to and fro; who is not the leader any more says who is (KIP-951).",
+        what="The leader moves back and forth; the old leader's responses name the new one (KIP-951).",
         workload=Produce(),
         cluster=cluster(
             9,
@@ -77,12 +77,12 @@ PROBES = (
             brokers=2,
             partitions=((1, 2),),
         ),
-        # Long, so that waiting for it cannot be mistaken for not waiting.
+        # Long, to distinguish waiting from not waiting.
         settings={**PRODUCER, "retry.backoff.ms": 500, "retry.backoff.max.ms": 1000},
     ),
     Probe(
         name="produce-no-retry",
-        what="Produce is answered with what no retry helps against: 29 (not authorized) and 10 (too large).",
+        what="Produce fails with non-retriable errors: 29 (not authorized) and 10 (too large).",
         workload=Produce(),
         cluster=cluster(
             6,

@@ -1,10 +1,10 @@
-"""Connections that fail: how long a client waits before it connects again (KIP-144).
+"""Failing connections: the backoff before a client reconnects (KIP-144).
 
-In the long incidents each new connection fails, until the waits are as long as they get; in the short ones an
-established connection is lost, and the next one works. What fails, and when, differs from probe to probe, since clients
-do: some take a connection that was accepted for a success already.
+In long incidents each new connection fails until the backoff reaches its maximum; in short ones an established
+connection is lost and the next one works. The failures differ by probe, because clients differ: some reset the backoff
+when a connection is accepted.
 
-Who refuses at a closed port sees nothing of it: there only when the client is back is seen, and what it did before.
+The broker does not see connections to a closed port: it observes only the client's return.
 """
 
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
@@ -19,7 +19,7 @@ _LONG_S, _CALM_S, _SHORT_S = 3.2, 1.0, 3.0
 
 
 def _long_and_short(*rules: Rule) -> tuple[Step, ...]:
-    """Two long incidents, and connections that are lost now and then."""
+    """Return two long incidents with occasional lost connections in between."""
     first, *more = rules
     return (
         broken(0, _LONG_S, first, *more),
@@ -34,24 +34,24 @@ _RESET = Rule(action=Close(how="rst"), api="Produce")
 PROBES = (
     Probe(
         name="reconnect-closed",
-        what="Connections are accepted and closed, before ApiVersions is answered.",
+        what="Connections are accepted and closed before the response to ApiVersions.",
         workload=Produce(),
         cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-reset",
-        what="Connections are accepted and reset (RST), before ApiVersions is answered.",
+        what="Connections are accepted and reset (RST) before the response to ApiVersions.",
         workload=Produce(),
         cluster=cluster(_SECONDS, *_long_and_short(rule(RefuseConnections(how="rst")), _RESET)),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-silent",
-        what="Connections are accepted, and nothing is answered on them.",
+        what="Connections are accepted, but no request is answered.",
         workload=Produce(),
         cluster=cluster(12, broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail"))),
-        # Where the answer to ApiVersions has a limit of its own, it is that of setting a connection up.
+        # Clients with a separate timeout for ApiVersions use that of the connection setup.
         settings={
             **RECONNECTING,
             "request.timeout.ms": 800,
@@ -61,36 +61,36 @@ PROBES = (
     ),
     Probe(
         name="reconnect-after-versions",
-        what="ApiVersions is answered, and the connection closed at the first record after it.",
+        what="ApiVersions is answered, and the connection is closed at the first Produce request.",
         workload=Produce(),
-        # Not at metadata: these would be asked for after a wait of their own.
+        # Not at Metadata, which clients retry after a separate backoff.
         cluster=cluster(5, broken(0, 4, closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-lost",
-        what="An established connection is closed now and then; the next one works.",
+        what="An established connection is occasionally closed; the next one works.",
         workload=Produce(),
         cluster=cluster(7, broken(0, 6, closing("Produce", NOW_AND_THEN))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-idle",
-        what="The broker closes connections that were idle for seconds; there is a record every six and a half.",
+        what="The broker closes connections after 1 s of idleness; a record is sent every 6.5 s.",
         workload=Produce(pause_ms=6500),
         cluster=cluster(21, connections_max_idle_ms=1000),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-refused",
-        what="The port is closed for a while: nothing is seen but when the client is back.",
+        what="The port is closed for 4 s; only the client's return is observable.",
         workload=Produce(),
         cluster=cluster(7, broken(0, 4, rule(RefuseConnections(how="closed-port")), closing("Produce"))),
         settings=RECONNECTING,
     ),
     Probe(
         name="reconnect-two-brokers",
-        what="One of two brokers lets nobody in; the connection to the other one is lost now and then.",
+        what="One of two brokers closes all connections; the connection to the other is occasionally lost.",
         workload=Produce(partitions=2),
         cluster=cluster(
             7,
@@ -103,7 +103,7 @@ PROBES = (
     ),
     Probe(
         name="reconnect-constant",
-        what="Connections are closed at once; reconnect.backoff.ms is set, and no maximum.",
+        what="Connections are closed at once; only reconnect.backoff.ms is set, not its maximum.",
         workload=Produce(),
         cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={name: value for name, value in RECONNECTING.items() if name != "reconnect.backoff.max.ms"}
@@ -111,7 +111,7 @@ PROBES = (
     ),
     Probe(
         name="reconnect-base-above-max",
-        what="Connections are closed at once; the maximum is below reconnect.backoff.ms.",
+        what="Connections are closed at once; reconnect.backoff.ms is above reconnect.backoff.max.ms.",
         workload=Produce(),
         cluster=cluster(4, broken(0, 3, rule(RefuseConnections(how="fin")), closing("Produce"))),
         settings={**RECONNECTING, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},

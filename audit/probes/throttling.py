@@ -1,6 +1,6 @@
-"""Answers that tell a throttle time: whether the client waits for as long (KIP-13, KIP-219).
+"""Responses with a throttle time: whether the client waits it out (KIP-13, KIP-219).
 
-But in `throttle-long` the broker does not hold who comes too early: it only tells.
+Except in `throttle-long`, the broker does not mute the connection, so that early requests are visible.
 """
 
 from sluice.broker.faults.actions.throttle import Throttle
@@ -14,7 +14,7 @@ _SOMETIMES = "1 fail, 3 pass, repeat"
 PROBES = (
     Probe(
         name="throttle-produce",
-        what="Answers to Produce tell a throttle time.",
+        what="Responses to Produce have a throttle time of 400 ms.",
         workload=Produce(),
         cluster=cluster(
             7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Produce", _SOMETIMES))
@@ -23,7 +23,7 @@ PROBES = (
     ),
     Probe(
         name="throttle-fetch",
-        what="Answers to Fetch tell a throttle time.",
+        what="Responses to Fetch have a throttle time of 400 ms.",
         workload=Consume(),
         cluster=cluster(
             7, broken(0, 6, rule(Throttle(throttle_time_ms=_THROTTLED_MS, mute=False), "Fetch", _SOMETIMES))
@@ -32,7 +32,7 @@ PROBES = (
     ),
     Probe(
         name="throttle-other",
-        what="Answers to a group member's commits and heartbeats tell a throttle time.",
+        what="Responses to a group member's OffsetCommit and Heartbeat have a throttle time of 400 ms.",
         workload=Consume(in_group=True, commit_every_ms=50),
         cluster=cluster(
             7,
@@ -46,7 +46,7 @@ PROBES = (
     ),
     Probe(
         name="throttle-long",
-        what="The broker tells a throttle time longer than request.timeout.ms, and reads nothing for so long.",
+        what="Responses have a throttle time longer than request.timeout.ms, and the broker mutes the connection.",
         workload=Produce(),
         cluster=cluster(9, broken(0, 8, rule(Throttle(throttle_time_ms=1500), "Produce", "1 fail, 5 pass, repeat"))),
         settings={**PRODUCER, "request.timeout.ms": 800},

@@ -1,4 +1,4 @@
-"""What an audit found, told: as JSON with its schema, for CI (JUnit), for people (one HTML page), and compared.
+"""Reports of an audit: JSON with its schema, JUnit XML for CI, an HTML page and Markdown for people, and comparisons.
 
-Everything here is made of an AuditResult alone, so that a report can be told again, by whoever has its report.json.
+Everything is derived from an AuditResult, so report.json suffices to write a report again.
 """

@@ -1,15 +1,15 @@
-"""Axes of plots: from values to places, and where the ticks stand."""
+"""Axes of plots: mapping of values to coordinates, and ticks."""
 
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-# Values that lie further apart than this are shown by their order of magnitude.
+# A larger ratio of values is shown on a logarithmic scale.
 WIDE = 30.0
 _MOST_TICKS = 6
 
 
 class Axis(NamedTuple):
-    """Values from `low` to `high` at places from `start` to `end`, by their logarithm or as they are."""
+    """Values from `low` to `high` at coordinates from `start` to `end`, linear or logarithmic."""
 
     low: float
     high: float
@@ -18,7 +18,7 @@ class Axis(NamedTuple):
     is_log: bool
 
     def at(self, value: float) -> float:
-        """The place of a value, kept within the axis."""
+        """Return the coordinate of a value, clamped to the axis."""
         kept = min(max(value, self.low), self.high)
         if self.is_log:
             share = log10(kept / self.low) / log10(self.high / self.low)
@@ -27,12 +27,12 @@ class Axis(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round values, a few."""
+        """Return a few round values."""
         return _log_ticks(self.low, self.high) if self.is_log else _linear_ticks(self.low, self.high)
 
 
 def axis_of(values: list[float], start: float, end: float) -> Axis:
-    """One that shows all of these from 0 on, or by logarithm where they are wide apart and that can be."""
+    """Return an axis for all values: linear from 0, or logarithmic if they span orders of magnitude."""
     positive = [value for value in values if value > 0]
     high = max(positive, default=1.0)
     low = min(positive, default=1.0)

@@ -1,7 +1,6 @@
-"""Where a client's own documentation or source says what was measured: citations.toml, by client and statement.
+"""Citations of clients' documentation and source that confirm deviations: citations.toml, by client and statement.
 
-A deviation that is told in public is one that somebody has read up. Wrong blame is the fastest way to lose authors of
-clients.
+Published deviations should be confirmed there: wrong blame loses the trust of client authors.
 """
 
 from functools import cache
@@ -13,13 +12,13 @@ _FILE = Path(__file__).with_name("citations.toml")
 
 
 class Citation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One place that says it.
+    """One cited place.
 
-    subject: the client's name in reports; what is measured of it in virtual time is the same
-    statements: those that it is about, and kinds of findings
-    version: what was read
-    source: its address
-    says: what stands there, in our words
+    subject: client's name in reports, without -virtual
+    statements: statements and kinds of findings that it confirms
+    version: version of the source
+    source: URL
+    says: summary of the source
     """
 
     subject: str
@@ -35,11 +34,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def citations() -> dict[tuple[str, str], Citation]:
-    """By subject, and statement or kind of findings."""
+    """Return the citations by subject, and statement or kind of finding."""
     read = msgspec.toml.decode(_FILE.read_bytes(), type=_File)
     return {(one.subject, statement): one for one in read.citation for statement in one.statements}
 
 
 def cited(subject: str, statement: str) -> Citation | None:
-    """What is known of this client and statement, or kind of findings."""
+    """Return the citation for a client and a statement or kind of finding."""
     return citations().get((subject.removesuffix("-virtual"), statement))

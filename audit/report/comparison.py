@@ -1,7 +1,7 @@
-"""Two reports, and what changed from one to the other: such as of a client before and after a change of it.
+"""Comparison of two reports, such as before and after a change of a client.
 
-Clients are told by their names, so that another version of one is the same client. What was decided before and is not
-now is neither better nor worse, and told apart.
+Clients are matched by name, so another version is the same client. A verdict that is no longer decided is neither
+better nor worse, and is reported separately.
 """
 
 from collections.abc import Iterator
@@ -23,31 +23,31 @@ from .words import (
     style_of,
 )
 
-# From the worst on; the other styles say nothing of the client.
+# From worst to best; the other styles are not results about the client.
 _RANKS = {VIOLATES: 0, DIFFERS: 1, PREDATES: 2, PASS: 3}
-# A time of recovery that is so much longer, and by so many ms, is not chance.
+# A recovery time that changes by this factor, and by this many ms, is not chance.
 _LONGER, _LEAST_MS = 2.0, 500.0
 
 
 class Kind(StrEnum):
-    """What kind of change it is."""
+    """The kind of a change."""
 
     WORSE = "worse"
     BETTER = "better"
     UNDECIDED = "undecided"  # was decided before
-    NEW = "new"  # nobody looked at it before
-    GONE = "gone"  # nobody looked at it now
+    NEW = "new"  # not tested before
+    GONE = "gone"  # no longer tested
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that changed.
+    """One change.
 
-    kind: for the better, or what else
-    subject: the client's name
-    what: a statement, such as KIP-580/1, or a finding or a recovery with its probe; "" of the client as a whole
-    before: how it was
-    now: how it is
-    why: the reason that the second report gives for it
+    kind: better, worse, or other
+    subject: client's name
+    what: a statement, such as KIP-580/1, or a finding or a recovery with its probe; "" for the whole client
+    before: earlier result
+    now: later result
+    why: reason given by the later report
     """
 
     kind: Kind
@@ -59,13 +59,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed from one report to another.
+    """The changes from one report to another.
 
-    before: when the first was made
-    now: when the second was made
-    versions: of each client that is in both, the first's and the second's
-    changes: from the worst on
-    same: how many verdicts are as they were
+    before: time of the earlier report
+    now: time of the later report
+    versions: earlier and later version of each client in both
+    changes: from worst to best
+    same: number of unchanged verdicts
     """
 
     before: str
@@ -76,7 +76,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: AuditResult, now: AuditResult) -> Comparison:
-    """All that changed."""
+    """Return all changes."""
     old, new = _by_name(before), _by_name(now)
     changes: list[Change] = []
     same = 0
@@ -102,7 +102,7 @@ def compare(before: AuditResult, now: AuditResult) -> Comparison:
 
 
 def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
-    """Of several versions of one client in one report each has its version in the name."""
+    """Return results by name; several versions of one client in a report have the version in the name."""
     names = [each.subject.name for each in result.subjects]
     return {
         each.subject.name
@@ -113,7 +113,7 @@ def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
 
 
 def _verdicts(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change | None]:
-    """One for each statement; None: it is as it was."""
+    """Yield one change per statement; None if unchanged."""
     old = {verdict.statement: verdict for verdict in before.verdicts}
     new = {verdict.statement: verdict for verdict in now.verdicts}
     for statement in in_order([*old, *new]):

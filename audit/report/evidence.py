@@ -1,4 +1,4 @@
-"""What opens behind a cell of the matrix, and behind a finding: plots, the model, the numbers, how they came about."""
+"""The evidence behind a cell of the matrix or a finding: plots, fitted model, numbers, runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from .citations import Citation, cited
 from .plots import Plot, attempts_plot, waits_plot
 from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, style_of
 
-_MOST_WAITS = 200  # of a sequence, as numbers: a page is no place for more, and report.json has them
+_MOST_WAITS = 200  # listed per sequence, to limit the size of the page; report.json has all
 
 
 class Figure(NamedTuple):
-    """A plot with its caption and the meaning of its shapes, by their kinds."""
+    """A plot with its caption and a legend by kind of shape."""
 
     caption: str
     plot: Plot
@@ -22,10 +22,10 @@ class Figure(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """All that there is to one verdict or finding.
+    """The evidence of one verdict or finding.
 
-    style: of a verdict; a finding has `finding`, its name, instead
-    allowed: what the band of the plots is
+    style: of a verdict; a finding has its name in `finding` instead
+    allowed: legend of the plots' band
     """
 
     id: str
@@ -45,27 +45,27 @@ class Evidence(NamedTuple):
 
     @property
     def numbers(self) -> list[tuple[str, float | str, str]]:
-        """Name, measured and expected."""
+        """Rows of name, measured value and expected value."""
         names = dict.fromkeys([*self.measured, *self.expected])
         return [(name, self.measured.get(name, ""), self.expected.get(name, "")) for name in names]
 
     def figures(self) -> tuple[Figure | None, Figure | None]:
-        """Return the attempts and the waits, as far as there are any."""
+        """Return the plots of attempts and of waits; None without data."""
         if not any(each.at_ms for each in self.series):
             return None, None
         has_band = any(each.low_ms for each in self.series)
-        legend = [("dots succeeded", "succeeded"), ("dots failed", "failed"), ("dots open", "no answer")]
+        legend = [("dots succeeded", "succeeded"), ("dots failed", "failed"), ("dots open", "no response")]
         legend += [("band", f"{self.allowed} for the next")] if has_band else []
-        attempts = Figure("Attempts over time, a row for each sequence", attempts_plot(self.series), legend)
+        attempts = Figure("Attempts over time, one row per sequence", attempts_plot(self.series), legend)
         if not any(each.waited_ms for each in self.series):
             return attempts, None
         legend = [("dots wait", "a wait"), *([("band", self.allowed)] if has_band else [])]
-        legend += [("fit", "the model that fits")] if self.fit is not None else []
-        return attempts, Figure("What was waited before each retry", waits_plot(self.series, self.fit), legend)
+        legend += [("fit", "fitted model")] if self.fit is not None else []
+        return attempts, Figure("Waits before each retry", waits_plot(self.series, self.fit), legend)
 
 
 def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, text: str) -> Evidence:
-    """Return the evidence of a verdict; `text` is that of the statement."""
+    """Return the evidence of a verdict; `text` is the statement's."""
     deviates = verdict.state is State.DEVIATES
     return Evidence(
         identity,
@@ -73,7 +73,7 @@ def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, tex
         verdict.why,
         verdict.series,
         verdict.measured,
-        [*([("Seen under", verdict.path)] if verdict.path else []), ("Looked at", _runs_words(result, verdict))],
+        [*([("Failure", verdict.path)] if verdict.path else []), ("Evidence", _runs_words(result, verdict))],
         cited(result.subject.name, verdict.statement) if deviates else None,
         style=style_of(verdict),
         statement=verdict.statement,
@@ -92,7 +92,7 @@ def finding_evidence(identity: str, result: SubjectResult, finding: Finding) -> 
         finding.why,
         finding.series,
         finding.measured,
-        [("Seen in", finding.probe)],
+        [("Probe", finding.probe)],
         cited(result.subject.name, finding.kind),
         finding=FINDINGS[finding.kind],
     )
@@ -102,12 +102,12 @@ def _runs_words(result: SubjectResult, verdict: Verdict) -> str:
     runs = f"{verdict.runs} run{'s' * (verdict.runs != 1)} in {'virtual' if result.virtual else 'real'} time"
     if verdict.state is State.INCONCLUSIVE:
         needed = verdict.runs_needed
-        return f"{runs}; " + ("no number of runs would decide" if needed is None else f"{needed} more would decide")
+        return f"{runs}; " + ("more runs would not decide" if needed is None else f"{needed} more would decide")
     return runs
 
 
 def sequence_words(series: Series) -> str:
-    """Return what a sequence of attempts is, and how many attempts had which outcome."""
+    """Return a sequence's kind and key, and the number of its attempts by outcome."""
     seconds = milliseconds(series.at_ms[-1]) if series.at_ms else "0 s"
     kinds = [f"{series.outcomes.count(kind)} {kind}" for kind in dict.fromkeys(series.outcomes)]
     outcomes = f"{len(series.at_ms)} attempts in {seconds}" + (f" ({', '.join(kinds)})" if kinds else "")
@@ -115,7 +115,7 @@ def sequence_words(series: Series) -> str:
 
 
 def listed(values: Sequence[float]) -> str:
-    """Return waits as text, the first of them where there are many."""
+    """Return waits as text, limited to the first ones."""
     shown = ", ".join(f"{round(value, 1):.12g}" for value in values[:_MOST_WAITS])
     more = len(values) - _MOST_WAITS
     return f"{shown} ms" + (f", and {more} more in report.json" if more > 0 else "")

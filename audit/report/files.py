@@ -16,7 +16,16 @@ JSON, JUNIT, PAGE, MATRIX = "report.json", "junit.xml", "report.html", "report.m
 
 
 def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) -> Sequence[Path]:
-    """Writes all four, with the statements' texts by id; makes the folder where there is none. Raises SluiceError."""
+    """Write all four files into a folder, which is created if missing.
+
+    Args:
+        result: The result of an audit.
+        folder: Where to write.
+        texts: The statements' texts by id.
+
+    Raises:
+        SluiceError: The folder cannot be written, or Jinja is not installed.
+    """
     files = {
         folder / JSON: as_json(result),
         folder / JUNIT: junit(result),
@@ -31,7 +40,7 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Make sure that a report can be written into this folder. Raises SluiceError."""
+    """Create the folder, so that errors show before the audit. Raises SluiceError."""
     _page()
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,30 +51,30 @@ def _write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SluiceError(f"{folder}: the report cannot be written: {error.strerror}") from None
+        raise SluiceError(f"{folder}: cannot write the report: {error.strerror}") from None
 
 
 def _page() -> Callable[[AuditResult, Mapping[str, str]], str]:
     try:
-        from .page import page  # Jinja is needed only where a report is written
+        from .page import page  # Jinja is an optional dependency
     except ModuleNotFoundError as error:
         raise SluiceError(f"{error.name} is not installed: pip install 'kafka-sluice[audit]'") from None
     return page
 
 
 def as_json(result: AuditResult) -> bytes:
-    """The same result is the same bytes, whatever order sets have in memory."""
+    """Return report.json; sets are sorted, so that equal results give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(result, order="deterministic"), indent=2) + b"\n"
 
 
 def read_report(path: Path) -> AuditResult:
-    """What is in report.json, or in a folder that has one. Raises SluiceError: what is wrong with it."""
+    """Return the result in report.json, or in a folder that contains it. Raises SluiceError."""
     file = path / JSON if path.is_dir() else path
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise SluiceError(f"{file}: the report cannot be read: {error.strerror}") from None
+        raise SluiceError(f"{file}: cannot read the report: {error.strerror}") from None
     try:
         return msgspec.json.decode(content, type=AuditResult)
     except msgspec.MsgspecError as error:
-        raise SluiceError(f"{file}: no report of an audit: {error}") from None
+        raise SluiceError(f"{file}: expected the report.json of an audit: {error}") from None

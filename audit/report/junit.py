@@ -1,7 +1,7 @@
-"""JUnit XML, for the CI of a client: a test suite for each client, a test case for each statement.
+"""JUnit XML for a client's CI: one test suite per client, one test case per statement.
 
-A deviation is a failure. What cannot be seen and what is not decided is skipped, with the reason, so that neither looks
-like a pass. A client of which nothing could be judged, as none of its runs came about, is an error.
+A deviation is a failure. Statements that are not observable or inconclusive are skipped with the reason, so that they
+do not look like a pass. A client without a usable run is an error.
 """
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -16,7 +16,7 @@ _RUNS = "runs"
 
 
 def junit(result: AuditResult) -> bytes:
-    """The file."""
+    """Return the content of junit.xml."""
     suites = [_suite(subject, result) for subject in result.subjects]
     root = Element("testsuites", name="sluice audit")
     for count in ("tests", "failures", "errors"):
@@ -46,7 +46,7 @@ def _suite(result: SubjectResult, audit: AuditResult) -> Element:
     problems = "\n".join(map(_clean, result.problems))
     if failed_to_run:
         case = SubElement(suite, "testcase", name=_RUNS, classname=_class(result, _RUNS), time="0")
-        message = f"nothing could be judged: {_clean(result.problems[0])}"
+        message = f"no usable run: {_clean(result.problems[0])}"
         SubElement(case, "error", message=message, type=_RUNS).text = problems
     elif problems:
         SubElement(suite, "system-err").text = problems
@@ -76,12 +76,12 @@ def _case(verdict: Verdict, result: SubjectResult) -> Element:
 
 
 def _class(result: SubjectResult, what: str) -> str:
-    """Dots part the levels that CI servers show, so none may be in a name."""
+    """Return a class name; CI servers split it at dots, so names must not contain any."""
     return f"audit.{_clean(result.subject.name).replace('.', '_')}.{_clean(what)}"
 
 
 def _numbers(verdict: Verdict) -> list[str]:
-    lines = [f"seen under: {verdict.path}"] if verdict.path else []
+    lines = [f"failure: {verdict.path}"] if verdict.path else []
     for name, value in verdict.measured.items():
         expected = f", expected {verdict.expected[name]}" if name in verdict.expected else ""
         lines.append(f"{label(name)}: {measured(name, value)}{expected}")
@@ -93,5 +93,5 @@ def _seconds(seconds: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """XML has no way to write most control characters."""
+    """Return text without control characters, most of which XML cannot represent."""
     return printable(text)

@@ -1,4 +1,4 @@
-"""The matrix as Markdown: for a page of documentation, and for the summary of a CI job (report.md)."""
+"""The matrix as Markdown, for documentation and for the summary of a CI job (report.md)."""
 
 import re
 from collections import Counter
@@ -24,17 +24,17 @@ from .words import (
     title_of,
 )
 
-_MOST_NUMBERS = 4  # of a deviation, in its line
+_MOST_NUMBERS = 4  # per deviation
 
 
 def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
-    """All of a report but the evidence; `texts` are the statements, by id."""
+    """Return the whole report except the evidence; `texts` are the statements by id."""
     lines = [
         f"Measured by sluice {result.sluice}, {_text(moment(result.began))}, on {_text(result.machine)}.",
         "",
         *_counts(result),
         "",
-        " · ".join(f"{style.sign} {style.words}" for style in STYLES) + ". An empty cell: not tried.",
+        " · ".join(f"{style.sign} {style.words}" for style in STYLES) + ". An empty cell: not tested.",
     ]
     for kip, statements in groupby(statements_of(result), kip_of):
         lines += ["", f"## {kip}: {title_of(kip)}".rstrip(": "), "", *_matrix(result, list(statements), texts)]
@@ -79,11 +79,11 @@ def _deviation(verdict: Verdict) -> str:
     line = f"- {style.sign} **{_text(verdict.statement)}** {style.words}: {_text(verdict.why)}"
     numbers = _numbers(verdict)
     line += f" ({_text(numbers)})" if numbers else ""
-    return line + (f", seen under {_text(verdict.path)}." if verdict.path else ".")
+    return line + (f", observed under: {_text(verdict.path)}." if verdict.path else ".")
 
 
 def _numbers(verdict: Verdict) -> str:
-    """Those that say most: times before counts, and none that says that there is nothing."""
+    """Return the most informative numbers: times before counts, without zeros."""
     shown = [(key, value) for key, value in verdict.measured.items() if value]
     shown.sort(key=lambda pair: not pair[0].endswith("_ms"))
     return ", ".join(
@@ -92,7 +92,7 @@ def _numbers(verdict: Verdict) -> str:
 
 
 def _citation(name: str, what: str, cited_before: set[str]) -> str:
-    """Where that stands, and in what; "" where nobody has looked. `told`: what has been said before."""
+    """Return the citation of a deviation or finding, shortened if `cited_before` has it; "" without a citation."""
     citation = cited(name, what)
     if citation is None:
         return ""
@@ -127,7 +127,7 @@ def _recovery(result: AuditResult) -> Iterator[str]:
 
 
 def _heads(result: AuditResult) -> list[str]:
-    """The clients by their names, with versions only where these tell them apart."""
+    """Return the clients' names, with versions only to distinguish clients of one name."""
     names = Counter(subject.subject.name for subject in result.subjects)
     return [
         _name(subject) if names[subject.subject.name] > 1 else _text(subject.subject.name)
@@ -140,5 +140,5 @@ def _name(subject: SubjectResult) -> str:
 
 
 def _text(text: str) -> str:
-    """As text, whatever a client is called: nothing in it is markup."""
+    """Return text with all markup escaped: clients choose their names."""
     return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", printable(text))

@@ -1,10 +1,8 @@
-"""One HTML page for people, whole in itself: it loads nothing, works from a disk, and runs one short script of its own.
+"""The HTML page for people. It is self-contained: it loads nothing, and works from a file.
 
-The script only opens what links lead to; without it the same links show the same evidence. A policy in the page keeps
-any other script and all of the network out, whatever a client chose to be called.
-
-The templates escape each value, and `_printable` replaces control characters: names, keys and errors are chosen by
-clients.
+One short script opens the targets of links; without it the same links show the same evidence. A Content-Security-Policy
+in the page blocks other scripts and all network access, because clients choose names, keys and error texts. For the
+same reason the templates escape each value, and `_printable` replaces control characters.
 """
 
 from base64 import b64encode
@@ -31,17 +29,17 @@ _FILTERS = (
     *(evidence.listed, evidence.sequence_words),
 )
 _MEANINGS = {
-    "pass": "what was measured is what the statement says",
-    "violates": "it does not do what its own documentation or configuration says",
-    "differs": "it never claimed the KIP, and does something else",
+    "pass": "the measurement agrees with the statement",
+    "violates": "it contradicts its own documentation or configuration",
+    "differs": "it does not claim to implement the KIP, and behaves differently",
     "predates": "this version is older than the KIP",
     "inconclusive": "the runs do not decide",
-    "unseen": "nobody can tell from the broker's side",
+    "unseen": "a broker cannot observe it",
 }
 
 
 def page(result: AuditResult, texts: Mapping[str, str]) -> str:
-    """Return the page; `texts` are the statements, by id."""
+    """Return the page; `texts` are the statements by id."""
     statements = statements_of(result)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
@@ -79,8 +77,8 @@ def _environment() -> Environment:
     )
     environment.filters |= {function.__name__: function for function in _FILTERS}
     environment.globals |= {
-        "column_percent": 16,  # of the width, that a client has at most; the statements have the rest
-        "most_columns": 6,  # that a phone has room for without scrolling
+        "column_percent": 16,  # the largest width of a client's column; the statements get the rest
+        "most_columns": 6,  # that fit a phone without scrolling
         "counts": words.counts,
         "deviations": DEVIATIONS,
         "findings": FINDINGS,
@@ -94,7 +92,7 @@ def _environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Return a value as text without control characters; markup, which has been escaped, as it is."""
+    """Return a value as text without control characters; already escaped markup is unchanged."""
     if hasattr(value, "__html__"):
         return value
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

@@ -1,7 +1,7 @@
-"""The plots of one verdict: when attempts came, and what was waited before each, against what the KIP allows.
+"""The plots of one verdict: attempts over time, and the wait before each, compared with the allowed band.
 
-They are paths and labels, which the template of the page writes as SVG. Dots are strokes of no length with round ends,
-hundreds of which are one short path. Colours are the page's.
+A plot consists of paths and labels, which the page's template writes as SVG. Dots are zero-length strokes with round
+caps, so that hundreds form one short path. The page defines the colours.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,25 +15,25 @@ from sluice.audit.judge.model.verdict import Fit, Series
 from .axis import Axis, axis_of
 from .words import milliseconds
 
-MOST_SERIES = 12  # of a plot: more would be a blot
+MOST_SERIES = 12  # per plot; more are not readable
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 380, 50, 8, 8, 34
 _HEIGHT = 230
 _ROW = 14
-_BEYOND_ANY_WAIT_MS = 1e9  # a bound of no meaning
-# Of retries that follow each other the bands touch.
+_BEYOND_ANY_WAIT_MS = 1e9  # larger bounds mean no bound
+# Makes the bands of consecutive retries touch.
 _HALF_STEP = 0.5
 _FEW_RETRIES = 10
 
 
 class Shape(NamedTuple):
-    """A path; `kind` is its class in the style sheet."""
+    """A path; `kind` is its CSS class."""
 
     kind: str
     path: str
 
 
 class Label(NamedTuple):
-    """A text; `kind` is its class in the style sheet."""
+    """A text; `kind` is its CSS class."""
 
     text: str
     x: float
@@ -42,7 +42,7 @@ class Label(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """What is drawn, from the back to the front."""
+    """The parts of a plot, from back to front."""
 
     title: str
     height: float
@@ -51,7 +51,7 @@ class Plot(NamedTuple):
 
 
 def attempts_plot(series: Sequence[Series]) -> Plot:
-    """A row for each sequence: its attempts, and between them when the next was allowed to come."""
+    """Return the attempts, one row per sequence, with the allowed times of the next attempt between them."""
     shown = series[:MOST_SERIES]
     bottom = _TOP + _ROW * len(shown)
     last = max((each.at_ms[-1] for each in shown if each.at_ms), default=0.0)
@@ -63,7 +63,7 @@ def attempts_plot(series: Sequence[Series]) -> Plot:
 
 
 def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
-    """What was waited before each retry, the band that is allowed, and the model that fits best."""
+    """Return the waits before each retry, with the allowed band and the fitted model."""
     shown = [each for each in series if each.waited_ms][:MOST_SERIES]
     retries = max((len(each.waited_ms) for each in shown), default=1)
     lows, highs = _band(shown)
@@ -86,12 +86,12 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
 
 
 def _until_reset(lows: Sequence[float], retries: int) -> int:
-    """How many retries there are before the rule begins anew: a model is of one row of failures."""
+    """Return the number of retries before the backoff restarts; a model covers one streak of failures."""
     return next((at for at, (before, low) in enumerate(pairwise(lows), 1) if low < before), retries)
 
 
 def _aside(number: int, of: int, retries: int) -> float:
-    """Sequences stand side by side where there is room, as a dot that hides another counts for none."""
+    """Return the horizontal offset that keeps dots of parallel sequences from hiding each other."""
     return 0.0 if of == 1 or retries > _FEW_RETRIES else _HALF_STEP * (number / (of - 1) - 0.5)
 
 
@@ -111,7 +111,7 @@ def _row(series: Series, number: int, y: float, along: Axis) -> list[Shape | Lab
 
 
 def _window(series: Series, at: int, y: float, along: Axis) -> str:
-    """When the attempt behind this wait was allowed to come: from the end of the one before on."""
+    """Return the allowed time of the attempt that follows this wait, as a path."""
     if at + 1 >= len(series.at_ms) or at >= len(series.waited_ms):
         return ""
     ended = series.at_ms[at + 1] - series.waited_ms[at]
@@ -121,11 +121,11 @@ def _window(series: Series, at: int, y: float, along: Axis) -> str:
 
 
 def _band(shown: Sequence[Series]) -> tuple[list[float], list[float]]:
-    """The least and the most that is allowed before each retry, of all that are shown."""
+    """Return the smallest lower and the largest upper bound before each retry."""
     lows = [min(_there(each)) for each in zip_longest(*(one.low_ms for one in shown))]
     highs = [max(_there(each)) for each in zip_longest(*(one.high_ms for one in shown))]
     largest = max((wait for each in shown for wait in each.waited_ms), default=1.0)
-    # A band without an end ends above all that there is to see.
+    # Cut an unbounded band off above all values.
     return lows, [
         min(high, 4 * max(largest, low)) if high > _BEYOND_ANY_WAIT_MS else high
         for low, high in zip(lows, highs, strict=True)
@@ -137,7 +137,7 @@ def _there(values: Iterable[float | None]) -> list[float]:
 
 
 def _band_path(lows: Sequence[float], highs: Sequence[float], along: Axis, down: Axis) -> str:
-    """Steps along the top, and back along the bottom."""
+    """Return a path along the upper bounds and back along the lower bounds."""
     steps = [
         (along.at(at + side), down.at(high)) for at, high in enumerate(highs, 1) for side in (-_HALF_STEP, _HALF_STEP)
     ]
@@ -151,7 +151,7 @@ def _band_path(lows: Sequence[float], highs: Sequence[float], along: Axis, down:
 
 def _fitted(fit: Fit, retry: int) -> float:
     if fit.model == "exponential":
-        # Of a counter that goes on for hours the power is no number any more.
+        # Limited, because the power overflows for sequences of hours.
         wait = fit.base_ms * fit.multiplier ** min(retry - 1, 64)
     elif fit.model == "linear":
         wait = fit.base_ms + fit.multiplier * (retry - 1)
@@ -161,7 +161,7 @@ def _fitted(fit: Fit, retry: int) -> float:
 
 
 def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], str]) -> list[Shape | Label]:
-    """The axis at the bottom."""
+    """Return the horizontal axis."""
     ticks = axis.ticks()
     if in_words is _whole:
         ticks = sorted({float(ceil(tick)) for tick in ticks if axis.low <= ceil(tick) <= axis.high})
@@ -172,7 +172,7 @@ def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], st
 
 
 def _down(axis: Axis) -> list[Shape | Label]:
-    """The axis at the left."""
+    """Return the vertical axis."""
     ticks = axis.ticks()
     grid = "".join(f"M{_LEFT} {axis.at(tick):.1f}H{_WIDTH - _RIGHT}" for tick in ticks)
     names = [Label(milliseconds(tick), _LEFT - 5, axis.at(tick) + 3.5, "end") for tick in ticks]

@@ -1,6 +1,6 @@
-"""How verdicts are called and marked, and numbers written: the same in each form of a report.
+"""Names and signs of verdicts and formats of numbers, shared by all forms of a report.
 
-A colour never says anything alone: each verdict has a sign and a word too.
+Each verdict has a sign and a word, so that colours are never the only information.
 """
 
 import re
@@ -14,16 +14,16 @@ from sluice.audit.judge.model.verdict import AuditResult, FindingKind, Fit, Sort
 from sluice.text.printable import printable
 
 KIPS = {
-    13: "Quotas, and obeying throttle times",
+    13: "Quotas and throttling",
     91: "Delivery timeout",
     144: "Exponential backoff for reconnects",
-    572: "Task timeout of streams",
+    572: "Task timeout in Kafka Streams",
     580: "Exponential backoff for retries",
 }
 
 
 class VerdictStyle(NamedTuple):
-    """How a kind of verdict is shown. `key` is its name in style sheets and counts, `short` fits a narrow cell."""
+    """The presentation of a verdict. `key` is its CSS class and count; `short` fits a narrow cell."""
 
     key: str
     sign: str
@@ -38,7 +38,7 @@ PREDATES = VerdictStyle("predates", "≺", "predates", "predates the KIP")
 INCONCLUSIVE = VerdictStyle("inconclusive", "?", "unclear", "inconclusive")
 UNSEEN = VerdictStyle("unseen", "–", "unseen", "not observable from outside")
 
-# In the order in which they are counted and explained.
+# In the order of counts and legends.
 STYLES = (PASS, VIOLATES, DIFFERS, PREDATES, INCONCLUSIVE, UNSEEN)
 DEVIATIONS = (VIOLATES, DIFFERS, PREDATES)
 _OF_STATE = {
@@ -63,30 +63,30 @@ FINDINGS = {
 
 
 def style_of(verdict: Verdict) -> VerdictStyle:
-    """Return how a verdict is shown."""
+    """Return the presentation of a verdict."""
     if verdict.state is State.DEVIATES and verdict.sort is not None:
         return _OF_SORT[verdict.sort]
     return _OF_STATE[verdict.state]
 
 
 def counts(result: SubjectResult) -> dict[VerdictStyle, int]:
-    """Return how many verdicts of each style a subject has; those without any are left out."""
+    """Return the number of verdicts of each style that occurs."""
     styles = [style_of(verdict) for verdict in result.verdicts]
     return {style: styles.count(style) for style in STYLES if style in styles}
 
 
 def name_of(subject: SubjectInfo) -> str:
-    """Name and version."""
+    """Return name and version."""
     return f"{subject.name} {version_of(subject)}".rstrip()
 
 
 def version_of(subject: SubjectInfo) -> str:
-    """Without the commit that a build from source has behind it."""
+    """Return the version without the commit of a build from source."""
     return re.sub(r"\+g[0-9a-f]{7,}$", "", subject.version)
 
 
 def moment(text: str) -> str:
-    """An ISO 8601 time in UTC, to the minute; what is none as it is."""
+    """Return an ISO 8601 time in UTC to the minute; any other text unchanged."""
     try:
         return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     except ValueError:
@@ -94,12 +94,12 @@ def moment(text: str) -> str:
 
 
 def in_order(statements: Iterable[str]) -> list[str]:
-    """Statements by KIP and number, each once."""
+    """Return statements without duplicates, ordered by KIP and number."""
     return sorted(set(statements), key=_place)
 
 
 def statements_of(result: AuditResult) -> list[str]:
-    """All that any subject has a verdict for."""
+    """Return all statements that any subject has a verdict for."""
     return in_order(verdict.statement for subject in result.subjects for verdict in subject.verdicts)
 
 
@@ -108,18 +108,18 @@ def _place(statement: str) -> tuple[list[int], str]:
 
 
 def kip_of(statement: str) -> str:
-    """KIP-580 of KIP-580/1."""
+    """Return the KIP of a statement, such as KIP-580 of KIP-580/1."""
     return statement.partition("/")[0]
 
 
 def title_of(kip: str) -> str:
-    """What it is about; "" of one that is not known."""
+    """Return a KIP's title; "" if not known."""
     number = kip.removeprefix("KIP-")
     return KIPS.get(int(number), "") if number.isdecimal() else ""
 
 
 def milliseconds(value: float) -> str:
-    """In the unit that people would say it in."""
+    """Return a time in a readable unit."""
     if not isfinite(value):
         return "no end"
     if abs(value) < 1000:
@@ -131,24 +131,24 @@ def milliseconds(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Without digits that nobody measured."""
+    """Return a number with its significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
 
 
 def measured(name: str, value: float | str) -> str:
-    """A number by its name: one that ends in _ms is a time."""
+    """Return a measured value; names that end in _ms are times."""
     if isinstance(value, str):
         return value
     return milliseconds(value) if name.endswith("_ms") else number(value)
 
 
 def label(name: str) -> str:
-    """The name of a number, in words: first_gap_ms is first gap."""
+    """Return the label of a measured value, such as first gap for first_gap_ms."""
     return name.removesuffix("_ms").replace("_", " ")
 
 
 def fit_words(fit: Fit) -> str:
-    """A model, as one says it."""
+    """Return a fitted model as text."""
     parts = [f"{fit.model}: {milliseconds(fit.base_ms)}"]
     if fit.model == "exponential":
         parts.append(f"× {fit.multiplier:.3g} each time")
@@ -161,7 +161,7 @@ def fit_words(fit: Fit) -> str:
 
 
 def setting_words(settings: Mapping[str, float | str | bool]) -> list[tuple[str, str]]:
-    """Settings as a properties file has them, by name."""
+    """Return settings ordered by name, formatted as in a properties file."""
     return [(name, _property(value)) for name, value in sorted(settings.items())]
 
 

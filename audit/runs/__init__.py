@@ -1,9 +1,9 @@
-"""Runs of probes with subjects, and what comes of them.
+"""Runs of probes with subjects.
 
     result = await audit([SUBJECTS["aiokafka"]], list(PROBES.values()), budget=Budget(seconds=300))
 
-Probes run side by side, each on brokers of its own in this process, and again until the verdicts are sure or the budget
-is spent (subject_audit.py). Whatever ends it, all that it started has ended when it returns.
+Probes run in parallel, each with its own brokers in this process, and are repeated until the verdicts are certain or
+the budget is spent (subject_audit.py). Everything that an audit started has ended when it returns or raises.
 """
 
 from .audit import audit

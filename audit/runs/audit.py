@@ -1,4 +1,4 @@
-"""The audit of several subjects, one after the other: at the same time they would make each other late."""
+"""The audit of several subjects, one after the other, because parallel audits would delay each other's timers."""
 
 import asyncio
 import logging
@@ -34,14 +34,21 @@ async def audit(
     seed: int = 0,
     stop: asyncio.Event | None = None,
 ) -> AuditResult:
-    """Looks at each subject under each probe that is for its role. When `stop` is set, the runs under way are given up,
-    and what was measured until then is judged; subjects whose turn has not come are left out.
+    """Audit each subject with the probes for its role.
 
-    Raises SluiceError, one line, for a subject that cannot run here or does not begin, and for probes none of which is
-    for it.
+    Args:
+        subjects: The clients.
+        probes: The probes; those for other roles are skipped.
+        budget: Time and parallel runs per subject.
+        on_progress: Called at each change.
+        seed: Seed of brokers and faults.
+        stop: Ends the audit when set. The result has the runs until then, and no subjects that had not started.
+
+    Raises:
+        SluiceError: A subject cannot run here or does not start, or no probe is for its role.
     """
     if not subjects or not probes:
-        raise ConfigError(f"an audit is of subjects, here {len(subjects)}, under probes, here {len(probes)}")
+        raise ConfigError(f"audit: expected subjects and probes, got {len(subjects)} subjects, {len(probes)} probes")
     for subject in subjects:
         missing = subject.missing()
         if missing is not None:
@@ -70,7 +77,7 @@ async def _of_one(subject: Subject, probes: Sequence[Probe], context: AuditConte
         roles = subject.roles or frozenset({await detect_role(subject, context.clock)})
         wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
         if not wanted:
-            raise ConfigError(f"{subject.name} is a {_listed(roles)}: none of the probes is for that")
+            raise ConfigError(f"{subject.name}: no probe is for a {_listed(roles)}")
         return await SubjectAudit(subject, wanted, context).measure()
     finally:
         await subject.close()
@@ -82,7 +89,7 @@ def _listed(roles: frozenset[Role]) -> str:
 
 @asynccontextmanager
 async def _workers(is_virtual: bool) -> AsyncIterator[list[Worker]]:
-    """One to judge; where clients live in virtual time, one more for each processor."""
+    """Yield one worker for the judge, and one per processor for virtual clients."""
     async with AsyncExitStack() as stack:
         workers = []
         for _ in range(1 + (os.cpu_count() or 1) * is_virtual):
@@ -94,7 +101,7 @@ async def _workers(is_virtual: bool) -> AsyncIterator[list[Worker]]:
 
 @contextmanager
 def _quiet_brokers() -> Iterator[None]:
-    """Brokers log each connection that they close on purpose: nobody wants to read thousands of that."""
+    """Suppress the log messages about connections that the faults close."""
     level = log.level
     log.setLevel(logging.ERROR)
     try:

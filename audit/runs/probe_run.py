@@ -1,10 +1,10 @@
-"""One run of one probe with one subject: a cluster of its own, the subject, the faults, and what was seen of it all.
+"""One run of one probe with one subject: its cluster, the subject, the faults, and the observation.
 
-The cluster lives in the loop that also reads what drivers tell: a line takes some microseconds, and a broker in a
-process of its own would take memory, its start, and a second clock. What does take time, judging, is done in another
-process (worker.py). How late the loop was all the same is in each observation: a verdict that needs better is refused.
+The cluster runs in the event loop that also reads the drivers' output. A line takes microseconds; a separate process
+for the brokers would cost memory, start-up time and a second clock. Judging is slow, and is done in another process
+(worker.py). Each observation records the loop's lag, and verdicts that need a smaller one are inconclusive.
 
-The same coroutine runs in virtual time (sluice/testing.py), where nothing is late.
+The same coroutine runs in virtual time (sluice/testing.py), without lag.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
 
-# A client that does not work by then does not work; one in Java takes seconds on a busy machine.
+# A Java client takes seconds to start on a busy machine.
 _WORKS_WITHIN_MS = 20_000.0
 _STARTS_WITHIN_MS = 5000.0
 _LOOK_EVERY_MS = 50.0
 _READ_MS = 5000.0
-# By what a client is known to work, by what it is; an admin client by any call.
+# The requests that show that a client works; for an admin client any call.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
 _MS = 1_000_000  # ns
@@ -37,8 +37,8 @@ _MS = 1_000_000  # ns
 class RunResult(NamedTuple):
     """The result of a run.
 
-    observation: for the judge
-    lost: numbers of the records that were acknowledged and are not in the log
+    observation: input of the judge
+    lost: numbers of acknowledged records that are not in the log
     """
 
     observation: Observation
@@ -46,7 +46,7 @@ class RunResult(NamedTuple):
 
 
 class ProbeRun:
-    """A run, from before the subject begins until after it has ended."""
+    """A run, from before the start of the subject until after its end."""
 
     def __init__(
         self, broker: Broker, subject: Subject, probe: Probe, seed: int, clock: Clock, starting: asyncio.Lock
@@ -64,13 +64,15 @@ class ProbeRun:
         self.first_seq = broker.journal.last_seq
 
     async def execute(self) -> str:
-        """Run the probe; return why that failed, "" if it succeeded. Raises SubjectError for a subject that cannot be
-        started.
+        """Run the probe; return why it failed, or "".
+
+        Raises:
+            SubjectError: The subject cannot be started.
         """
         try:
             if self._probe.begins is Begin.AT_ONCE:
                 self._begin_faults()
-                await sleep_ms(self._clock, 0)  # they are in force
+                await sleep_ms(self._clock, 0)  # lets the faults begin
                 await self._begin_subject()
             else:
                 await self._begin_subject()
@@ -83,7 +85,7 @@ class ProbeRun:
             await self._end()
 
     def events(self) -> list[AnyEvent]:
-        """What the journal has of it; connections from before may have ended meanwhile."""
+        """Return the journal events of the run, without connections opened earlier."""
         events = self._broker.journal.events(after=self.first_seq)
         own = {event.connection for event in events if isinstance(event, ConnectionOpened)}
         return [event for event in events if not isinstance(event, ClientEvent) or event.connection in own]
@@ -92,7 +94,7 @@ class ProbeRun:
         self._faults = asyncio.create_task(self._broker.run_scenario(self._probe.cluster))
 
     async def _begin_subject(self) -> None:
-        """One begins at a time: the start of a process takes half a second of a processor, and makes others late."""
+        """Start the subject; one at a time, because starting a process takes 0.5 s of CPU and delays other runs."""
         probe = self._probe
         async with self._starting:
             job = Job(
@@ -126,10 +128,10 @@ class ProbeRun:
         self._faults.result()
         if self._probe.begins is Begin.WORKING:
             return self._problem()
-        return "" if await self._shows_activity(_WORKS_WITHIN_MS) else "the client did not begin"
+        return "" if await self._shows_activity(_WORKS_WITHIN_MS) else "the client did not start"
 
     async def _shows_activity(self, within_ms: float) -> bool:
-        """Waits for a connection, a callback, or an end."""
+        """Wait for a connection, a callback, or an end; return False on timeout."""
         until_ms = self._clock.monotonic_ms() + within_ms
         while not (self.callbacks or self._problem() or _has_connected(self.events())):
             if self._clock.monotonic_ms() > until_ms:
@@ -143,16 +145,16 @@ class ProbeRun:
             self._refused = callback.text or callback.error
 
     def _problem(self) -> str:
-        """Why it cannot go on."""
+        """Return why the run cannot continue, or ""."""
         assert self._running is not None
         if self._refused:
-            return f"the client refuses its settings: {self._refused}"
+            return f"the client rejects its settings: {self._refused}"
         ended = self._running.ended()
-        # The address is another one each time, and the problem the same.
+        # The address differs in each run; without it, equal problems are counted together.
         return "" if ended is None else f"the client ended: {ended}".replace(self._broker.bootstrap, "{bootstrap}")
 
     async def _end(self) -> None:
-        """Ends the subject first: what the end of the faults would have it do is no part of the run."""
+        """End the subject, and only then the faults, so that it does not react to their end."""
         try:
             if self._running is not None:
                 await self._running.end()
@@ -171,7 +173,7 @@ async def run(
     starting: asyncio.Lock,
     lag: Callable[[], Callable[[], float]],
 ) -> RunResult:
-    """One run. `lag` begins to measure how late timers are; what it returns tells that. Raises SubjectError."""
+    """Run a probe once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
     config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
@@ -200,7 +202,7 @@ async def run(
 
 
 def is_successful_work(request: Request, role: Role) -> bool:
-    """Whether it is what a client is there for, and was answered without an error."""
+    """Return whether a request shows that a client of this role works."""
     is_work = request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
     return is_work and request.answered_ns is not None and not request.error_codes
 
@@ -213,11 +215,11 @@ def _never_worked(events: Sequence[AnyEvent], role: Role) -> str:
     if not _has_connected(events):
         return f"the client did not connect within {_WORKS_WITHIN_MS / 1000:.0f} s"
     what = " or ".join(_WORK.get(role, ("any call",)))
-    return f"the client connected, but there was no {what} without an error within {_WORKS_WITHIN_MS / 1000:.0f} s"
+    return f"the client connected, but no {what} succeeded within {_WORKS_WITHIN_MS / 1000:.0f} s"
 
 
 async def _prepare(broker: Broker, probe: Probe) -> None:
-    """The topics, what consumers find in them, and the group that an admin client asks for."""
+    """Create the topics, the records for consumers, and the group for admin clients."""
     for topic in probe.cluster.topics:
         assert topic.assignments is not UNSET, topic
         await broker.cluster.create_topic(topic.name, assignments=dict(enumerate(topic.assignments)))
@@ -233,7 +235,7 @@ async def _prepare(broker: Broker, probe: Probe) -> None:
 
 
 def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int | None]:
-    """When faults came into force, and when they ended."""
+    """Return when the faults began and ended."""
     began = next((event.at_ns for event in events if isinstance(event, ScenarioStep)), None)
     fault_ms = probe.fault_ms()
     if began is None or fault_ms is None:
@@ -243,13 +245,13 @@ def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int
 
 
 def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
-    """Return the information with the version that the client sent to the broker (KIP-511), if it has none."""
+    """Return the subject with the version that the client sent (KIP-511), if none is known."""
     versions = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
     return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 
 
 async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
-    """The records that were acknowledged and cannot be read, by our own consumer, now that nothing fails."""
+    """Return the acknowledged records that our consumer cannot read after the faults."""
     acknowledged = {callback.record for callback in callbacks if callback.event == "delivered"}
     if not acknowledged:
         return []

@@ -1,4 +1,4 @@
-"""What an audit may take, and what it tells while it runs."""
+"""The budget and the progress of an audit."""
 
 from typing import Literal, NamedTuple
 
@@ -6,10 +6,10 @@ Phase = Literal["measuring", "judging", "done"]
 
 
 class Budget(NamedTuple):
-    """What may be spent on one subject.
+    """The limits for one subject.
 
-    seconds: no run begins that would end later
-    at_once: how many runs there are at the same time. They mostly wait: more of them make each other late
+    seconds: no run starts that would end later
+    at_once: parallel runs; they mostly wait, but more of them increase the lag
     """
 
     seconds: float = 330.0
@@ -20,14 +20,14 @@ DEFAULT_BUDGET = Budget()
 
 
 class Progress(NamedTuple):
-    """How far an audit is, at each change.
+    """The progress of an audit, reported at each change.
 
-    subject: whose turn it is
-    phase: what is done
-    done: how many runs were
-    planned: how many there are to be; more, where verdicts are unsure
-    running: the probes under way
-    seconds: since the subject's turn began
+    subject: name of the current subject
+    phase: current phase
+    done: finished runs
+    planned: planned runs; grows if verdicts are uncertain
+    running: probes in progress
+    seconds: time since the start of the subject
     """
 
     subject: str

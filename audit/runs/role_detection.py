@@ -1,4 +1,4 @@
-"""Detects the role of a command by what it requests of a healthy broker, and that it runs at all."""
+"""Detects the role of a command by its requests to a healthy broker."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _BY_API = {
 
 
 async def detect_role(subject: Subject, clock: Clock) -> Role:
-    """Return the role. Raises SubjectError for a command that does not run, ends, or sends no request of any role."""
+    """Return the role. Raises SubjectError for a command that does not start, ends, or sends no conclusive request."""
     async with Broker() as broker:
         await broker.cluster.create_topic(TOPIC)
         job = Job(bootstrap=broker.bootstrap, role=Role.PRODUCER, workload=Produce(), settings={}, seed=0)
@@ -39,14 +39,14 @@ async def detect_role(subject: Subject, clock: Clock) -> Role:
                     return role
                 ended = running.ended()
                 if ended is not None:
-                    raise SubjectError(f"{subject.name}: it {ended}, before it had done anything")
+                    raise SubjectError(f"{subject.name}: {ended} before it sent a request")
                 await sleep_ms(clock, _LOOK_EVERY_MS)
         finally:
             await asyncio.shield(running.end())
     within = f"within {_WITHIN_MS / 1000:.0f} s"
     if not any(isinstance(event, ConnectionOpened) for event in events):
-        raise SubjectError(f"{subject.name}: it did not connect to the brokers at {{bootstrap}} {within}")
-    raise SubjectError(f"{subject.name}: it connected, but sent no {', '.join(_BY_API)} {within}: say its role")
+        raise SubjectError(f"{subject.name}: did not connect to the brokers at {{bootstrap}} {within}")
+    raise SubjectError(f"{subject.name}: sent no {', '.join(_BY_API)} {within}. Specify its role")
 
 
 def _role_in(events: Sequence[AnyEvent]) -> Role | None:

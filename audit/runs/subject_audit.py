@@ -1,12 +1,12 @@
-"""The audit of one subject: its probes side by side, and again until the verdicts are sure, or the budget is spent.
+"""The audit of one subject: runs its probes in parallel, and repeats them until verdicts are certain or time is up.
 
-First each probe has as many runs as it wants at least. Then there are more, of the probes that a verdict comes from:
+First each probe runs as often as it requires. Then the probes of a statement run again:
 
-- where it is inconclusive, as many as it needs;
-- where it is that the client deviates, one more: nobody is to be blamed for one bad minute of this machine;
-- where it is another than the time before, one more.
+- as often as an inconclusive verdict needs;
+- once for a new deviation, so that one bad minute of the machine does not blame a client;
+- once after a verdict changed.
 
-Judging comes after measuring, not beside it: it takes a processor for itself.
+Judging follows measuring, because it would delay the brokers.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from .timer_lag import LagMeter
 from .worker import Worker
 
 _NS = 1e6  # per ms
-# As long as before, and half of that for findings.
+# Reserves the time of the last judging, plus half of it for findings.
 _JUDGED_ONCE_MORE = 1.5
 
 
 class AuditContext(NamedTuple):
-    """What the audits of several subjects share."""
+    """The parts that the audits of several subjects share."""
 
     budget: Budget
     on_progress: Callable[[Progress], None]
@@ -47,39 +47,39 @@ class AuditContext(NamedTuple):
 
 
 class SubjectAudit:
-    """One subject's. What it is found to be is `result`, when `measure` has come to its end."""
+    """The audit of one subject."""
 
     def __init__(self, subject: Subject, probes: Sequence[Probe], context: AuditContext) -> None:
         self._subject = subject
         self._probes = {probe.name: probe for probe in probes}
         self._budget, self._on_progress, self._seed, self._clock, self._meter, workers, self._stop = context
         self._judge, *virtual_workers = workers
-        self._free: asyncio.Queue[Worker] = asyncio.Queue()  # those that run clients in virtual time
+        self._free: asyncio.Queue[Worker] = asyncio.Queue()  # idle workers for clients in virtual time
         for worker in virtual_workers:
             self._free.put_nowait(worker)
         self._at_once = len(virtual_workers) if subject.virtual else self._budget.at_once
         self._starting = asyncio.Lock()
         self._began_ms = self._clock.monotonic_ms()
         self._done: Counter[str] = Counter()
-        self._came_about = 0  # of these runs
+        self._usable = 0  # of these runs
         self._planned = 0
         self._running: list[str] = []
         self._verdicts: dict[str, Verdict] = {}
         self._judged_runs: Counter[str] = Counter()
-        self._judging_ms = 0.0  # how long it took at most
+        self._judging_ms = 0.0  # the longest judging so far
         self._recovery_ms: dict[str, list[float]] = defaultdict(list)
         self._lost: dict[str, list[int]] = defaultdict(list)
         self._problems: Counter[str] = Counter()
         self._version = ""
 
     async def measure(self) -> SubjectResult:
-        """Measures and judges. Raises SubjectError for a subject that cannot be started."""
+        """Measure and judge. Raises SubjectError for a subject that cannot be started."""
         await self._judge.forget()
         more = {name: probe.least for name, probe in self._probes.items()}
         while more and await self._round(more):
             more = await self._judged()
-            if not self._came_about:
-                break  # it would not the next time either
+            if not self._usable:
+                break  # more runs would fail as well
         if self._stop.is_set():
             self._problems[f"stopped after {self._done.total()} of {self._planned} runs"] = 1
         self._report_progress("judging")
@@ -90,9 +90,9 @@ class SubjectAudit:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     async def _round(self, more: dict[str, int]) -> int:
-        """So many more runs of each probe, as far as there is time; returns how many there were.
+        """Run each probe this often while time is left; return the number of runs.
 
-        All probes have their first before any has its second: who has little time knows something of each.
+        All probes run once before any runs again, so that a small budget covers each of them.
         """
         runs = [
             (repetition, self._probes[name])
@@ -114,7 +114,7 @@ class SubjectAudit:
         return self._done.total() - before
 
     def _left_ms(self) -> float:
-        """What there is for runs: in the end they have to be judged once more, and findings looked for."""
+        """Return the time left for runs, without the time for the final judging and findings."""
         spent_ms = self._clock.monotonic_ms() - self._began_ms
         return self._budget.seconds * 1000 - spent_ms - _JUDGED_ONCE_MORE * self._judging_ms
 
@@ -132,7 +132,7 @@ class SubjectAudit:
         self._report_progress("measuring")
 
     async def _unless_stopped(self, running: Coroutine[object, object, RunResult]) -> RunResult | None:
-        """Return the result; None if the audit was stopped before."""
+        """Return the result; None if the audit was stopped first."""
         run, stop = asyncio.create_task(running), asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait((run, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -153,20 +153,20 @@ class SubjectAudit:
         return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
 
     async def _run_virtual(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> RunResult:
-        """A client that storms makes minutes of virtual time long."""
+        """Run in a worker, limited to the budget: a storm makes virtual time slow."""
         try:
             left_s = max(0.0, self._left_ms() / 1000)
             return await asyncio.wait_for(worker.run(self._subject.name, probe, repetition, seed), left_s)
         except TimeoutError:
             await worker.end()
             info = self._subject.info(probe.role, probe.settings)
-            problem = f"it was not over within the budget of {self._budget.seconds:.0f} s"
+            problem = f"the run exceeded the budget of {self._budget.seconds:.0f} s"
             return RunResult(Observation(probe=probe.name, subject=info, repetition=repetition, problem=problem), [])
 
     async def _record(self, probe: Probe, result: RunResult) -> None:
         observation = result.observation
         self._version = self._version or observation.subject.version
-        self._came_about += not observation.problem
+        self._usable += not observation.problem
         if observation.problem:
             self._problems[f"{probe.name}: {observation.problem}"] += 1
         self._lost[probe.name] += result.lost
@@ -178,7 +178,7 @@ class SubjectAudit:
     # -- verdicts ------------------------------------------------------------------------------------------------------
 
     async def _judged(self) -> dict[str, int]:
-        """Judges the statements of which there are new runs; returns how many more runs of which probes it takes."""
+        """Judge the statements with new runs; return the number of further runs by probe."""
         self._report_progress("judging")
         began_ms = self._clock.monotonic_ms()
         more: Counter[str] = Counter()
@@ -201,7 +201,7 @@ class SubjectAudit:
             Finding(
                 kind=FindingKind.LOST,
                 probe=name,
-                why=f"{len(lost)} records were acknowledged and are not in the log",
+                why=f"{len(lost)} acknowledged records are not in the log",
                 measured={"lost": len(lost), "runs": self._done[name]},
             )
             for name, lost in self._lost.items()
@@ -231,7 +231,7 @@ class SubjectAudit:
 
 
 def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
-    """How many more runs make a verdict sure."""
+    """Return the number of further runs that a verdict needs."""
     if verdict.state is State.INCONCLUSIVE:
         return verdict.runs_needed or 0
     is_new = before is None or before.state is not verdict.state
@@ -239,7 +239,7 @@ def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
 
 
 def recovered_after_ms(observation: Observation, role: Role) -> float | None:
-    """From the end of the last fault to the next success, if there was any."""
+    """Return the time from the end of the last fault to the next success, or None."""
     until_ns = observation.fault_until_ns
     if until_ns is None:
         return None

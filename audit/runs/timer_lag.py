@@ -1,4 +1,4 @@
-"""How late timers of the loop are in which brokers live: what is measured there cannot be more exact."""
+"""The lag of the event loop of the brokers, which limits the accuracy of all measurements."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +10,7 @@ _PERCENTILE = 0.99
 
 
 class LagMeter:
-    """Sets a timer over and over, and notes how late each was called."""
+    """Measures how late a repeated timer is called."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -19,7 +19,7 @@ class LagMeter:
         self._wait()
 
     def measure(self) -> Callable[[], float]:
-        """Begins; what it returns tells how late timers have been since then, all but the worst in a hundred."""
+        """Start a measurement; the returned function returns its 99th percentile."""
         mark = len(self._late_ms)
 
         def late_ms() -> float:
@@ -29,7 +29,7 @@ class LagMeter:
         return late_ms
 
     def stop(self) -> None:
-        """Notes nothing any more."""
+        """Stop the timer."""
         self._timer.cancel()
 
     def _wait(self) -> None:

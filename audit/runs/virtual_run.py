@@ -1,4 +1,4 @@
-"""A run in virtual time: minutes in seconds, and the same each time. It has a loop, and so a process, for itself."""
+"""A run in virtual time: faster than real time, and reproducible. It needs a separate event loop, and so a process."""
 
 import asyncio
 

@@ -1,8 +1,7 @@
-"""A process beside that of the brokers, for work that would make them late: judging, and clients in virtual time.
+"""A worker process for work that would delay the brokers: judging, and clients in virtual time.
 
-It reads one request after the other from its standard input, and writes responses to its standard output. Each is a
-size of four bytes and a message in MessagePack. The process keeps the observations, so that each is sent once. It ends
-with its input, and so with the process that started it.
+It reads requests from standard input and writes responses to standard output, each as a 4-byte size and a MessagePack
+message. It keeps the observations, so that each is sent once. It ends with its input, and so with its parent process.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ class Keep(msgspec.Struct, frozen=True, tag=True):
 
 
 class Forget(msgspec.Struct, frozen=True, tag=True):
-    """Forget all observations: another subject follows."""
+    """Forget all observations, before another subject."""
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True):
@@ -58,7 +57,7 @@ class Run(msgspec.Struct, frozen=True, tag=True):
 
 
 class WorkerResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The response: one field for each kind of request, the last for an error."""
+    """The response: one field per kind of request, and an error message."""
 
     verdict: Verdict | None = None
     findings: list[Finding] = []
@@ -70,7 +69,7 @@ WorkerRequest = Keep | Forget | Judge | Find | Run
 
 
 class Worker:
-    """The process as its users see it; one request at a time."""
+    """The worker process as seen by its parent; it handles one request at a time."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -96,7 +95,7 @@ class Worker:
         return result
 
     async def end(self) -> None:
-        """End the process and all that it keeps; the next request starts another."""
+        """End the process; the next request starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:
@@ -118,7 +117,7 @@ class Worker:
                 size = int.from_bytes(await stdout.readexactly(_SIZE_BYTES))
                 response = msgspec.msgpack.decode(await stdout.readexactly(size), type=WorkerResponse)
             except (OSError, asyncio.IncompleteReadError):
-                raise SluiceError("the process that judges has ended") from None
+                raise SluiceError("audit: the worker process ended unexpectedly") from None
         if response.problem:
             raise SluiceError(response.problem)
         return response
@@ -131,7 +130,7 @@ async def _start() -> asyncio.subprocess.Process:
         f"from {__name__} import serve; serve()",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for the process that started it
+        start_new_session=True,  # Ctrl-C signals the parent only
     )
 
 
@@ -139,7 +138,7 @@ async def _start() -> asyncio.subprocess.Process:
 
 
 class _Process:
-    """The observations that the process keeps, and what it does with them."""
+    """The state of the worker process."""
 
     def __init__(self) -> None:
         self._observations: list[Observation] = []

@@ -1,10 +1,10 @@
-"""The clients that can be looked at: ready ones by their names, and any command.
+"""The clients that can be audited: ready subjects by name, and any command.
 
     SUBJECTS["aiokafka"].version()
     subject_of("my-app --bootstrap {bootstrap}")
 
-A ready one comes with a driver, which has it work and tells what its callbacks say; a command is only watched. Those
-that are asyncio and nothing else can be looked at in virtual time as well.
+A ready subject has a driver, which runs a workload and reports the client's callbacks; a command is only observed at
+the broker. Pure asyncio clients can also run in virtual time.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,6 @@ __all__ = [
     "Running",
     "Subject",
     "SubjectError",
-    "Tell",
     "VirtualSubject",
     "subject_of",
 ]
@@ -49,17 +48,22 @@ SUBJECTS: dict[str, Subject] = {**{subject.name: subject for subject in _READY},
 
 
 def subject_of(word: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> Subject:
-    """A ready subject by its name, or a command. `role`: what a command is; None: it is seen. `settings`: what it is
-    configured to, by Kafka's names.
+    """Return a ready subject by name, or a command.
 
-    Raises ConfigError for what is neither.
+    Args:
+        word: A name in SUBJECTS, or a command that contains {bootstrap}.
+        role: The role of a command; None detects it.
+        settings: The known settings of a command, by Kafka's names.
+
+    Raises:
+        ConfigError: `word` is neither.
     """
     if word in SUBJECTS:
         return SUBJECTS[word]
     if BOOTSTRAP not in word:
         names = ", ".join(SUBJECTS)
         raise ConfigError(
-            f"subject {word}: there is none of that name; those there are: {names}; "
-            f"or a command with {BOOTSTRAP} in it, such as 'my-app --bootstrap {BOOTSTRAP}'"
+            f"subject {word}: unknown subject; expected one of {names}, or a command that contains {BOOTSTRAP}, "
+            f"such as 'my-app --bootstrap {BOOTSTRAP}'"
         )
     return CommandSubject(word, role, settings)

@@ -1,8 +1,8 @@
-"""What is known of a client library: how it calls Kafka's settings, what they are by default, which KIPs it knows.
+"""The known properties of a client library: its names for Kafka's settings, their defaults, and its KIPs.
 
-A probe gives settings by Kafka's names. Of these a client gets those that it has, by its own names; and the judge is
-told what is in force: what was given, else what the client's documentation says it is by default. What the client does
-not have is not told, and what depends on it is not judged.
+A probe specifies settings by Kafka's names. The client receives those that it has, under its own names. The judge
+receives the values in force: those, or the documented defaults. Statements about settings that the client lacks are not
+judged.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import Setting
 
 ALL = frozenset(Role)
-# Settings that a judge asks for.
-_ASKED_FOR = frozenset(
+# Settings that the judge uses.
+_JUDGED = frozenset(
     {"metadata.recovery.strategy", *(name for statement in STATEMENTS.values() for name in statement.settings)}
 )
 PRODUCER, CONSUMER, ADMIN = (frozenset({role}) for role in Role)
 
 
 class Known(NamedTuple):
-    """A setting that a client has.
+    """One setting of a client.
 
-    name: Kafka's
-    own: the client's; several, where it takes several to mean the same; none, where it has no such setting
-    default: by its documentation, or, of what it has no setting for, by the KIP; None: not known
-    roles: of which
+    name: Kafka's name
+    own: the client's names; several if all must be set; none if it has no such setting
+    default: documented default, or the KIP's for a setting without an own name; None: not known
+    roles: roles that have it
     """
 
     name: str
@@ -40,14 +40,14 @@ class Known(NamedTuple):
 class Client(NamedTuple):
     """A client library.
 
-    name: as it is called in reports
-    distribution: whose version is its version
-    driver: module that is run
-    settings: those that it has, by Kafka's names
-    kips: that it says it implements
-    before: that it says it does not, or that are younger than it
-    otherwise: statements in whose place it says in so many words what else it does
-    fixed: settings by its own names that it is always given
+    name: name in reports
+    distribution: Python distribution with its version
+    driver: module of its driver
+    settings: its settings
+    kips: KIPs that it claims to implement
+    before: KIPs that are newer, or that it documents as not implemented
+    otherwise: statements for which it explicitly documents a different behaviour
+    fixed: settings by its own names that are always set
     """
 
     name: str
@@ -60,12 +60,12 @@ class Client(NamedTuple):
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
 
     def own(self, role: Role, given: Mapping[str, Setting]) -> dict[str, Setting]:
-        """What the client is given, by its own names."""
+        """Return the settings for the client, by its own names."""
         known = {own: given[row.name] for row in self._of(role) if row.name in given for own in row.own}
         return {**self.fixed.get(role, {}), **known}
 
     def info(self, role: Role, given: Mapping[str, Setting], library_version: str) -> SubjectInfo:
-        """Who it is with these settings."""
+        """Return the client with the settings in force."""
         in_force: dict[str, float | str | bool] = {}
         for row in self._of(role):
             value = given.get(row.name, row.default) if row.own else row.default
@@ -79,7 +79,7 @@ class Client(NamedTuple):
             kips=self.kips,
             before=self.before,
             otherwise=self.otherwise,
-            lacks=_ASKED_FOR - {row.name for row in self._of(role) if row.own},
+            lacks=_JUDGED - {row.name for row in self._of(role) if row.own},
         )
 
     def _of(self, role: Role) -> list[Known]:
@@ -87,13 +87,13 @@ class Client(NamedTuple):
 
 
 def _is_set_alone(name: str, given: Mapping[str, Setting]) -> bool:
-    """KIP-144: a base that is set without a maximum is its own. What a client documents instead is not the question."""
+    """Return whether this maximum is unset but its base is set; KIP-144 then uses the base."""
     return name == "reconnect.backoff.max.ms" and name not in given and "reconnect.backoff.ms" in given
 
 
 @cache
 def installed(distribution: str) -> str:
-    """The version of a distribution; "" where it is not installed."""
+    """Return the version of a distribution; "" if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:

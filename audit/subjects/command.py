@@ -1,9 +1,9 @@
-"""Any command as a subject: it is started with the brokers' address, only watched from outside, and ended.
+"""Any command as a subject: started with the brokers' address, observed from outside, and ended.
 
     my-app --bootstrap {bootstrap}
 
-What it is, a producer, a consumer or an admin client, is said, or seen by what it asks for. Its settings nobody knows,
-unless they are given: what depends on them is not judged.
+Its role is specified or detected from its requests. Without its settings, statements that depend on them are not
+judged.
 """
 
 import shlex
@@ -18,21 +18,21 @@ from .process import SubjectProcess
 from .subject import Job, OnCallback, Running
 
 BOOTSTRAP = "{bootstrap}"
-# What an interpreter is given is the application, and not the interpreter.
+# The name is that of the script, not of its interpreter.
 _SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 
 
 class CommandSubject:
-    """A command, in a process group of its own."""
+    """A command in its own process group."""
 
     virtual = False
 
     def __init__(self, command: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> None:
-        """`settings`: what it is configured to, by Kafka's names. Raises ConfigError for what is no command."""
+        """Create it; `settings` are its known settings by Kafka's names. Raises ConfigError for an invalid command."""
         try:
             self._words = shlex.split(command)
         except ValueError as error:
-            raise ConfigError(f"subject {command}: {error}: it is read as a shell reads words") from None
+            raise ConfigError(f"subject {command}: {error}; expected a command in shell syntax") from None
         script = (word for word in self._words if PurePath(word).suffix in _SCRIPTS)
         self.name = PurePath(next(script, self._words[0])).name
         self._settings = settings or {}

@@ -1,7 +1,7 @@
-"""A client library with a driver: in a process of its own, or as a task in virtual time.
+"""A client library with a driver: in its own process, or as a task in virtual time.
 
 A driver is a module with `run(job, on_callback)`: it creates the client, runs the workload, and reports callbacks until
-it ends. A process reads its job from standard input and writes callbacks as lines of JSON (drivers/reporting.py).
+it ends. A driver process reads its job from standard input and writes callbacks as JSON lines (drivers/reporting.py).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from .subject import Job, OnCallback, Running
 
 
 class DrivenSubject:
-    """A client in a process of its own."""
+    """A client in its own process."""
 
     virtual = False
 
@@ -60,7 +60,7 @@ async def start_driver(client: Client, job: Job, on_callback: OnCallback, **envi
         try:
             callback = msgspec.json.decode(line, type=Callback)
         except msgspec.DecodeError:
-            return  # what the library prints
+            return  # output of the library
         on_callback(callback)
 
     command, stdin = [sys.executable, "-m", client.driver], msgspec.json.encode(_own(client, job))
@@ -68,14 +68,14 @@ async def start_driver(client: Client, job: Job, on_callback: OnCallback, **envi
 
 
 class Driver(Protocol):
-    """A driver's module, where the client is asyncio."""
+    """The module of an asyncio driver."""
 
     def run(self, job: Job, on_callback: OnCallback) -> Coroutine[object, object, None]:
-        """Works until it is cancelled."""
+        """Run until cancelled."""
 
 
 class VirtualSubject(DrivenSubject):
-    """A client that is asyncio and nothing else, as a task in virtual time, on a host of its own."""
+    """A pure asyncio client as a task in virtual time, on its own host."""
 
     virtual = True
 
@@ -87,8 +87,8 @@ class VirtualSubject(DrivenSubject):
         return msgspec.structs.replace(super().info(role, settings), name=self.name)
 
     def load(self) -> Driver:
-        """Its driver, and so the library: that has to be there before time is virtual."""
-        return cast(Driver, import_module(self.client.driver))  # a module is what its attributes are
+        """Import the driver and the library, which must happen before time is virtual."""
+        return cast(Driver, import_module(self.client.driver))  # mypy does not see a module's functions as a protocol
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         driver = self.load()
@@ -97,7 +97,7 @@ class VirtualSubject(DrivenSubject):
 
 
 class RunningTask:
-    """A driver at work as a task."""
+    """A driver running as a task."""
 
     def __init__(self, task: "asyncio.Task[None]") -> None:
         self._task = task

@@ -1,8 +1,8 @@
-"""Kafka's own client, in Java, without Java code of ours: one JVM for all runs, and for each run a process that speaks
-to it (drivers/java_driver.py), by the py4j that PySpark brings. kafka-clients.jar is that of Spark's Kafka connector.
+"""Kafka's Java client: one JVM for all runs, and per run a Python process that controls a client by py4j.
 
-The JVM is started with the first run. It ends when the subject is closed, and when this process does: it reads from a
-pipe that nobody writes to.
+py4j comes with PySpark, kafka-clients.jar with Spark's Kafka connector (drivers/java_driver.py). The JVM starts with
+the first run, and ends with the subject or with this process, because it reads from a pipe that this process keeps
+open.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from .subject import Job, OnCallback, Running, SubjectError
 
 _STARTS_WITHIN_S = 30.0
 _CLIENTS = "kafka-clients"
-# What py4j and the client need of all that PySpark brings: a JVM that opens 200 jars starts later.
+# Of PySpark's 200 jars only these are needed, and fewer jars start faster.
 _FROM_PYSPARK = ("py4j-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-")
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 
@@ -70,7 +70,7 @@ class JavaSubject:
 
 
 class _Jvm:
-    """A JVM that does what it is told at a port, by those who know its token."""
+    """A JVM with a py4j gateway, protected by a token."""
 
     def __init__(self, process: SubjectProcess, port: str, token: str) -> None:
         self.process = process
@@ -78,8 +78,8 @@ class _Jvm:
 
     @classmethod
     async def start(cls, pyspark: str) -> "_Jvm":
-        """Raises SubjectError where none comes about."""
-        lines: asyncio.Queue[str] = asyncio.Queue()  # the port, and the token
+        """Start a JVM. Raises SubjectError if it does not start."""
+        lines: asyncio.Queue[str] = asyncio.Queue()  # port, then token
         java = _java(pyspark)
         jars = await asyncio.to_thread(fetched_jars, pyspark, java)
         classpath = ":".join(map(str, [*_pyspark_jars(), *(jar for jar in jars if jar.name.startswith(_CLIENTS))]))
@@ -93,9 +93,9 @@ class _Jvm:
             async with asyncio.timeout(_STARTS_WITHIN_S):
                 return cls(process, await lines.get(), await lines.get())
         except TimeoutError:
-            why = process.ended() or "it says nothing"
+            why = process.ended() or "it printed no port"
             await process.end()
-            raise SubjectError(f"java: no JVM within {_STARTS_WITHIN_S:.0f} s: {why}") from None
+            raise SubjectError(f"java: the JVM did not start within {_STARTS_WITHIN_S:.0f} s: {why}") from None
 
 
 @cache
@@ -109,7 +109,7 @@ def _clients_jar(pyspark: str) -> Jar:
 
 def _pyspark_jars() -> list[Path]:
     package = find_spec("pyspark")
-    assert package is not None, "only asked with PySpark installed"
+    assert package is not None, "called only if PySpark is installed"
     assert package.origin is not None
     return [
         jar

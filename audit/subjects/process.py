@@ -1,7 +1,6 @@
-"""A subject's process: started in a group of its own, read line by line, and ended with all that it started.
+"""A subject's process: started in its own group, read line by line, and ended with its child processes.
 
-Output is read as it comes, by the loop that the brokers run in. What a command says that nobody asks for is thrown
-away, but for its last words, which say why it ended.
+Output is discarded unless a driver's, except for the last bytes of standard error, which explain an unexpected end.
 """
 
 import asyncio
@@ -12,19 +11,19 @@ from contextlib import suppress
 
 from .subject import SubjectError
 
-_LAST_WORDS = 2000  # bytes
+_LAST_OUTPUT_BYTES = 2000
 _LINE_BYTES = 1 << 20
-# A process that is told to end has so long to do it.
+# The time between SIGTERM and SIGKILL.
 _END_S = 1.0
 
 
 class SubjectProcess:
-    """A process at work."""
+    """A running process."""
 
     def __init__(self, process: asyncio.subprocess.Process, on_line: Callable[[bytes], None]) -> None:
         self._process = process
         self._on_line = on_line
-        self._last_words = b""
+        self._last_output = b""
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
@@ -36,9 +35,16 @@ class SubjectProcess:
         stdin: bytes | None = b"",
         environment: Mapping[str, str] | None = None,
     ) -> "SubjectProcess":
-        """`stdin`: what it reads; None: nothing, but for as long as this process lives.
+        """Start a command.
 
-        Raises SubjectError for a command that cannot be started.
+        Args:
+            command: Program and arguments.
+            on_line: Called with each line of standard output.
+            stdin: Input of the process; None keeps its standard input open and empty.
+            environment: Additional environment variables.
+
+        Raises:
+            SubjectError: The command cannot be started.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -51,7 +57,7 @@ class SubjectProcess:
                 env=None if environment is None else {**os.environ, **environment},
             )
         except OSError as error:
-            raise SubjectError(f"{command[0]}: cannot be started: {error.strerror or error}") from None
+            raise SubjectError(f"{command[0]}: cannot start: {error.strerror or error}") from None
         started = cls(process, on_line)
         assert process.stdin is not None
         if stdin is not None:
@@ -60,16 +66,16 @@ class SubjectProcess:
         return started
 
     def ended(self) -> str | None:
-        """Why it has ended; None while it runs."""
+        """Return why it ended; None while it runs."""
         code = self._process.returncode
         if code is None:
             return None
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-        lines = [line for line in self._last_words.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line for line in self._last_output.decode(errors="replace").splitlines() if line.strip()]
         return f"{how}: {lines[-1].strip()}" if lines else how
 
     async def end(self) -> None:
-        """Ends it with its whole group: by SIGTERM, and by SIGKILL what is left of it."""
+        """End the process group by SIGTERM, and by SIGKILL after a second."""
         self._signal(signal.SIGTERM)
         try:
             await asyncio.wait_for(self._process.wait(), _END_S)
@@ -78,7 +84,7 @@ class SubjectProcess:
         finally:
             self._signal(signal.SIGKILL)
         await self._process.wait()
-        with suppress(TimeoutError):  # somebody outside of the group may hold the pipes
+        with suppress(TimeoutError):  # a process outside the group may keep the pipes open
             await asyncio.wait_for(self._reading, _END_S)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -94,7 +100,7 @@ class SubjectProcess:
         while True:
             try:
                 line = await stdout.readline()
-            except ValueError:  # a line without an end
+            except ValueError:  # a line longer than the limit
                 continue
             if not line:
                 return
@@ -104,4 +110,4 @@ class SubjectProcess:
         stderr = self._process.stderr
         assert stderr is not None
         while data := await stderr.read(1 << 16):
-            self._last_words = (self._last_words + data)[-_LAST_WORDS:]
+            self._last_output = (self._last_output + data)[-_LAST_OUTPUT_BYTES:]

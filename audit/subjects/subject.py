@@ -1,7 +1,6 @@
-"""A subject is a client that is looked at: one that brings its own driver, or any command that is only watched.
+"""The protocol of subjects: clients with a driver, or commands without.
 
-A run begins with `begin`, which gives a client at work, and ends with that one's `end`. Between them it tells what
-happens, if it can.
+A run starts with `start`, which returns a running client, and ends with `end`. In between, drivers report events.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,17 +16,17 @@ OnCallback = Callable[[Callback], None]
 
 
 class SubjectError(SluiceError):
-    """A subject that there is not, or that does not run; one line that says why."""
+    """An unknown subject, or one that does not run."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What a driver is asked to do, until it is ended.
+    """The job of a driver, until it is ended.
 
     bootstrap: HOST:PORT of the brokers, separated by commas
-    role: what the client is to be
-    workload: what it is to do
-    settings: the client's own, by its own names, as it takes them
-    seed: of a client whose chance can be given
+    role: role of the client
+    workload: workload to run
+    settings: client settings, by the client's names
+    seed: seed of clients that support one
     """
 
     bootstrap: str
@@ -38,41 +37,41 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Running(Protocol):
-    """A client at work."""
+    """A running client."""
 
     def ended(self) -> str | None:
-        """Why it has ended, in one line; None while it runs."""
+        """Return why it ended, in one line; None while it runs."""
 
     async def end(self) -> None:
-        """Ends it, and all that it started."""
+        """End it with everything that it started."""
 
 
 class Subject(Protocol):
-    """A client that can be looked at."""
+    """A client that can be audited."""
 
     @property
     def name(self) -> str:
-        """As it is called in reports."""
+        """Name in reports."""
 
     @property
     def virtual(self) -> bool:
-        """Whether it lives in virtual time."""
+        """Whether it runs in virtual time."""
 
     @property
     def roles(self) -> frozenset[Role] | None:
-        """What it can be used as; None: that has to be seen."""
+        """Roles that it supports; None: to be detected."""
 
     def version(self) -> str:
-        """Of the client; "" where nobody can tell."""
+        """Return the client's version; "" if not known."""
 
     def missing(self) -> str | None:
-        """Why it cannot run here, in one line; None where it can."""
+        """Return why it cannot run here, in one line; None if it can."""
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        """Who it is when it is given settings, by Kafka's names."""
+        """Return the client with these settings, by Kafka's names."""
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         """Start the client; `job` has its settings by Kafka's names. Raises SubjectError if it does not start."""
 
     async def close(self) -> None:
-        """Lets go of what it keeps between runs."""
+        """Release the resources kept between runs."""

@@ -1,7 +1,7 @@
-// Links open dialogs by the address, so that back, reload and a link to one cell do what one expects of them.
+// Links open dialogs through the URL fragment, so that back, reload and links to a cell work.
 "use strict";
 let opened = null;
-let origin = null; // the link that was followed: what the address points to takes the focus from it
+let origin = null; // the followed link, which regains the focus when the dialog closes
 addEventListener("click", (event) => {
   const link = event.target.closest("main a");
   if (link) origin = link;
@@ -31,7 +31,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 addEventListener("hashchange", follow);
 follow();
 
-// The matrix is one stop of the Tab key; arrows go on from there.
+// The matrix is one Tab stop; arrow keys move within it.
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 for (const table of document.querySelectorAll(".matrix")) {
   const cells = [...table.querySelectorAll("a.cell")];

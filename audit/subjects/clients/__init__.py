@@ -1,1 +1,1 @@
-"""What is known of each client library: one file each, from its own documentation."""
+"""The properties of each client library, from its documentation."""

@@ -1,8 +1,7 @@
-"""aiokafka: https://aiokafka.readthedocs.io/en/stable/api.html, of which the docstrings of 0.14 are the source.
+"""aiokafka, from the docstrings of 0.14: https://aiokafka.readthedocs.io/en/stable/api.html.
 
-It has one backoff, retry_backoff_ms, for requests, metadata and connections, and no bound for a record but that of its
-request: request_timeout_ms, of which up to two may pass. Which KIPs of this kind it follows it does not say; what it
-has no setting for is held against the KIPs' defaults.
+It has one backoff, retry_backoff_ms, for requests, metadata and connections, and no delivery timeout: a record fails
+after up to two request_timeout_ms. It does not document KIPs, so settings that it lacks have the KIPs' defaults.
 """
 
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known

@@ -1,10 +1,10 @@
-"""confluent-kafka, which is librdkafka: its CONFIGURATION.md has the settings, INTRODUCTION.md the KIPs.
+"""confluent-kafka, a binding of librdkafka: settings from CONFIGURATION.md, KIPs from INTRODUCTION.md.
 
-INTRODUCTION.md has a table of KIPs: KIP-13, KIP-91, KIP-144, KIP-580, KIP-601, KIP-899 and KIP-951 are supported, and
-KIP-219 is not. By CHANGELOG.md KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
+INTRODUCTION.md lists KIP-13, KIP-91, KIP-144, KIP-580, KIP-601, KIP-899 and KIP-951 as supported, and KIP-219 as not
+supported. By CHANGELOG.md, KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
 
-request.timeout.ms is there what the broker is told; how long the client waits for an answer is socket.timeout.ms. Both
-are given the same. delivery.timeout.ms is another name of message.timeout.ms.
+Its request.timeout.ms is only the timeout in requests; the client waits for socket.timeout.ms. Both are set to the same
+value. delivery.timeout.ms is an alias of message.timeout.ms.
 """
 
 from sluice.audit.judge.model.observation import Role
@@ -39,9 +39,9 @@ CLIENT = Client(
     ),
     kips=frozenset({"KIP-13", "KIP-91", "KIP-144", "KIP-580", "KIP-601", "KIP-899", "KIP-951"}),
     before=frozenset({"KIP-219"}),
-    # CONFIGURATION.md: reconnect.backoff.ms has a jitter of -25 % to +50 % (of the waits, and so of those at the
-    # maximum), reconnect.backoff.max.ms a default of its own; a Produce request is given up when the time of its
-    # messages is over (socket.timeout.ms), whatever the rest of its configuration.
+    # CONFIGURATION.md: reconnect.backoff.ms has a jitter of -25 % to +50 %, also at the maximum;
+    # reconnect.backoff.max.ms has a separate default; a Produce request is given up when its messages expire
+    # (socket.timeout.ms), independently of other settings.
     otherwise=frozenset({"KIP-91/5", "KIP-91/9", "KIP-144/2", "KIP-144/7", "KIP-144/9"}),
     fixed={role: {"log_level": 3} for role in Role},
 )

@@ -1,7 +1,9 @@
-"""Apache Kafka's own client, in Java: ProducerConfig, ConsumerConfig and AdminClientConfig of 3.9, which is what
-PySpark's Kafka connector brings (https://kafka.apache.org/39/documentation.html).
+"""Apache Kafka's Java client 3.9, the version in PySpark's Kafka connector.
 
-By its release notes KIP-144 came with 0.11, KIP-219 with 2.0, KIP-91 with 2.1, KIP-601 with 2.7, KIP-580 and KIP-951
+The settings are those of ProducerConfig, ConsumerConfig and AdminClientConfig
+(https://kafka.apache.org/39/documentation.html).
+
+By its release notes, KIP-144 came with 0.11, KIP-219 with 2.0, KIP-91 with 2.1, KIP-601 with 2.7, KIP-580 and KIP-951
 with 3.7, KIP-899 with 3.8.
 """
 

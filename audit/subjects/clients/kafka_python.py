@@ -1,4 +1,4 @@
-"""kafka-python: https://kafka-python.readthedocs.io/, of which the docstrings of 3.0 are the source.
+"""kafka-python, from the docstrings of 3.0: https://kafka-python.readthedocs.io/.
 
 Its changelog names KIP-144 (1.3.4), KIP-219 (2.1.0), KIP-91 (2.2.0) and KIP-601 (3.0.0):
 https://github.com/dpkp/kafka-python/releases
@@ -16,7 +16,7 @@ CLIENT = Client(
         Known("reconnect.backoff.max.ms", ("reconnect_backoff_max_ms",), 30_000),
         Known("reconnect.backoff.ms", ("reconnect_backoff_ms",), 50),
         Known("request.timeout.ms", ("request_timeout_ms",), 30_000),
-        Known("retry.backoff.max.ms", (), 1000),  # KIP-580's, as it has none
+        Known("retry.backoff.max.ms", (), 1000),  # not supported: KIP-580's default
         Known("retry.backoff.ms", ("retry_backoff_ms",), 100),
         Known("acks", ("acks",), "all", PRODUCER),
         Known("batch.size", ("batch_size",), 16_384, PRODUCER),
@@ -33,5 +33,5 @@ CLIENT = Client(
     ),
     kips=frozenset({"KIP-91", "KIP-144", "KIP-219", "KIP-601"}),
     before=frozenset(),
-    otherwise=frozenset({"KIP-144/7"}),  # reconnect_backoff_max_ms has a default of its own
+    otherwise=frozenset({"KIP-144/7"}),  # reconnect_backoff_max_ms has a separate default
 )

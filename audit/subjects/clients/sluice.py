@@ -1,11 +1,11 @@
-"""Our own client: its table of settings is its documentation, and Kafka's (client/config_table.py, docs/kip-580.md)."""
+"""Our own client, documented by its table of settings and by Kafka (client/config_table.py, docs/kip-580.md)."""
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import Client, Known
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 
 _TABLES: dict[Role, Table] = {Role.PRODUCER: PRODUCER, Role.CONSUMER: CONSUMER, Role.ADMIN: ADMIN}
-# What a probe sets, or a judge asks for.
+# The settings that probes and the judge use.
 _NAMES = (
     "acks",
     "auto.offset.reset",

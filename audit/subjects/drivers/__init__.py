@@ -1,1 +1,1 @@
-"""Drivers: each has one client library work, and tells what its callbacks say. Time is real, or a loop's."""
+"""Drivers: each runs a workload with one client library and reports its callbacks."""

@@ -15,13 +15,13 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import run_for
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # until what has failed is tried again
+_RETRY_AFTER_S = 0.1  # after a failed call
 _RESTART_AFTER_S = 0.5  # after a client that could not start
 _CLOSE_S = 0.1
 
 
 async def run(job: Job, on_callback: OnCallback) -> None:
-    """Works until it is cancelled."""
+    """Run until cancelled."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {
         "bootstrap_servers": job.bootstrap,
@@ -37,17 +37,17 @@ async def run(job: Job, on_callback: OnCallback) -> None:
                     await run_for(job.workload.lifetime_ms, _consume(config, job.workload, reporter))
                 case Call():
                     await _call(config, job.workload, reporter)
-        except (ValueError, TypeError) as error:  # what it makes of settings that cannot be
+        except (ValueError, TypeError) as error:  # invalid settings
             reporter.event("rejected", error)
             await asyncio.Event().wait()
-        except KafkaError as error:  # it could not start
+        except KafkaError as error:  # failed to start
             reporter.event("call-failed", error)
             await asyncio.sleep(_RESTART_AFTER_S)
         reporter.event("closed")
 
 
 async def _close(closing: Coroutine[object, object, None]) -> None:
-    """Closes a client, which is not waited for long: it may still want to send what it has."""
+    """Close a client with a short timeout: it may still have records to send."""
     with suppress(TimeoutError, KafkaError):
         await asyncio.wait_for(closing, _CLOSE_S)
 

@@ -1,4 +1,4 @@
-"""Lifetimes of clients, where a driver creates several, one after the other."""
+"""Lifetimes of clients, for drivers that create several in sequence."""
 
 import asyncio
 import time
@@ -9,11 +9,11 @@ FOREVER_S = 1e6
 
 
 async def run_for(ms: int, work: Coroutine[object, object, None]) -> None:
-    """Run the work for this long, then cancel it; 0: without a limit."""
+    """Run the work for this long, then cancel it; 0: no limit."""
     with suppress(TimeoutError):
         await asyncio.wait_for(work, ms / 1000 or None)
 
 
 def deadline_s(lifetime_ms: int) -> float:
-    """Return when a client that blocks is to end, on the monotonic clock; 0: never."""
+    """Return when a blocking client ends, on the monotonic clock; 0: never."""
     return time.monotonic() + (lifetime_ms / 1000 or FOREVER_S)

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka): a producer, a consumer, an admin client, in a process of their own."""
+"""confluent-kafka (librdkafka): a producer, a consumer, an admin client, in a separate process."""
 
 import time
 from functools import partial
@@ -18,7 +18,7 @@ _BEGINNING = -2
 
 
 def run(job: Job, on_callback: OnCallback) -> None:
-    """Works until the process is ended."""
+    """Run until the process is ended."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {"bootstrap.servers": job.bootstrap, "client.id": f"audit-{job.role}", **job.settings}
     while True:
@@ -37,12 +37,12 @@ def run(job: Job, on_callback: OnCallback) -> None:
 
 
 def _error_text(error: KafkaError) -> str:
-    """As an application would see it."""
+    """Return an error as an application sees it."""
     return f"{error.name()}: {error.str()}"
 
 
 class _Sending:
-    """Records of one partition, so many at once: callbacks come out of `poll`."""
+    """The records of one partition; callbacks are called by `poll`."""
 
     def __init__(self, producer: Producer, partition: int, workload: Produce, reporter: DriverReporter) -> None:
         self._producer = producer
@@ -52,7 +52,7 @@ class _Sending:
         self.due_s = [time.monotonic()] * workload.pending
 
     def send_due(self) -> None:
-        """Hands over what it is time for."""
+        """Send the records that are due."""
         now_s = time.monotonic()
         due, self.due_s = [at for at in self.due_s if at <= now_s], [at for at in self.due_s if at > now_s]
         for _ in due:
@@ -113,7 +113,7 @@ def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter
 
 
 def _report_message(message: Message, reporter: DriverReporter) -> int:
-    """Returns where to go on reading; 0: that is not known. What is committed already, the library would not commit."""
+    """Report a message; return the position after it, or 0. The library does not commit a committed position again."""
     error, value = message.error(), message.value()
     if error is not None:
         reporter.event("call-failed", _error_text(error))

@@ -1,7 +1,6 @@
-"""Kafka's Java client: a producer, a consumer, an admin client, in a JVM that this process speaks to by py4j.
+"""Kafka's Java client: a producer, a consumer, an admin client, in a JVM that this process controls by py4j.
 
-A call that blocks there blocks one thread here. What was made in the JVM outlives this process unless it is closed: so
-SIGTERM closes it first.
+A call that blocks there blocks one thread here. Clients in the JVM outlive this process, so SIGTERM closes them first.
 """
 
 import os
@@ -21,11 +20,11 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import FOREVER_S, deadline_s
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # until what has failed is tried again
+_RETRY_AFTER_S = 0.1  # after a failed call
 
 
 class JavaClients:
-    """The clients of one job, one after the other."""
+    """The clients of one job, in sequence."""
 
     def __init__(self, gateway: JavaGateway, job: Job, on_callback: OnCallback) -> None:
         self._jvm = gateway.jvm
@@ -40,7 +39,7 @@ class JavaClients:
         self._settings.put("client.id", f"audit-{job.role}")
 
     def run(self) -> None:
-        """Works until the process is ended."""
+        """Run until the process is ended."""
         work = self._job.workload
         while True:
             try:
@@ -57,7 +56,7 @@ class JavaClients:
             self.close()
 
     def close(self) -> None:
-        """Closes the client that is open, at once."""
+        """Close the open client without waiting."""
         client, self._open = self._open, None
         if client is not None:
             client.close(self._jvm.java.time.Duration.ofMillis(0))
@@ -128,7 +127,7 @@ class JavaClients:
 
 
 def _error_text(error: Py4JJavaError) -> str:
-    """The innermost exception, as it is called in Java, and its first line."""
+    """Return the Java class of the innermost exception, and the first line of its message."""
     found = error.java_exception
     while (cause := found.getCause()) is not None:
         found = cause
@@ -137,7 +136,7 @@ def _error_text(error: Py4JJavaError) -> str:
 
 
 def main() -> None:
-    """Works until SIGTERM."""
+    """Run until SIGTERM."""
     parameters = GatewayParameters(
         port=int(os.environ["SLUICE_PY4J_PORT"]), auth_token=os.environ["SLUICE_PY4J_TOKEN"], auto_convert=True
     )
@@ -155,7 +154,7 @@ def main() -> None:
         code = 1
     finally:
         clients.close()
-        os._exit(code)  # threads wait in the JVM for what will not come
+        os._exit(code)  # threads may block in the JVM forever
 
 
 if __name__ == "__main__":

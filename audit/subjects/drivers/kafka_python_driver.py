@@ -1,4 +1,4 @@
-"""kafka-python: a producer, a consumer, an admin client, in a process of their own. Its clients block."""
+"""kafka-python: a producer, a consumer, an admin client, in a separate process. Its clients block."""
 
 import logging
 import time
@@ -16,12 +16,12 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import FOREVER_S, deadline_s
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # until what has failed is tried again
+_RETRY_AFTER_S = 0.1  # after a failed call
 _RESTART_AFTER_S = 0.5  # after a client that could not start
 
 
 def run(job: Job, on_callback: OnCallback) -> None:
-    """Works until the process is ended."""
+    """Run until the process is ended."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {
         "bootstrap_servers": job.bootstrap,
@@ -37,10 +37,10 @@ def run(job: Job, on_callback: OnCallback) -> None:
                     _consume(config, job.workload, reporter)
                 case Call():
                     _call(config, job.workload, reporter)
-        except (KafkaConfigurationError, ValueError, TypeError) as error:  # settings that cannot be
+        except (KafkaConfigurationError, ValueError, TypeError) as error:  # invalid settings
             reporter.event("rejected", error)
             time.sleep(FOREVER_S)
-        except KafkaError as error:  # it could not start
+        except KafkaError as error:  # failed to start
             reporter.event("call-failed", error)
             time.sleep(_RESTART_AFTER_S)
         reporter.event("closed")
@@ -124,7 +124,7 @@ def _call(config: dict[str, Any], workload: Call, reporter: DriverReporter) -> N
 
 
 def _describe(admin: KafkaAdminClient, reporter: DriverReporter) -> None:
-    """It raises nothing, and says in its answer what a broker answered last."""
+    """Describe the group; the call does not raise, but returns the broker's last error."""
     for group in admin.describe_groups([GROUP]).values():
         if group["error"]:
             reporter.event("call-failed", group["error"])

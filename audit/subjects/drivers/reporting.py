@@ -1,4 +1,4 @@
-"""How drivers report callbacks, a line of JSON each, with the time; and how they receive their job."""
+"""Output of drivers: callbacks as JSON lines with timestamps; and input: their job."""
 
 import sys
 import time
@@ -14,35 +14,35 @@ _encoder = msgspec.json.Encoder()
 
 
 def job_from_stdin() -> Job:
-    """What the process is to do."""
+    """Return the job of the process."""
     return msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
 
 
 def print_line(callback: Callback) -> None:
-    """Write one line, at once and as a whole: several threads report."""
+    """Write one line atomically, because several threads report."""
     sys.stdout.buffer.write(_encoder.encode(callback) + b"\n")
     sys.stdout.buffer.flush()
 
 
 class DriverReporter:
-    """Reports the callbacks of one client, with times, and numbers its records."""
+    """Reports the callbacks of one client with timestamps, and numbers its records."""
 
     def __init__(self, on_callback: OnCallback) -> None:
         self._on_callback = on_callback
         self._numbers: Iterator[int] = count()
 
     def event(self, event: str, error: BaseException | str | None = None) -> None:
-        """Report an event that concerns no record."""
+        """Report an event without a record."""
         self._report(event, error=error)
 
     def sent(self, partition: int) -> int:
-        """Report a record that is handed to the client; return its number, which is its value as well."""
+        """Report a record passed to the client; return its number, which is also its value."""
         number = next(self._numbers)
         self._report("sent", number, partition)
         return number
 
     def delivered(self, number: int, partition: int, offset: int) -> None:
-        """Report a record that is acknowledged."""
+        """Report an acknowledged record."""
         self._report("delivered", number, partition, offset)
 
     def failed(self, number: int, partition: int, error: BaseException | str) -> None:

@@ -17,11 +17,11 @@ from sluice.errors import ConfigError
 from .client_lifetimes import run_for
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # until what has failed is tried again
+_RETRY_AFTER_S = 0.1  # after a failed call
 
 
 async def run(job: Job, on_callback: OnCallback) -> None:
-    """Works until it is cancelled."""
+    """Run until cancelled."""
     reporter = DriverReporter(on_callback)
     config: Given = {"bootstrap.servers": job.bootstrap, "client.id": f"audit-{job.role}", **job.settings}
     random = Random(job.seed)
@@ -42,7 +42,7 @@ async def run(job: Job, on_callback: OnCallback) -> None:
 
 @asynccontextmanager
 async def _at_once(producer: Producer, reporter: DriverReporter) -> AsyncIterator[None]:
-    """A producer that is closed without waiting for what it still has."""
+    """Create a producer that is closed without waiting for unsent records."""
     reporter.event("started")
     await producer.__aenter__()
     reporter.event("ready")

@@ -91,7 +91,7 @@ def test_what_is_about_a_setting_that_the_client_does_not_have_is_not_observable
 
 def test_settings_that_the_client_refuses_are_told() -> None:
     told = msgspec.structs.replace(callback("rejected", 0), text="max must be >= base")
-    run = observed("reconnect-base-above-max", [], callbacks=[told], problem="the client refuses its settings")
+    run = observed("reconnect-base-above-max", [], callbacks=[told], problem="the client rejects its settings")
     verdict = judge("KIP-144/8", [run])
     assert (verdict.state, verdict.runs_needed) == (State.NOT_OBSERVABLE, None)
     assert verdict.why == "the client rejects the settings of the probe: max must be >= base"

@@ -26,10 +26,10 @@ def test_the_same_result_is_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "the report cannot be read: No such file or directory"),
-        (b"{", "no report of an audit: "),
-        (b'{"sluice": 1}', "no report of an audit: Expected `str`, got `int` - at `$.sluice`"),
-        (b"\xff", "no report of an audit: "),
+        (None, "cannot read the report: No such file or directory"),
+        (b"{", "expected the report.json of an audit: "),
+        (b'{"sluice": 1}', "expected the report.json of an audit: Expected `str`, got `int` - at `$.sluice`"),
+        (b"\xff", "expected the report.json of an audit: "),
     ],
     ids=["no file", "no JSON", "another type", "no text"],
 )
@@ -51,5 +51,5 @@ def test_a_missing_template_engine_is_reported_with_the_extra(tmp_path: Path, mo
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(SluiceError, match="taken: the report cannot be written: File exists"):
+    with pytest.raises(SluiceError, match="taken: cannot write the report: File exists"):
         write_report(with_everything(), tmp_path / "taken", TEXTS)

@@ -76,7 +76,7 @@ def test_a_deviation_is_a_failure_with_the_numbers(sort: Sort, type_: str) -> No
     assert (failure.tag, failure.get("type")) == ("failure", type_)
     assert failure.get("message") == f"{sort.value}: because"
     assert str(failure.text).splitlines() == [
-        "seen under: closed",
+        "failure: closed",
         "first gap: 104 ms, expected 80 to 120 ms",
         "ratio: 1",
         "runs: 3",
@@ -96,7 +96,7 @@ def test_a_client_that_could_not_be_run_is_an_error() -> None:
     assert root.get("errors") == "1"
     error = root.find(".//error")
     assert error is not None
-    assert error.get("message") == "nothing could be judged: it did not start"
+    assert error.get("message") == "no usable run: it did not start"
     assert error.text == "it did not start\nnor then"
 
 

@@ -33,7 +33,7 @@ def test_tables_are_whole() -> None:
 def test_every_deviation_has_its_line_with_the_numbers() -> None:
     assert (
         "- ≠ **KIP-580/1** differs from the KIP: waits stay at 104 ms where they should double up to 1 s "
-        "(first gap 104 ms, cap 104 ms), seen under answered with error 7." in PAGE
+        "(first gap 104 ms, cap 104 ms), observed under: answered with error 7." in PAGE
     )
     assert "30.2 s" in PAGE
     assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE

@@ -55,10 +55,10 @@ def test_probes_are_measured_judged_and_told() -> None:
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "that cannot be started": ("no-such-program {bootstrap}", "no-such-program: cannot be started: No such file"),
+    "that cannot be started": ("no-such-program {bootstrap}", "no-such-program: cannot start: No such file"),
     "that ends at once": (
         f"{sys.executable} -S -c 'raise SystemExit(\"no config at {{bootstrap}}\")'",
-        "it exited with 1: no config at 127.0.0.1:",
+        "exited with 1: no config at 127.0.0.1:",
     ),
 }
 
@@ -74,7 +74,7 @@ def test_a_command(command: str, why: str) -> None:
 def test_a_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 300)
     command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
-    with pytest.raises(SluiceError, match=r"it did not connect to the brokers at \{bootstrap\} within 0 s"):
+    with pytest.raises(SluiceError, match=r"did not connect to the brokers at \{bootstrap\} within 0 s"):
         audited(subject_of(command), [PROBES["reconnect-lost"]])
 
 
@@ -104,8 +104,8 @@ def test_a_client_that_is_missing() -> None:
 @pytest.mark.parametrize(
     ("probes", "why"),
     [
-        pytest.param([], "an audit is of subjects, here 1, under probes, here 0", id="none"),
-        pytest.param(["fetch-error"], "none of the probes is for that", id="of another role"),
+        pytest.param([], "audit: expected subjects and probes, got 1 subjects, 0 probes", id="none"),
+        pytest.param(["fetch-error"], "no probe is for a producer", id="of another role"),
     ],
 )
 def test_probes_that_are(probes: list[str], why: str) -> None:

@@ -76,5 +76,5 @@ def test_its_end_is_that_of_all_it_started_though_it_does_not_want_to() -> None:
 
 
 def test_a_command_that_cannot_be_started_is_told_in_one_line() -> None:
-    with pytest.raises(SubjectError, match=r"^no-such-program: cannot be started: No such file or directory$"):
+    with pytest.raises(SubjectError, match=r"^no-such-program: cannot start: No such file or directory$"):
         in_time(SubjectProcess.start(["no-such-program"], lambda line: None))

@@ -24,8 +24,8 @@ def test_a_command_is_called_by_its_program() -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        pytest.param("librdkafka", "there is none of that name", id="a name that nobody has"),
-        pytest.param("my-app --port 1", "or a command with {bootstrap} in it", id="a command without an address"),
+        pytest.param("librdkafka", "unknown subject", id="a name that nobody has"),
+        pytest.param("my-app --port 1", "or a command that contains {bootstrap}", id="a command without an address"),
         pytest.param("my-app '{bootstrap}", "No closing quotation", id="a command that no shell can read"),
     ],
 )

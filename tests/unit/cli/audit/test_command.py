@@ -203,7 +203,7 @@ def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path)
         (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
         (["--subject", "java", "--virtual"], "--subject java: cannot be run in virtual time, "
          "which aiokafka, sluice can"),
-        (["--probe", "KIP-572"], "--probe KIP-572: nothing of it can be seen by a broker: it happens within"),
+        (["--probe", "KIP-572"], "--probe KIP-572: nothing of it can be seen by a broker: it happens inside"),
         (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: nothing is "
          "judged by that, did you mean retry.backoff.ms? what counts is delivery.timeout.ms, "),
         (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: not a number, such as "
@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_is_told_before_anything_is_measured(audits: Aud
     (tmp_path / "taken").write_text("")
     ended = invoke("run", "--out", str(tmp_path / "taken" / "out"), "--subject", "sluice")
     assert ended.exit_code == 1
-    assert ended.stderr == f"Error: {tmp_path}/taken/out: the report cannot be written: Not a directory\n"
+    assert ended.stderr == f"Error: {tmp_path}/taken/out: cannot write the report: Not a directory\n"
     assert audits.subjects == []
 
 
@@ -272,7 +272,7 @@ def test_a_report_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     ended = invoke("compare", before, str(tmp_path / "other.json"))
     assert ended.exit_code == 1
-    assert ended.stderr.startswith(f"Error: {tmp_path}/other.json: no report of an audit: ")
+    assert ended.stderr.startswith(f"Error: {tmp_path}/other.json: expected the report.json of an audit: ")
     ended = invoke("compare", before, str(tmp_path / "none"))
     assert (ended.exit_code, ended.stderr.count("\n")) == (1, 1)
 
