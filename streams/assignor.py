@@ -1,13 +1,11 @@
-"""How a group's leader divides tasks among the members (Kafka's StreamsPartitionAssignor).
+"""The assignment of tasks by the group leader (Kafka's StreamsPartitionAssignor).
 
-A task is given as its partitions: a member knows by them which tasks it has. Members keep the tasks that they have, as
-far as it comes out even, and a task that goes from one to another is first given up by the one (KIP-429). Tasks of one
-part of the topology are spread: they are alike in what they cost.
+A task is assigned as its partitions, from which a member derives its tasks. Members keep their tasks as far as the
+balance allows, and a task that moves is first revoked from its owner (KIP-429). Tasks of one sub-topology are spread
+over members, because their costs are similar. Before the assignment, the leader creates internal topics.
 
-Before that, the leader makes the topics that the application has for itself, where there are none (internal_topics).
-
-Different on purpose: the protocol has a name of its own, as its messages are not those of Kafka's: a Java program of
-the same `application.id` is refused by the group. There are no standby tasks, and no rack or lag that a task follows.
+Different on purpose: the protocol has a separate name, because its messages are not Kafka's; the group rejects a Java
+program with the same `application.id`. There are no standby tasks, and racks and lags are ignored.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -23,7 +21,7 @@ NAME = "sluice-streams"
 
 
 def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -> Assignor:
-    """For members that all have this topology."""
+    """Return the assignor of a topology, which all members must share."""
 
     async def prepare(_members: Sequence[GroupMember]) -> Mapping[str, int]:
         return await topics.prepare(topology)
@@ -35,7 +33,7 @@ def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -
 
 
 def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """The partitions of each member, task by task; what moves is given to nobody yet."""
+    """Return the partitions of each member, by task; tasks that move are withheld until their owner revokes them."""
     inputs = _inputs(parts, partitions)
     owners = _owners(parts, members, inputs)
     plan: dict[str, set[TaskId]] = {
@@ -45,7 +43,7 @@ def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember],
     for task, owner in owners.items():
         plan[owner].add(task)
     for task in sorted(inputs.keys() - owners.keys()):
-        plan[min(plan, key=lambda member: (len(plan[member]), _like(task, plan[member])))].add(task)
+        plan[min(plan, key=lambda member: (len(plan[member]), _siblings(task, plan[member])))].add(task)
     _even_out(plan)
     return {
         member: [
@@ -56,7 +54,7 @@ def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember],
 
 
 def _inputs(parts: Iterable[Subtopology], partitions: Mapping[str, int]) -> dict[TaskId, list[TopicPartition]]:
-    """All tasks, and what each reads."""
+    """Return the partitions of each task."""
     found: dict[TaskId, list[TopicPartition]] = {}
     for part in parts:
         for topic in sorted(part.sources):
@@ -68,7 +66,7 @@ def _inputs(parts: Iterable[Subtopology], partitions: Mapping[str, int]) -> dict
 def _owners(
     parts: Iterable[Subtopology], members: Iterable[GroupMember], tasks: Container[TaskId]
 ) -> dict[TaskId, str]:
-    """Who has what now; of several that say so, the one of the newest generation."""
+    """Return the current owners; of conflicting claims, that of the newest generation."""
     numbers = {topic: part.number for part in parts for topic in part.sources}
     owners: dict[TaskId, str] = {}
     for member in sorted(members, key=lambda one: one.generation_id):
@@ -79,17 +77,17 @@ def _owners(
 
 
 def _even_out(plan: dict[str, set[TaskId]]) -> None:
-    """Moves tasks from who has at least two more than another: of the part of the topology that it has most of."""
+    """Move tasks from the largest to the smallest member, of the sub-topology that the former has most of."""
     while plan:
         taker = min(plan, key=lambda member: len(plan[member]))
         giver = max(plan, key=lambda member: len(plan[member]))
         if len(plan[giver]) - len(plan[taker]) <= 1:
             return
-        task = max(sorted(plan[giver]), key=lambda one: _like(one, plan[giver]) - _like(one, plan[taker]))
+        task = max(sorted(plan[giver]), key=lambda one: _siblings(one, plan[giver]) - _siblings(one, plan[taker]))
         plan[giver].remove(task)
         plan[taker].add(task)
 
 
-def _like(task: TaskId, tasks: Iterable[TaskId]) -> int:
-    """How many tasks there are of the same part of the topology."""
+def _siblings(task: TaskId, tasks: Iterable[TaskId]) -> int:
+    """Return the number of tasks of the same sub-topology."""
     return sum(one.subtopology == task.subtopology for one in tasks)

@@ -1,11 +1,11 @@
-"""Reads changelogs into the stores of tasks that are restored (Kafka's StoreChangelogReader).
+"""Restores the stores of tasks from their changelogs (Kafka's StoreChangelogReader).
 
-A store is restored up to where its changelog ended when it began. The admin client tells where, for all tasks that wait
-for it in one call: where that fails, each of them may have had its last attempt (`task.timeout.ms`). A poll of the
-restore consumer that brings nothing counts for nothing.
+A store is restored up to the end offset that its changelog has at the start. One call of the admin client looks up the
+end offsets for all tasks that need one; its failure counts against `task.timeout.ms` of each. An empty poll of the
+restore consumer does not count.
 
-Different on purpose: where that call fails at once, the next one waits for `retry.backoff.ms`, as the KIP has it for
-tight loops; Kafka's goes round.
+Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires to avoid
+tight loops; Kafka retries immediately.
 """
 
 import logging
@@ -26,26 +26,26 @@ log = logging.getLogger("sluice.streams")
 
 
 class EndOffset(Protocol):
-    """What an admin client tells of a partition."""
+    """The end offset of a partition."""
 
     @property
     def offset(self) -> int: ...
 
 
 class EndOffsets(Protocol):
-    """... and of all that it was asked about; raises the first error."""
+    """The end offsets of partitions; `all` raises the first error."""
 
     def all(self) -> Mapping[TopicPartition, EndOffset]: ...
 
 
 class ChangelogAdmin(Protocol):
-    """What is needed of the admin client."""
+    """The part of the admin client that is used here."""
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> EndOffsets: ...
 
 
 class RestoreConsumer(Protocol):
-    """What is needed of the restore consumer."""
+    """The part of the restore consumer that is used here."""
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
 
@@ -57,7 +57,7 @@ class RestoreConsumer(Protocol):
 
 
 class _Changelog:
-    """One that is restored."""
+    """A changelog being restored."""
 
     def __init__(self, task: StreamTask, store: str) -> None:
         self.task = task
@@ -68,12 +68,12 @@ class _Changelog:
 
 
 class ChangelogReader:
-    """Of one thread."""
+    """The changelog reader of one thread."""
 
     def __init__(
         self, consumer: RestoreConsumer, admin: ChangelogAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
     ) -> None:
-        self.restored = 0  # records, in all
+        self.restored = 0  # records in total
         self._consumer = consumer
         self._admin = admin
         self._clock = clock
@@ -82,12 +82,12 @@ class ChangelogReader:
         self._changelogs: dict[TopicPartition, _Changelog] = {}
 
     def register(self, task: StreamTask) -> None:
-        """Restores the task's stores, from the beginning."""
+        """Restore the task's stores from the beginning of their changelogs."""
         for partition, store in task.changelogs.items():
             self._changelogs[partition] = _Changelog(task, store)
 
     def unregister(self, task: StreamTask) -> None:
-        """Does not, or not any more."""
+        """Stop restoring a task."""
         for partition in task.changelogs:
             self._changelogs.pop(partition, None)
         self._consumer.assign(self._restoring())
@@ -96,7 +96,7 @@ class ChangelogReader:
         return all(self._changelogs[partition].is_complete for partition in task.changelogs)
 
     async def restore(self) -> None:
-        """Goes on for one poll. Raises StreamsException of a task whose time is over, TaskCorruptedException."""
+        """Restore the records of one poll; raise TaskCorruptedException, or StreamsException if a task timed out."""
         await self._find_ends()
         restoring = self._restoring()
         if not restoring:
@@ -119,7 +119,7 @@ class ChangelogReader:
             if one.end_offset is not None and not one.is_complete
         ]
 
-    # -- where they end ------------------------------------------------------------------------------------------------
+    # -- end offsets ---------------------------------------------------------------------------------------------------
 
     async def _find_ends(self) -> None:
         unknown = {partition: one for partition, one in self._changelogs.items() if one.end_offset is None}
@@ -140,7 +140,7 @@ class ChangelogReader:
         self._consumer.seek_to_beginning(new)
 
     def _failed(self, changelogs: Iterable[_Changelog], error: KafkaException) -> None:
-        """As with Kafka, whatever the call failed with: leaders may come back, topics may be made."""
+        """Count any error as a timeout, as in Kafka: leaders may return, and topics may be created."""
         if not isinstance(error, TimeoutException):
             error = ClientTimeoutException("Admin.list_offsets of changelogs", TimeoutException(str(error)))
         now_ms = int(self._clock.monotonic_ms())
@@ -160,7 +160,7 @@ class ChangelogReader:
             self.restored += 1
 
     async def _check(self, partition: TopicPartition) -> None:
-        """Whether it is restored: by the position, as what is last may be no record."""
+        """Check if a changelog is restored, by the position: the last offset may have no record."""
         changelog = self._changelogs.get(partition)
         if changelog is None or changelog.end_offset is None:
             return
@@ -169,7 +169,7 @@ class ChangelogReader:
                 with client_call(f"Consumer.position in changelog {partition}"):
                     position = await self._consumer.position(partition)
             except KafkaException as error:
-                if self._changelogs.get(partition) is changelog:  # it was not taken away meanwhile
+                if self._changelogs.get(partition) is changelog:  # still registered
                     self._late(changelog.task, error)
                 return
             if position < changelog.end_offset:

@@ -1,18 +1,18 @@
-"""A Streams runtime's settings in force, and what its clients are configured with. Kafka's StreamsConfig.
+"""The configuration of a Streams runtime and of its clients (Kafka's StreamsConfig).
 
     config = StreamsConfig({"application.id": "word-count", "bootstrap.servers": "127.0.0.1:9092",
                             "task.timeout.ms": 60_000, "producer.delivery.timeout.ms": 30_000})
     config.integer("task.timeout.ms")
 
-Names of clients can be given too: to all clients that have them, or, with a prefix, to one (`producer.`, `admin.`,
-`consumer.` for all consumers, `main.consumer.`, `restore.consumer.`, `global.consumer.` for one). `topic.` is for the
-topics that are made. What is odd is a warning, kept by its reason (`warnings`):
+Client properties apply to all clients that have them or, with a prefix, to one (`producer.`, `admin.`,
+`main.consumer.`, `restore.consumer.`, `global.consumer.`; `consumer.` means all consumers). `topic.` configures
+internal topics. Warnings are kept in `warnings`:
 
     retries            it has no effect (KIP-572)
-    decided            what Streams decides for its consumers was given
+    decided            a given property is fixed by Streams
 
-Different on purpose: `retries` without a prefix has no effect on the producer and the admin client either. Kafka gives
-it to them, by which, the KIP says, people reduced their retries by accident; `producer.retries` says what is meant.
+Different on purpose: `retries` without a prefix does not affect the producer and the admin client. In Kafka it does,
+which, according to the KIP, reduced retries by accident; use `producer.retries` for that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,12 +36,12 @@ from .config_table import (
 
 
 class StreamsConfig(ClientConfig):
-    """What one runtime was configured with."""
+    """The configuration of one runtime."""
 
     __slots__ = ("_all", "max_poll_interval_ms")
 
     def __init__(self, given: Given, profile: Profile = "kafka") -> None:
-        """Raises ConfigError, a line that names key, value and what is accepted: of the clients' settings too."""
+        """Parse all properties, including those of clients; raise ConfigError."""
         for name in given:
             if not _is_known(name):
                 raise ConfigError(f"streams: {_unknown(name)}")
@@ -54,8 +54,8 @@ class StreamsConfig(ClientConfig):
             if not self.value(name):
                 raise self.error(f"{name} is missing")
         if "retries" in given:
-            self.warn("retries", "retries has no effect; task.timeout.ms has, or producer.retries and admin.retries")
-        self._warn_of_what_is_decided()
+            self.warn("retries", "retries has no effect; set task.timeout.ms, or producer.retries and admin.retries")
+        self._warn_of_fixed_properties()
         for which in CONSUMER_PREFIXES:
             consumer = consumer_config(self.consumer(which, "check"), profile)
             if which == "main":
@@ -68,15 +68,15 @@ class StreamsConfig(ClientConfig):
         return self.text("application.id")
 
     def producer(self, client_id: str) -> Given:
-        """What the thread's producer is given."""
+        """Return the producer's properties."""
         return {**PRODUCER_DEFAULTS, **self._client(PRODUCER, [PRODUCER_PREFIX]), "client.id": client_id}
 
     def admin(self, client_id: str) -> Given:
-        """What the admin client is given."""
+        """Return the admin client's properties."""
         return {**self._client(ADMIN, [ADMIN_PREFIX]), "client.id": client_id}
 
     def consumer(self, which: str, client_id: str) -> Given:
-        """What a consumer is given: "main" is in the application's group, "restore" and "global" in none."""
+        """Return a consumer's properties; "main" is in the application's group, "restore" and "global" in none."""
         given = {**CONSUMER_DEFAULTS, **self._client(CONSUMER, CONSUMER_PREFIXES[which])}
         given |= CONSUMER_DECIDED | {"client.id": client_id}
         given.pop("partition.assignment.strategy", None)
@@ -88,7 +88,7 @@ class StreamsConfig(ClientConfig):
 
     @property
     def topic_configs(self) -> dict[str, str]:
-        """What topics are made with, beside what they are made with by themselves."""
+        """The configs of internal topics, beyond their defaults."""
         return {
             name.removeprefix(TOPIC_PREFIX): str(value)
             for name, value in self._all.items()
@@ -106,13 +106,13 @@ class StreamsConfig(ClientConfig):
         given["bootstrap.servers"] = self._all["bootstrap.servers"]
         return given
 
-    def _warn_of_what_is_decided(self) -> None:
+    def _warn_of_fixed_properties(self) -> None:
         decided = {*CONSUMER_DECIDED, "group.id", "partition.assignment.strategy"}
         given = [
             name for name in self._all if name.rpartition("consumer.")[2] in decided and name not in STREAMS.properties
         ]
         if given:
-            self.warn("decided", f"{', '.join(given)}: Streams decides that, what was given has no effect")
+            self.warn("decided", f"{', '.join(given)}: Streams sets these properties; the given values have no effect")
 
 
 def _is_known(name: str) -> bool:

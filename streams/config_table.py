@@ -1,7 +1,7 @@
-"""What a Streams runtime can be configured with, as a table: Kafka's StreamsConfig, as far as there is something to it.
+"""The properties of a Streams runtime, as a table (a subset of Kafka's StreamsConfig).
 
-Names that only a JVM has a use for are in `without_effect`. What this runtime does in one way only takes that value:
-`processing.guarantee`, `num.standby.replicas`, `num.stream.threads`, `group.protocol`.
+Properties without effect here are accepted. `processing.guarantee`, `num.standby.replicas`, `num.stream.threads` and
+`group.protocol` accept only the value that this runtime implements.
 """
 
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
@@ -11,7 +11,7 @@ _MS = integer(0, LONG_MAX)
 _BOOTSTRAP_SERVERS = PRODUCER.properties["bootstrap.servers"]
 
 # fmt: off
-# A row of a table is read across, not down.
+# One row per line.
 _PROPERTIES = (
     Property("application.id", text(), None),
     _BOOTSTRAP_SERVERS,
@@ -81,7 +81,7 @@ _WITHOUT_EFFECT = frozenset(
 
 STREAMS = Table("streams", {row.name: row for row in _PROPERTIES}, _WITHOUT_EFFECT)
 
-# The consumers that a runtime has, and the prefixes of what is for them. A later prefix goes before an earlier.
+# The property prefixes of each consumer. Later prefixes override earlier ones.
 CONSUMER_PREFIXES = {
     "main": ("consumer.", "main.consumer."),
     "restore": ("consumer.", "restore.consumer."),
@@ -97,7 +97,7 @@ CLIENT_TABLES = {
     ADMIN_PREFIX: ADMIN,
 }
 
-# What Streams has other defaults for than its clients, and what it decides for them.
+# The client defaults that Streams changes, and the consumer properties that it fixes.
 PRODUCER_DEFAULTS = {"linger.ms": "100"}
 CONSUMER_DEFAULTS = {"auto.offset.reset": "earliest", "max.poll.records": "1000"}
 CONSUMER_DECIDED = {"allow.auto.create.topics": "false", "enable.auto.commit": "false", "group.protocol": "classic"}

@@ -1,10 +1,10 @@
-"""What a Streams runtime fails with, by Kafka's names: what ends a thread, a task, or only an attempt.
+"""The exceptions of a Streams runtime, with Kafka's names.
 
-StreamsException            the thread dies of it; `task_id`: while it worked on that task
-  TaskCorruptedException    ... does not: the tasks are closed as they are, revived, and restored
-  TaskMigratedException     ... does not: somebody else has the tasks; it gives them up, and joins anew
-ClientTimeoutException      a call of a client took too long: the task is tried again, for `task.timeout.ms`
-TopologyException           a topology that cannot work
+StreamsException            ends the thread; `task_id`: the task that failed, if any
+  TaskCorruptedException    does not: the tasks are closed without a commit, revived, and restored
+  TaskMigratedException     does not: other members have the tasks; the thread closes its tasks and rejoins
+ClientTimeoutException      a client call timed out: the task is retried, for `task.timeout.ms`
+TopologyException           an invalid topology
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from sluice.client.errors import KafkaException, TimeoutException
 
 
 class TaskId(NamedTuple):
-    """A task's name: the part of the topology that it runs, and the partition that it runs it on."""
+    """The id of a task: its sub-topology and partition."""
 
     subtopology: int
     partition: int
@@ -25,7 +25,7 @@ class TaskId(NamedTuple):
 
 
 class StreamsException(KafkaException):
-    """A thread dies of it."""
+    """An error that ends the thread, unless it is of a subclass."""
 
     def __init__(self, message: str, task_id: TaskId | None = None) -> None:
         self.task_id = task_id
@@ -33,7 +33,7 @@ class StreamsException(KafkaException):
 
 
 class TaskCorruptedException(StreamsException):
-    """What tasks have in their stores is not what was committed."""
+    """Tasks whose stores differ from the committed state."""
 
     def __init__(self, tasks: Iterable[TaskId], reason: str) -> None:
         self.tasks = frozenset(tasks)
@@ -41,15 +41,15 @@ class TaskCorruptedException(StreamsException):
 
 
 class TaskMigratedException(StreamsException):
-    """The group has gone on without this member."""
+    """A member that the group has removed."""
 
 
 class TopologyException(KafkaException):
-    """A topology that cannot work."""
+    """An invalid topology."""
 
 
 class ClientTimeoutException(TimeoutException):
-    """A call of a client took too long. `call`: which."""
+    """A timeout of a client call. `call`: its name."""
 
     def __init__(self, call: str, cause: TimeoutException) -> None:
         self.call = call
@@ -58,7 +58,7 @@ class ClientTimeoutException(TimeoutException):
 
 @contextmanager
 def client_call(call: str) -> Iterator[None]:
-    """Gives a TimeoutException the name of the call that it comes from."""
+    """Add the name of the call to a TimeoutException."""
     try:
         yield
     except TimeoutException as error:

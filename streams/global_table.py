@@ -1,16 +1,15 @@
-"""Global tables: all partitions of their topics, read by a task of asyncio's own, the "global thread" (Kafka's
-GlobalStreamThread and GlobalStateManagerImpl).
+"""Global tables, which contain all partitions of their topics (Kafka's GlobalStreamThread and GlobalStateManagerImpl).
 
-They are read to their ends before any stream thread begins. Where a client's call takes too long in that, there is a
-deadline of the call's own, `task.timeout.ms` after its first timeout; differently from a task's (`task_timeout`):
+A separate asyncio task, the "global thread", restores them before any stream thread starts, and updates them
+afterwards. During the restore, each client call has its own deadline, `task.timeout.ms` after its first timeout. The
+rules differ from those of a task (`task_timeout`):
 
-                                     Kafka, `profile="kafka"`               KIP-572, `profile="kip"`
-    `task.timeout.ms=0`              the first timeout fails                the same
-    else                             a timeout at or after the deadline     the same
-    before the next attempt          nothing                                `retry.backoff.ms`
+                                 Kafka, `profile="kafka"`               KIP-572, `profile="kip"`
+    `task.timeout.ms=0`          the first timeout fails                the same
+    other values                 a timeout at or after the deadline     the same
+    before the next attempt      no wait                                `retry.backoff.ms`
 
-A poll that brings nothing for `poll.ms` and a whole `request.timeout.ms` is a timeout too. When they are restored, the
-tables are read on, for as long as it takes.
+A poll without records for `poll.ms` plus `request.timeout.ms` also counts as a timeout.
 """
 
 import logging
@@ -32,7 +31,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class GlobalConsumer(Protocol):
-    """What is needed of the global consumer."""
+    """The part of the global consumer that is used here."""
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
 
@@ -50,7 +49,7 @@ class GlobalConsumer(Protocol):
 
 
 class GlobalSettings(NamedTuple):
-    """What is configured."""
+    """The settings of global tables."""
 
     task_timeout_ms: int
     retry_backoff_ms: int
@@ -60,7 +59,7 @@ class GlobalSettings(NamedTuple):
 
 
 class GlobalThread:
-    """The tables of one runtime. `tables`: by their names; `topics`: what they are read from."""
+    """The global tables of one runtime. `tables`: by name; `topics`: their topics."""
 
     def __init__(
         self, topics: Mapping[str, str], consumer: GlobalConsumer, settings: GlobalSettings, clock: Clock
@@ -73,7 +72,7 @@ class GlobalThread:
         self._positions: dict[TopicPartition, int] = {}
 
     async def restore(self) -> None:
-        """Reads all tables to their ends. Raises StreamsException."""
+        """Read all tables to their end offsets; raise StreamsException."""
         try:
             for name, topic in self._topics.items():
                 await self._restore(name, topic)
@@ -83,7 +82,7 @@ class GlobalThread:
             raise StreamsException(f"global tables cannot be read: {error}") from error
 
     async def run(self) -> None:
-        """Reads on. Raises StreamsException."""
+        """Update the tables until cancelled; raise StreamsException."""
         try:
             self._consumer.assign(self._positions)
             for partition, position in self._positions.items():
@@ -102,7 +101,7 @@ class GlobalThread:
         log.info(f"global table {name}: restored, {len(self.tables[name])} keys")
 
     async def _read_to(self, partition: TopicPartition, end: int) -> int:
-        """Reads one partition, and nothing else: that others go on is no progress of it."""
+        """Read one partition alone, so that the progress of others does not extend its deadline."""
         settings = self._settings
         deadline = _Deadline(settings.task_timeout_ms)
         self._consumer.assign([partition])
@@ -113,7 +112,7 @@ class GlobalThread:
                 deadline.clear()
                 self._take(records)
             else:
-                deadline.timed_out(self._now_ms(), f"nothing was read of {partition}")
+                deadline.timed_out(self._now_ms(), f"no records were read from {partition}")
         return position
 
     async def _position(self, partition: TopicPartition) -> int:
@@ -145,14 +144,14 @@ class GlobalThread:
 
 
 class _Deadline:
-    """Of one call, or of reading one partition."""
+    """The deadline of one call, or of reading one partition."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._at_ms: int | None = None
 
     def timed_out(self, now_ms: int, what: str) -> None:
-        """Sets it, or raises StreamsException when it is over."""
+        """Set the deadline; raise StreamsException if it has passed."""
         if self._at_ms is None:
             self._at_ms = now_ms + self._timeout_ms
         elif now_ms >= self._at_ms:

@@ -1,14 +1,12 @@
-"""The topics that an application has for itself, as the group's leader sees to them while it assigns (Kafka's
-InternalTopicManager and RepartitionTopics).
+"""The internal topics of an application, created by the group leader (Kafka's InternalTopicManager, RepartitionTopics).
 
-    <application.id>-<name>-repartition    as many partitions as the largest topic that is written to it from
-    <application.id>-<store>-changelog     as many as the store has tasks; compacted
+    <application.id>-<name>-repartition    has as many partitions as the largest source topic of its writers
+    <application.id>-<store>-changelog     has as many partitions as the store has tasks; compacted
 
-The leader asks which there are, makes those that there are not, and asks again, round by round, with the calls
-interleaved as KIP-572 wants them kept. What passes (a leader that is not there yet, a topic that is being deleted, a
-call that takes too long) is tried again after `retry.backoff.ms`, the same each time, until half of
-`max.poll.interval.ms` is over: a leader that goes on for longer is taken for dead. Then it is a TimeoutException, after
-which the leader joins anew.
+The leader describes the topics, creates the missing ones, and repeats both until all exist, with the calls interleaved
+as KIP-572 requires. After a transient error (no leader yet, topic deletion in progress, a timeout) it waits for a
+constant `retry.backoff.ms`. After half of `max.poll.interval.ms` it raises TimeoutException and rejoins; otherwise the
+group would remove it.
 """
 
 import logging
@@ -37,7 +35,7 @@ _REPARTITION = {
 
 
 class InternalTopic(NamedTuple):
-    """A topic to make."""
+    """A topic to create."""
 
     partitions: int
     configs: Mapping[str, str]
@@ -57,7 +55,7 @@ class CreatedTopics(Protocol):
 
 
 class TopicAdmin(Protocol):
-    """What is needed of the admin client."""
+    """The part of the admin client that is used here."""
 
     async def describe_topics(self, names: Iterable[str]) -> DescribedTopics: ...
 
@@ -65,7 +63,7 @@ class TopicAdmin(Protocol):
 
 
 class InternalTopicManager:
-    """Of one member; it is used while that is the leader."""
+    """The internal topics of one member; used while it is the group leader."""
 
     def __init__(
         self,
@@ -85,9 +83,11 @@ class InternalTopicManager:
         self._topic_configs = topic_configs
 
     async def prepare(self, topology: ProcessorTopology) -> dict[str, int]:
-        """Sees that all topics are there; returns how many partitions those have that are read.
+        """Ensure that all topics exist; return the partition counts of source topics.
 
-        Raises TimeoutException, and StreamsException where a topic is missing or wrong.
+        Raises:
+            TimeoutException: If they are not ready in time.
+            StreamsException: If a source topic does not exist, or an internal one has another partition count.
         """
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         counts = await self._partitions_of_sources(topology, deadline_ms)
@@ -105,14 +105,14 @@ class InternalTopicManager:
         return counts
 
     async def _partitions_of_sources(self, topology: ProcessorTopology, deadline_ms: float) -> dict[str, int]:
-        """Of the topics that others write."""
+        """Return the partition counts of source topics that are not internal."""
         wanted = {
             topic for part in topology.subtopologies for topic in part.sources if topic not in part.repartition_sources
         }
         found: dict[str, int] = {}
         while True:
-            there, missing = await self._describe(wanted - found.keys())
-            found |= there
+            existing, missing = await self._describe(wanted - found.keys())
+            found |= existing
             if missing:
                 raise StreamsException(f"source topic {', '.join(sorted(missing))} does not exist")
             if len(found) == len(wanted):
@@ -120,15 +120,15 @@ class InternalTopicManager:
             await self._wait(wanted - found.keys(), deadline_ms)
 
     async def make_ready(self, topics: Mapping[str, InternalTopic], deadline_ms: float) -> None:
-        """Makes those that there are not. Raises TimeoutException, StreamsException."""
+        """Create missing topics; raise TimeoutException or StreamsException."""
         left = dict(topics)
         while left:
-            there, missing = await self._describe(left)
-            for name, count in there.items():
+            existing, missing = await self._describe(left)
+            for name, count in existing.items():
                 if count != left[name].partitions:
                     raise StreamsException(
-                        f"topic {name} has {count} partitions, and needs {left[name].partitions}: "
-                        "it was made for other input; delete it to begin anew"
+                        f"topic {name}: expected {left[name].partitions} partitions, got {count}; "
+                        "it was created for other input. Delete it to start again"
                     )
                 del left[name]
             created = await self._create({name: topics[name] for name in missing})
@@ -137,7 +137,7 @@ class InternalTopicManager:
                 await self._wait(left, deadline_ms)
 
     async def _describe(self, names: Iterable[str]) -> tuple[dict[str, int], set[str]]:
-        """How many partitions there are of topics, and which do not exist; of others that cannot be told now."""
+        """Return partition counts and missing topics; a topic with a transient error is in neither."""
         wanted = sorted(names)
         found: dict[str, int] = {}
         missing: set[str] = set()
@@ -158,48 +158,48 @@ class InternalTopicManager:
         return found, missing
 
     async def _create(self, topics: Mapping[str, InternalTopic]) -> set[str]:
-        """The names of those that were made."""
+        """Create topics; return the names of those created."""
         if not topics:
             return set()
         new = [
             NewTopic(name, topic.partitions, self._replication_factor, topic.configs) for name, topic in topics.items()
         ]
-        created = await self._tried(self._admin.create_topics(new), f"making {', '.join(sorted(topics))}")
+        created = await self._tried(self._admin.create_topics(new), f"creating {', '.join(sorted(topics))}")
         if created is None:
             return set()
         failed = created.errors()
         for name, error in failed.items():
             if not isinstance(error, errors.TopicExistsException | TimeoutException):
-                raise StreamsException(f"topic {name} cannot be made: {error}") from error
-            log.info(f"topic {name} cannot be made yet: {error}")
-        made = topics.keys() - failed.keys()
-        if made:
-            log.info(f"made topics: {', '.join(sorted(made))}")
-        return made
+                raise StreamsException(f"topic {name} cannot be created: {error}") from error
+            log.info(f"topic {name} cannot be created yet: {error}")
+        created_names = topics.keys() - failed.keys()
+        if created_names:
+            log.info(f"created topics: {', '.join(sorted(created_names))}")
+        return created_names
 
     async def _tried(self, call: Awaitable[_T], what: str) -> _T | None:
-        """None: it took too long."""
+        """Return the result of a call; None after a timeout."""
         try:
             return await call
         except TimeoutException as error:
-            log.info(f"{what} took too long: {error}")
+            log.info(f"{what} timed out: {error}")
             return None
         except KafkaException as error:
             raise StreamsException(f"{what} failed: {error}") from error
 
     async def _wait(self, names: Iterable[str], deadline_ms: float) -> None:
-        """Until the next round. Raises TimeoutException where there is to be none."""
+        """Wait before the next attempt; raise TimeoutException after the deadline."""
         topics = ", ".join(sorted(names))
         left_ms = deadline_ms - self._clock.monotonic_ms()
         if left_ms <= 0:
             log.error(f"topics {topics} were not ready within {self._timeout_ms} ms, half of max.poll.interval.ms")
             raise TimeoutException(f"topics {topics} were not ready within {self._timeout_ms} ms")
-        log.info(f"topics {topics} are not ready: again in {self._retry_backoff_ms} ms, for {left_ms:.0f} ms more")
+        log.info(f"topics {topics} are not ready: retry in {self._retry_backoff_ms} ms, for another {left_ms:.0f} ms")
         await sleep_ms(self._clock, self._retry_backoff_ms)
 
 
 def repartition_counts(parts: Sequence[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
-    """How many partitions repartition topics have: as many as the largest topic that they are written from."""
+    """Return the partition counts of repartition topics: that of the largest source topic of their writers."""
     found: dict[str, int] = {}
     unknown = {topic for part in parts for topic in part.repartition_sources}
     while unknown:
@@ -212,7 +212,7 @@ def repartition_counts(parts: Sequence[Subtopology], counts: Mapping[str, int]) 
             for topic, sources in read_for.items()
             if all(source in known for source in sources)
         }
-        assert now, "a node is made after those that give it records: there is no circle"
+        assert now, "the graph has a cycle, although a node is created after its parents"
         found |= now
         unknown -= now.keys()
     return found

@@ -1,4 +1,4 @@
-"""What an application writes: functions or classes that take records, and what they are given to do so.
+"""The processor API: functions or classes that handle records, and their context.
 
     def split(ctx: Context, record: Record) -> None:
         for word in (record.value or b"").split():
@@ -8,11 +8,11 @@
         def process(self, record: Record) -> None:
             self.ctx.store("latest")[record.key or b""] = record.value or b""
 
-A function is called for each record. Of a class there is one object for each task, made when the task begins to run. A
-record goes on with `forward`, to all that follow, at once and in order (Kafka's Processor API). Nothing here waits:
-what is sent, is sent when the record has been through.
+A function is called for each record; a class is instantiated for each task, after its stores are restored. `forward`
+calls all child nodes synchronously and in order (as in Kafka's Processor API). Sinks send records after the whole
+source record is processed.
 
-Keys and values are bytes; who serializes is the application, as with the client.
+Keys and values are bytes; the application serializes.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from .store import GlobalTable, KeyValueStore
 
 
 class Record(NamedTuple):
-    """What goes from node to node. `timestamp` in ms: when it happened."""
+    """A record passed between nodes. `timestamp`: event time in ms."""
 
     key: bytes | None
     value: bytes | None
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record that is being processed was read."""
+    """The source of the current record."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class RecordMetadata(NamedTuple):
 
 
 class TaskScope:
-    """What all contexts of a task share: which record it is at, and in which node."""
+    """The state that all contexts of a task share: the current record and node."""
 
     def __init__(self, task_id: TaskId, tables: Mapping[str, GlobalTable]) -> None:
         self.task_id = task_id
@@ -52,12 +52,12 @@ class TaskScope:
 
     @property
     def timestamp(self) -> int:
-        """Of the record that is being processed; 0 before the first."""
+        """The timestamp of the current record; 0 before the first."""
         return 0 if self.record is None else self.record.timestamp
 
 
 class Context:
-    """What a processor may do, in one task."""
+    """The operations that are available to a processor in one task."""
 
     def __init__(
         self,
@@ -75,46 +75,48 @@ class Context:
 
     @property
     def metadata(self) -> RecordMetadata:
-        """Where the record was read that all this comes from."""
+        """The topic, partition and offset of the source record."""
         record = self._scope.record
         assert record is not None, "no record is being processed"
         return RecordMetadata(record.topic, record.partition, record.offset)
 
     def forward(self, record: Record) -> None:
-        """Gives a record to all nodes that follow."""
+        """Pass a record to all child nodes."""
         node = self._scope.node
         for child in self._children:
             child(record)
-        self._scope.node = node  # not where a child raised: that is where it happened
+        self._scope.node = node  # not if a child raised: then it names the failed node
 
     def store(self, name: str) -> KeyValueStore:
-        """A store of this processor's (`process(..., stores=[name])`)."""
+        """Return a store of this processor (`process(..., stores=[name])`); raise StreamsException for others."""
         if name not in self._stores:
             has = ", ".join(sorted(self._stores)) or "none"
-            raise StreamsException(f"store {name} is none of this processor's; those are: {has}", self.task_id)
+            raise StreamsException(
+                f"store {name} is not a store of this processor; expected one of: {has}", self.task_id
+            )
         return self._stores[name]
 
     def table(self, name: str) -> GlobalTable:
-        """A global table, to look things up in."""
+        """Return a global table; raise StreamsException if it does not exist."""
         if name not in self._scope.tables:
             has = ", ".join(sorted(self._scope.tables)) or "none"
-            raise StreamsException(f"there is no global table {name}; there are: {has}", self.task_id)
+            raise StreamsException(f"global table {name} does not exist; expected one of: {has}", self.task_id)
         return self._scope.tables[name]
 
 
 class Processor:
-    """A processor that is a class; to be inherited."""
+    """A base class for processors."""
 
     def __init__(self, ctx: Context) -> None:
-        """For one task, when its stores are restored."""
+        """Create the processor of one task; its stores are restored."""
         self.ctx = ctx
 
     def process(self, record: Record) -> None:
-        """Takes a record."""
+        """Handle a record."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """The task ends, or is given up."""
+        """Release resources when the task is closed."""
 
 
 class _FunctionProcessor(Processor):
@@ -128,13 +130,13 @@ class _FunctionProcessor(Processor):
         self._function(self.ctx, record)
 
 
-# What `process` of a topology takes.
+# The signature of processor functions.
 ProcessorFunction = Callable[[Context, Record], None]
 AnyProcessor = ProcessorFunction | type[Processor]
 
 
-def made_by(processor: AnyProcessor, ctx: Context) -> Processor:
-    """The processor of one task."""
+def create_processor(processor: AnyProcessor, ctx: Context) -> Processor:
+    """Return the processor of one task."""
     if isinstance(processor, type) and issubclass(processor, Processor):
         return processor(ctx)
-    return _FunctionProcessor(ctx, cast(ProcessorFunction, processor))  # mypy takes a class for a function as well
+    return _FunctionProcessor(ctx, cast(ProcessorFunction, processor))  # mypy does not exclude classes

@@ -1,19 +1,19 @@
-"""What a task sends: to its sinks, its changelogs, its repartition topics (Kafka's RecordCollectorImpl).
+"""The records that a task sends to sinks, changelogs and repartition topics (Kafka's RecordCollectorImpl).
 
-While a record goes through the processors, what they send is collected; when it is through, it is given to the
-producer. What that could not deliver, the task meets when it sends next, or commits:
+Records are collected while a source record is processed, and passed to the producer afterwards. The next send or commit
+of the task raises a delivery failure:
 
-    what a record failed with                         what is raised
+    cause of the failure                              exception
     the producer is fenced, or out of sequence        TaskMigratedException
-    what could have been retried for longer           TaskCorruptedException
-    else: may not, does not fit, cannot be written    StreamsException: the thread dies
+    other retriable errors                            TaskCorruptedException
+    others: not authorized, too large, ...            StreamsException, which ends the thread
 
-So `delivery.timeout.ms` being over never counts for `task.timeout.ms`. Nor does it with Kafka's producer when there is
-no metadata, or no memory, for `max.block.ms`: that too comes to the callback. By KIP-572 each timeout of a client
-counts, and with `profile="kip"` this one does. Asking for a topic's partitions, for a partitioner, counts with both.
+So an expired `delivery.timeout.ms` never counts for `task.timeout.ms`. With Kafka's producer, neither does a `send`
+that blocks for `max.block.ms`, because the callback reports it. According to KIP-572 each client timeout counts, and
+with `profile="kip"` this one does. The lookup of partitions for a partitioner counts in both profiles.
 
-Different on purpose: Kafka's tasks share the place where a failure waits for whoever sends next. Who met it in closing
-a task could forget another's, and that one would commit what was not delivered.
+Different on purpose: in Kafka, tasks share one stored failure. A task that is closed can clear the failure of another,
+which then commits although its records were not delivered.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _FENCED = (
 
 
 class TaskProducer(Protocol):
-    """What is needed of the thread's producer."""
+    """The part of the thread's producer that is used here."""
 
     async def send(
         self,
@@ -70,7 +70,7 @@ class _Outgoing(NamedTuple):
 
 
 class RecordCollector:
-    """Of one task."""
+    """The record collector of one task."""
 
     def __init__(self, task_id: TaskId, producer: TaskProducer, profile: Profile) -> None:
         self._task_id = task_id
@@ -80,37 +80,37 @@ class RecordCollector:
         self._failure: StreamsException | None = None
 
     async def initialize(self, changelogs: Iterable[TopicPartition]) -> None:
-        """Sees that there are the partitions that the task's stores are kept in. Raises ClientTimeoutException."""
+        """Check that the changelog partitions exist; raise ClientTimeoutException or StreamsException."""
         for topic, index in changelogs:
             if index not in await self._partitions_of(topic):
                 raise StreamsException(
-                    f"task {self._task_id}: topic {topic} has no partition {index}: it was made for other partitions",
+                    f"task {self._task_id}: topic {topic} has no partition {index}; its partition count has changed",
                     self._task_id,
                 )
 
     def add(
         self, topic: str, record: Record, *, partition: int | None = None, partitioner: Partitioner | None = None
     ) -> None:
-        """Collects what is to be sent."""
+        """Collect a record."""
         self._outgoing.append(_Outgoing(topic, record, partition, partitioner))
 
     def drop(self) -> None:
-        """Forgets what was collected and not sent: the record that it came from is processed again."""
+        """Discard collected records: their source record is processed again."""
         self._outgoing.clear()
 
     async def settle(self) -> None:
-        """Waits until nothing is on its way, and forgets what failed: the task begins anew."""
+        """Wait for pending sends, and discard failures, before the task restarts."""
         await self._producer.flush()
         self._failure = None
 
     async def send_all(self) -> None:
-        """Gives what was collected to the producer. Raises what the table says, and ClientTimeoutException."""
+        """Pass collected records to the producer; raise delivery failures and ClientTimeoutException."""
         outgoing, self._outgoing = self._outgoing, []
         for one in outgoing:
             await self._send(one)
 
     async def flush(self) -> None:
-        """Waits for everything to end. Raises what the table says."""
+        """Wait for pending sends; raise delivery failures."""
         await self._producer.flush()
         self._raise_failure()
 
@@ -147,7 +147,7 @@ class RecordCollector:
             raise
         except KafkaException as error:
             raise StreamsException(
-                f"task {self._task_id}: cannot tell the partitions of topic {topic}: {error}", self._task_id
+                f"task {self._task_id}: cannot look up the partitions of topic {topic}: {error}", self._task_id
             ) from error
 
     def _sent(self, topic: str, sent: asyncio.Future[RecordMetadata]) -> None:
@@ -157,7 +157,7 @@ class RecordCollector:
             self._failed(topic, error)
 
     def _failed(self, topic: str, error: KafkaException) -> None:
-        """The first failure counts: what comes after it comes of it."""
+        """Keep the first failure, which causes the later ones."""
         if self._failure is not None:
             return
         words = f"a record for topic {topic} was not delivered: {error}"

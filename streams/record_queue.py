@@ -1,8 +1,8 @@
-"""Records that a task has and has not processed, and which of them is next (Kafka's PartitionGroup and RecordQueue).
+"""The buffered records of a task, and the choice of the next one (Kafka's PartitionGroup and RecordQueue).
 
-The next one is the oldest of those that partitions have first, by its timestamp. For that to mean something, a task
-waits until each partition has one: for what the broker is known to have as long as it takes, for what it may get
-`max.task.idle.ms`; -1 waits for nothing.
+The next record is the one with the lowest timestamp at the head of a partition. To make that meaningful, a task waits
+until each partition has a record: without a limit if the broker has unfetched records, otherwise for
+`max.task.idle.ms`; -1 disables waiting.
 """
 
 from collections import deque
@@ -13,14 +13,14 @@ from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import StreamsException, TaskId
 
-WAITS_FOR_NOTHING = -1
+NEVER_WAIT = -1
 
-# How many records the broker has that were not polled; None: that is not known yet.
+# The number of unfetched records at the broker; None: unknown.
 Lag = Callable[[TopicPartition], int | None]
 
 
 class PartitionGroup:
-    """A task's partitions."""
+    """The partitions of one task."""
 
     def __init__(self, task_id: TaskId, partitions: Iterable[TopicPartition], lag: Lag, max_task_idle_ms: int) -> None:
         self._task_id = task_id
@@ -30,7 +30,7 @@ class PartitionGroup:
         self._idle_until_ms: dict[TopicPartition, int] = {}
 
     def add(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> int:
-        """Takes records of a partition; returns how many it has now. Raises StreamsException for one without a time."""
+        """Buffer records; return the partition's buffered records. Raise StreamsException for a missing timestamp."""
         queue = self._queues[partition]
         for record in records:
             if record.timestamp < 0:
@@ -53,8 +53,8 @@ class PartitionGroup:
         self._idle_until_ms.clear()
 
     def is_ready(self, now_ms: int) -> bool:
-        """Whether the next record is known."""
-        if self._max_idle_ms == WAITS_FOR_NOTHING:
+        """Return whether the next record can be processed."""
+        if self._max_idle_ms == NEVER_WAIT:
             return len(self) > 0
         for partition, queue in self._queues.items():
             lag = None if queue else self._lag(partition)
@@ -67,6 +67,6 @@ class PartitionGroup:
         return len(self) > 0
 
     def next(self) -> ConsumerRecord:
-        """Takes the oldest of the first ones; of equally old ones that of the first partition."""
+        """Remove and return the next record; of equal timestamps, that of the first partition."""
         queue = min((queue for queue in self._queues.values() if queue), key=lambda queue: queue[0].timestamp)
         return queue.popleft()

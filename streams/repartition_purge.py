@@ -1,5 +1,6 @@
-"""Deletes what was committed of repartition topics: nobody else reads them, and they keep everything (TaskManager's
-maybePurgeCommittedRecords in Kafka). A task of asyncio's own: nobody waits for it, and it fails nothing.
+"""Deletes committed records of repartition topics (maybePurgeCommittedRecords of Kafka's TaskManager).
+
+These topics have no retention limit. A separate asyncio task deletes; its failures are only logged.
 """
 
 import asyncio
@@ -21,13 +22,13 @@ class DeletedRecords(Protocol):
 
 
 class PurgeAdmin(Protocol):
-    """What is needed of the admin client."""
+    """The part of the admin client that is used here."""
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> DeletedRecords: ...
 
 
 class RepartitionPurge:
-    """Of one thread. It runs within `async with`."""
+    """The purge of one thread, to be used in `async with`."""
 
     def __init__(self, topics: Collection[str], admin: PurgeAdmin, clock: Clock, interval_ms: int) -> None:
         self._topics = topics
@@ -47,7 +48,7 @@ class RepartitionPurge:
         await asyncio.gather(self._running, return_exceptions=True)
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """What is before these is not read again."""
+        """Allow deletion of records before these offsets."""
         self._before |= {
             partition: offset.offset for partition, offset in offsets.items() if partition.topic in self._topics
         }
@@ -60,7 +61,7 @@ class RepartitionPurge:
                 await self._delete(before)
 
     async def _delete(self, before: Mapping[TopicPartition, int]) -> None:
-        """What fails is deleted with what is committed next."""
+        """Delete records; those that fail are deleted after the next commit."""
         try:
             failed = (await self._admin.delete_records(before)).errors()
         except KafkaException as error:

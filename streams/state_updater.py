@@ -1,6 +1,4 @@
-"""Restores tasks beside the thread that processes others (Kafka's DefaultStateUpdater), in a task of asyncio's own:
-whoever waits for a changelog does not hold up anybody else.
-"""
+"""Restores tasks in a separate asyncio task, so that restores do not delay processing (Kafka's DefaultStateUpdater)."""
 
 import asyncio
 import logging
@@ -14,7 +12,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class StateUpdater:
-    """Of one thread. It runs within `async with`."""
+    """The state updater of one thread, to be used in `async with`."""
 
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader
@@ -31,33 +29,33 @@ class StateUpdater:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._running is not None, "it was entered"
+        assert self._running is not None, "not entered"
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
     def add(self, task: StreamTask) -> None:
-        """Restores a task, from the beginning."""
+        """Restore a task from the beginning."""
         self._reader.register(task)
         self._tasks[task.id] = task
         self._has_work.set()
 
     def remove(self, task: StreamTask) -> None:
-        """Does not, or not any more, restore a task."""
+        """Stop restoring a task."""
         if self._tasks.pop(task.id, None) is not None:
             self._reader.unregister(task)
         self._restored = [one for one in self._restored if one is not task]
 
     def take_restored(self) -> list[StreamTask]:
-        """Those that are restored; they are the thread's now."""
+        """Remove and return the restored tasks."""
         restored, self._restored = self._restored, []
         return restored
 
     def raise_failure(self) -> None:
-        """Raises what tasks have failed with, one by one."""
+        """Raise the first failure of a task, if any."""
         if self._failures:
             raise self._failures.pop(0)
         if self._running is not None and self._running.done():
-            self._running.result()  # never without an exception, and then it is our mistake
+            self._running.result()  # raises: only an internal error ends the loop
 
     async def _run(self) -> None:
         while True:
@@ -74,7 +72,7 @@ class StateUpdater:
                 self._has_work.clear()
 
     def _failed(self, error: StreamsException) -> None:
-        """The tasks that it is about are restored no further; all of them, where it does not say."""
+        """Stop restoring the tasks of the error; all tasks if it names none."""
         self._failures.append(error)
         ids = error.tasks if isinstance(error, TaskCorruptedException) else {error.task_id}
         for task in list(self._tasks.values()):

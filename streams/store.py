@@ -1,20 +1,20 @@
-"""Keyed stores in memory: bytes by bytes, as a dictionary is used.
+"""Keyed stores in memory: mappings of bytes to bytes.
 
     counts = ctx.store("counts")
     counts[b"to"] = b"%d" % (int(counts.get(b"to", b"0")) + 1)
 
-What changes in a task's store is written to its changelog topic, by which it is restored wherever the task runs next
-(Kafka's InMemoryKeyValueStore with its ChangeLoggingKeyValueBytesStore). A global table is only read.
+Changes of a task's store are written to its changelog topic, from which any member can restore it (Kafka's
+InMemoryKeyValueStore with its ChangeLoggingKeyValueBytesStore). A global table is read-only.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
-# Is told of each change: the key, and its value now; None: it is gone.
+# Called for each change with the key and its new value; None: deleted.
 OnChange = Callable[[bytes, bytes | None], None]
 
 
 class KeyValueStore(MutableMapping[bytes, bytes]):
-    """A task's part of a store."""
+    """The part of a store that belongs to one task."""
 
     def __init__(self, on_change: OnChange) -> None:
         self._values: dict[bytes, bytes] = {}
@@ -38,12 +38,12 @@ class KeyValueStore(MutableMapping[bytes, bytes]):
         return len(self._values)
 
     def restore(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Takes what the changelog has, without telling it again."""
+        """Apply records of the changelog, without logging them again."""
         apply(changes, self._values)
 
 
 class GlobalTable(Mapping[bytes, bytes]):
-    """All of a topic, its last value by key, in each runtime."""
+    """The last value of each key of a topic, complete in each runtime."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
@@ -58,12 +58,12 @@ class GlobalTable(Mapping[bytes, bytes]):
         return len(self._values)
 
     def update(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Takes what the topic has."""
+        """Apply records of the topic."""
         apply(changes, self._values)
 
 
 def apply(changes: Iterable[tuple[bytes, bytes | None]], values: dict[bytes, bytes]) -> None:
-    """Puts changes in force, one after the other."""
+    """Apply changes in order; None deletes a key."""
     for key, value in changes:
         if value is None:
             values.pop(key, None)

@@ -1,4 +1,4 @@
-"""A Streams application: its topology at work (Kafka's KafkaStreams).
+"""A Streams application (Kafka's KafkaStreams).
 
     async with Streams(topology, {"application.id": "word-count", "bootstrap.servers": "127.0.0.1:9092"}) as streams:
         await streams.run()        # until it fails
@@ -6,9 +6,9 @@
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                        `----------'----> ERROR
 
-Global tables are restored when `async with` is entered; then the stream thread begins. There is one in each runtime:
-several runtimes of one `application.id` are one group, in this process or in others, and divide the tasks. When the
-thread dies, so does the runtime; others take its tasks.
+`async with` restores global tables and then starts the only stream thread. Runtimes with the same `application.id`, in
+this process or others, form a group that shares the tasks. If the thread fails, so does the runtime, and others take
+over its tasks.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import logging
 from collections.abc import Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from enum import Enum
-from random import Random  # noqa: TID251  (a runtime's one source of chance is made here, unless it is given)
+from random import Random  # noqa: TID251  (the runtime's only source of randomness, unless one is given)
 from types import TracebackType
 from uuid import UUID
 
@@ -50,7 +50,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class State(Enum):
-    """What a runtime is doing."""
+    """The state of a runtime (KafkaStreams.State)."""
 
     CREATED = "created"
     REBALANCING = "rebalancing"
@@ -61,7 +61,7 @@ class State(Enum):
 
 
 class Streams:
-    """Runs a topology. Everything in one event loop."""
+    """A runtime of a topology, to be used in `async with`, in one event loop."""
 
     def __init__(
         self,
@@ -72,7 +72,19 @@ class Streams:
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigError, TopologyException. Nothing is connected before it is entered."""
+        """Validate the configuration and the topology; `async with` connects.
+
+        Args:
+            topology: The computation.
+            config: Properties of Kafka Streams and of its clients.
+            profile: "kafka" for the behaviour of Kafka, "kip" for that of the KIP texts.
+            random: Source of jitter and ids.
+            clock: Source of time; the event loop's by default.
+
+        Raises:
+            ConfigError: For an unknown property or an invalid value.
+            TopologyException: For an invalid topology.
+        """
         self.config = StreamsConfig(config, profile)
         self.state = State.CREATED
         self.error: StreamsException | None = None
@@ -88,9 +100,9 @@ class Streams:
         self._tables: Mapping[str, GlobalTable] = {}
 
     async def __aenter__(self) -> "Streams":
-        """Raises StreamsException where global tables cannot be restored, or it was started before."""
+        """Start; raise StreamsException if global tables cannot be restored, or after an earlier start."""
         if self.state is not State.CREATED:
-            raise StreamsException("a runtime is started once: make another one")
+            raise StreamsException("a runtime can be started only once; create another one")
         loop = asyncio.get_running_loop()
         self._clock = self._given_clock or LoopClock(loop)
         self._ended = asyncio.Event()
@@ -117,14 +129,16 @@ class Streams:
         await self.close(timeout_ms=None if kind is None else 0)
 
     async def run(self) -> None:
-        """Returns when it was closed; raises StreamsException: what it died of."""
+        """Wait until the runtime is closed; raise StreamsException if it fails."""
         await self._ended.wait()
         if self.error is not None:
             raise self.error
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Ends what it is doing, commits, and leaves the group. After `timeout_ms` it gives up what it is doing, and
-        what was not committed will be processed again.
+        """Stop processing, commit, and leave the group.
+
+        Args:
+            timeout_ms: Time to stop; after it, uncommitted records will be processed again. None: no limit.
         """
         self._become(State.PENDING_SHUTDOWN)
         if self._stream_thread is not None:
@@ -139,14 +153,12 @@ class Streams:
 
     @property
     def tasks(self) -> dict[TaskId, TaskState]:
-        """The tasks that this runtime has, and what they are doing."""
+        """The tasks of this runtime, and their states."""
         thread = self._stream_thread
         return {} if thread is None else {task.id: task.state for _, task in sorted(thread.tasks.tasks.items())}
 
     def metrics(self) -> dict[str, float]:
-        """Totals since it began: records that were processed and restored, tasks that were made, closed and committed,
-        polls; and whether the thread lives, or has failed.
-        """
+        """Return totals since the start (records, tasks, commits, polls), and counts of alive and failed threads."""
         thread, reader = self._stream_thread, self._reader
         totals = {} if thread is None else {f"{name}-total": float(n) for name, n in thread.tasks.totals.items()}
         return {
@@ -170,13 +182,13 @@ class Streams:
         except StreamsException as error:
             self._fail(error)
         except Exception as error:
-            log.exception("a thread failed by a mistake of its own")
+            log.exception("a thread failed with an internal error")
             failure = StreamsException(f"a thread failed: {error!r}")
             failure.__cause__ = error
             self._fail(failure)
 
     def _fail(self, error: StreamsException) -> None:
-        """Nothing goes on without what has failed."""
+        """Stop all threads after a failure of one."""
         self.error = self.error or error
         self._become(State.ERROR)
         for thread in self._threads:
@@ -294,7 +306,7 @@ class Streams:
             self._become(State.REBALANCING)
 
     def _become(self, state: State) -> None:
-        """Takes another state, unless it is ending, or has ended."""
+        """Change the state, if the transition is allowed."""
         if state not in _AFTER[self.state]:
             return
         log.info(f"streams {self.config.application_id}: {self.state.value} -> {state.value}")

@@ -1,18 +1,17 @@
-"""A task: a sub-topology run on one partition of each of its topics, with its stores (Kafka's StreamTask).
+"""A task: a sub-topology that runs on one partition of each of its topics, with its stores (Kafka's StreamTask).
 
-Theory of operation. A task is in one of four states:
+Theory of operation. States of a task:
 
-    CREATED     it has nothing yet
-    RESTORING   it has stores; its changelogs are read into them (state_updater)
+    CREATED     it has no stores yet
+    RESTORING   the stores are restored from changelogs (state_updater)
     RUNNING     it has processors, and processes records
-    CLOSED      it is over, or is revived: CREATED again
+    CLOSED      it is closed; revived, it is CREATED again
 
-Kafka's tasks can also be suspended, and go on later with the stores they have; ours are restored.
+Kafka can also suspend tasks, which later resume with their stores; here they are restored again.
 
-A record is processed as a whole: it goes through the processors, then what they sent is given to the producer. When a
-client's call takes too long in that, TimeoutException is raised, and the next `process` does the same record again,
-from the source on (at least once: what a processor wrote to a store on the way is there already). The offset after a
-record is committed when the record is done, and all that was sent is delivered.
+A record is processed by all processors; then the records that they sent are passed to the producer. If a client call
+times out, TimeoutException is raised, and the next `process` repeats the record from the source (at least once: earlier
+changes of stores remain). The offset after a record is committed after all its output is delivered.
 """
 
 import logging
@@ -28,7 +27,7 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import StreamsException, TaskId, client_call
-from .processor import Context, Processor, Record, TaskScope, made_by
+from .processor import Context, Processor, Record, TaskScope, create_processor
 from .record_collector import RecordCollector
 from .record_queue import PartitionGroup
 from .store import GlobalTable, KeyValueStore
@@ -39,7 +38,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class TaskState(Enum):
-    """What a task is doing."""
+    """The state of a task."""
 
     CREATED = "created"
     RESTORING = "restoring"
@@ -56,7 +55,7 @@ _AFTER = {
 
 
 class TaskConsumer(Protocol):
-    """What a task needs of the thread's consumer."""
+    """The part of the thread's consumer that a task uses."""
 
     def assignment(self) -> set[TopicPartition]: ...
 
@@ -82,7 +81,7 @@ class TaskConsumer(Protocol):
 
 
 class TaskSettings(NamedTuple):
-    """What is configured."""
+    """The settings of a task."""
 
     timeout_ms: int
     profile: Profile
@@ -120,25 +119,25 @@ class StreamTask:
         self._queues = PartitionGroup(task_id, partitions, consumer.current_lag, settings.max_idle_ms)
         self._sources: dict[str, Callable[[Record], None]] = {}
         self._processors: list[Processor] = []
-        self._record: ConsumerRecord | None = None  # that is being processed, or has to be again
+        self._record: ConsumerRecord | None = None  # in process, or to be repeated
         self._consumed: dict[TopicPartition, OffsetAndMetadata] = {}
         self._to_reset: set[TopicPartition] = set()
         self._to_resume: set[TopicPartition] = set()
 
     @property
     def changelogs(self) -> dict[TopicPartition, str]:
-        """Where its stores are kept, and their names."""
+        """The changelog partitions of its stores, with the names of the stores."""
         return {TopicPartition(topic, self.id.partition): store for store, topic in self._part.stores.items()}
 
     @property
     def buffered(self) -> int:
-        """How many records it has that are not processed."""
+        """The number of records that are not processed."""
         return len(self._queues) + (self._record is not None)
 
-    # -- beginning -----------------------------------------------------------------------------------------------------
+    # -- initialization ------------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
-        """Makes its stores. Raises ClientTimeoutException: it can be tried again."""
+        """Create the stores; a ClientTimeoutException allows a retry."""
         await self._collector.initialize(self.changelogs)
         self.stores = {
             store: KeyValueStore(self._logged_to(changelog.topic)) for changelog, store in self.changelogs.items()
@@ -146,7 +145,7 @@ class StreamTask:
         self._become(TaskState.RESTORING)
 
     async def complete_restoration(self) -> None:
-        """Finds where to begin, and makes the processors. Raises ClientTimeoutException: it can be tried again."""
+        """Find the start offsets, and create the processors; a ClientTimeoutException allows a retry."""
         try:
             with client_call("Consumer.committed"):
                 committed = await self._consumer.committed(self.partitions)
@@ -154,7 +153,7 @@ class StreamTask:
         except TimeoutException:
             raise
         except KafkaException as error:
-            raise StreamsException(f"task {self.id}: cannot tell where to begin: {error}", self.id) from error
+            raise StreamsException(f"task {self.id}: cannot find the start offsets: {error}", self.id) from error
         self._make_processors()
         self._become(TaskState.RUNNING)
         log.info(f"task {self.id}: restored and running", extra={"task": str(self.id)})
@@ -166,7 +165,7 @@ class StreamTask:
         return change
 
     async def _reset_offsets(self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
-        """A task that was revived has read further than it has committed: the consumer goes back."""
+        """Seek to the committed offsets, which precede the positions of a revived task."""
         for partition in list(self._to_reset):
             offset = committed.get(partition)
             if offset is not None:
@@ -178,7 +177,7 @@ class StreamTask:
             return
         if reset == NONE:
             raise StreamsException(
-                f"task {self.id}: nothing was committed for {', '.join(map(str, lost))}, and auto.offset.reset=none",
+                f"task {self.id}: no committed offset for {', '.join(map(str, lost))}, and auto.offset.reset=none",
                 self.id,
             )
         if reset == EARLIEST:
@@ -202,7 +201,7 @@ class StreamTask:
     # -- processors ----------------------------------------------------------------------------------------------------
 
     def _make_processors(self) -> None:
-        """From the last node to the first: each is given those that follow it."""
+        """Create processors in reverse order, because each requires its children."""
         runs: dict[Node, Callable[[Record], None]] = {}
         for node in reversed(self._part.nodes):
             children = tuple(runs[child] for child in node.children)
@@ -210,20 +209,20 @@ class StreamTask:
         self._sources = {topic: runs[node] for topic, node in self._part.sources.items()}
 
     def _run_of(self, node: Node, children: tuple[Callable[[Record], None], ...]) -> Callable[[Record], None]:
-        what = node.what
-        if isinstance(what, Sink):
-            topic, partitioner, collector = self._part.topic_name(what.topic), what.partitioner, self._collector
+        role = node.role
+        if isinstance(role, Sink):
+            topic, partitioner, collector = self._part.topic_name(role.topic), role.partitioner, self._collector
             return lambda record: collector.add(topic, record, partitioner=partitioner)
-        stores = what.stores if isinstance(what, Process) else ()
+        stores = role.stores if isinstance(role, Process) else ()
         context = Context(self._scope, children, {store: self.stores[store] for store in stores})
-        if not isinstance(what, Process):
+        if not isinstance(role, Process):
             return context.forward
-        made = made_by(what.processor, context)
+        made = create_processor(role.processor, context)
         self._processors.append(made)
         return made.process
 
     def _named(self, name: str, run: Callable[[Record], None]) -> Callable[[Record], None]:
-        """So that an exception can be told with where it happened."""
+        """Record the current node for error messages."""
         scope = self._scope
 
         def named(record: Record) -> None:
@@ -235,19 +234,22 @@ class StreamTask:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> None:
-        """Buffers records; a partition that has more than `buffered.records.per.partition` is not read meanwhile."""
+        """Buffer records; pause a partition with more than `buffered.records.per.partition`."""
         if self._queues.add(partition, records) > self._settings.max_buffered_records:
             self._consumer.pause([partition])
 
     def resume_polling(self) -> None:
-        """Reads on those partitions of which enough was processed."""
+        """Resume partitions whose buffers have room again."""
         if self._to_resume:
             self._consumer.resume(self._to_resume & self._consumer.assignment())
             self._to_resume.clear()
 
     async def process(self, now_ms: int) -> bool:
-        """Processes the next record, if it is known which that is. Raises TimeoutException: the same one again; what
-        its collector raises; StreamsException.
+        """Process the next record; return False if it is not known yet.
+
+        Raises:
+            TimeoutException: The next call repeats the record.
+            StreamsException: For a failed processor or delivery.
         """
         if self._record is None:
             if not self._queues.is_ready(now_ms):
@@ -283,21 +285,21 @@ class StreamTask:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What there is to commit, when all that was sent is delivered. Raises what the collector raises."""
+        """Return the offsets to commit, after delivery of all output; raise delivery failures."""
         if not self.commit_needed:
             return {}
         await self._collector.flush()
         return dict(self._consumed)
 
     def post_commit(self) -> None:
-        """It was committed."""
+        """Record a successful commit."""
         self.commit_needed = False
         self._consumed.clear()
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Gives up what it has, in any state; what was not committed will be processed again."""
+        """Close the task in any state; uncommitted records will be processed again."""
         if self.state is TaskState.CLOSED:
             return
         self._close_processors()
@@ -312,14 +314,14 @@ class StreamTask:
         self._become(TaskState.CLOSED)
 
     async def revive(self) -> None:
-        """Begins anew, where it has committed."""
+        """Restart a closed task at its committed offsets."""
         await self._collector.settle()
         self.timeout.clear()
         self._become(TaskState.CREATED)
-        self.go_back()
+        self.rewind()
 
-    def go_back(self) -> None:
-        """Begins where it has committed, not where the consumer is; until then its partitions are not read."""
+    def rewind(self) -> None:
+        """Start at the committed offsets instead of the consumer's positions; pause the partitions until then."""
         partitions = self.partitions & self._consumer.assignment()
         self._consumer.pause(partitions)
         self._to_reset |= partitions

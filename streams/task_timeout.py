@@ -1,19 +1,18 @@
-"""How long a task may go without progress when a client's calls take too long: `task.timeout.ms` (KIP-572; the part of
-Kafka's AbstractTask that is about it).
+"""The time that a task may spend without progress: `task.timeout.ms` (KIP-572; that part of Kafka's AbstractTask).
 
-Theory of operation. There is no deadline while a task gets on, however slowly. The first TimeoutException of a client
-sets it, `task.timeout.ms` from then; the task is left alone for now, and tried again in the next turn. Progress of any
-kind forgets it. What times out after the deadline, and not before, is the last attempt:
+Theory of operation. A task without timeouts has no deadline, however slow it is. The first TimeoutException of a client
+sets one, `task.timeout.ms` later. The task is retried in the next iteration. Any progress removes the deadline. The
+first timeout after the deadline fails the task:
 
-    deadline    now                 what a timeout does
-    none        any                 deadline = now + task.timeout.ms; again
-    d           now <= d            again
-    d           now > d             StreamsException: the thread dies
+    deadline    now                 effect of a timeout
+    none        any                 deadline = now + task.timeout.ms; retry
+    d           now <= d            retry
+    d           now > d             StreamsException, which ends the thread
 
-So there is at least one more attempt, with `task.timeout.ms=0` too: Kafka's tasks fail at the second timeout, a
-millisecond later at the earliest. The KIP says that 0 means no other attempt, and so does `profile="kip"`.
+So there is at least one retry, even with `task.timeout.ms=0`: Kafka's tasks fail at the second timeout, at least a
+millisecond later. In the KIP, 0 means no retry; `profile="kip"` does that.
 
-Different on purpose: each timeout is told by a WARNING, as the KIP asks for; Kafka tells some at ERROR, some at DEBUG.
+Different on purpose: each timeout is logged at WARNING, as the KIP requires; Kafka logs some at ERROR, some at DEBUG.
 """
 
 import logging
@@ -27,7 +26,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class TaskTimeout:
-    """Of one task. Times are whole milliseconds, as Kafka's are: two timeouts of one millisecond are one."""
+    """The deadline of one task. Times are whole milliseconds, as in Kafka: timeouts of one millisecond count once."""
 
     def __init__(self, task_id: TaskId, timeout_ms: int, profile: Profile) -> None:
         self._task_id = task_id
@@ -36,7 +35,7 @@ class TaskTimeout:
         self.deadline_ms: int | None = None
 
     def timed_out(self, now_ms: int, cause: TimeoutException) -> None:
-        """Sets the deadline, or raises StreamsException when it is over."""
+        """Set the deadline; raise StreamsException if it has passed."""
         if self.deadline_ms is None:
             self.deadline_ms = now_ms + self._timeout_ms
             is_over = self._retries_never
@@ -56,5 +55,5 @@ class TaskTimeout:
         )
 
     def clear(self) -> None:
-        """There was progress."""
+        """Remove the deadline after progress."""
         self.deadline_ms = None

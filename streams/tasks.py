@@ -1,16 +1,15 @@
-"""The tasks of one thread: made, restored, run, committed, closed (Kafka's TaskManager and TaskExecutor).
+"""The tasks of one thread, from creation to closing (Kafka's TaskManager and TaskExecutor).
 
-Where a client's call takes too long:
+Timeouts of client calls:
 
-    the call                       whose time runs (task_timeout)              and it is made again
-    initialize()                   the task's                                  after about 2 s, 4 s, ... 10 s
-    complete_restoration()         the task's                                  in the next turn
-    process()                      the task's; the others go on                in the next turn, for the same record
-    the commit of all tasks        that of each that has something to commit   with the next commit
-    the commit in a rebalance      nobody's: the tasks are closed as they are  from where they have committed
+    call                      counts for (task_timeout)             retried
+    initialize()              the task                              after about 2 s, 4 s, ... 10 s
+    complete_restoration()    the task                              in the next iteration
+    process()                 the task; others continue             in the next iteration, with the same record
+    commit of all tasks       each task with offsets to commit      with the next commit
+    commit in a rebalance     no task: the tasks are closed         at their committed offsets
 
-Different on purpose: a task whose partitions are revoked is closed at once, where Kafka's is suspended until it is
-known that it does not come back.
+Different on purpose: a revoked task is closed immediately; Kafka suspends it until the new assignment.
 """
 
 import logging
@@ -34,7 +33,7 @@ log = logging.getLogger("sluice.streams")
 
 _INIT_BACKOFF_MS, _INIT_BACKOFF_MULTIPLIER, _INIT_BACKOFF_MAX_MS, _INIT_BACKOFF_JITTER = 1000, 2, 10_000, 0.5
 
-# What a commit that may be taken later fails with.
+# Errors of a commit that can be repeated later.
 _NOT_NOW = (TimeoutException, RebalanceInProgressException)
 
 MakeTask = Callable[[TaskId, Subtopology, Collection[TopicPartition]], StreamTask]
@@ -42,7 +41,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class MainConsumer(TaskConsumer, Protocol):
-    """What is needed of the thread's consumer."""
+    """The part of the thread's consumer that is used here."""
 
     @property
     def is_rebalancing(self) -> bool: ...
@@ -51,7 +50,7 @@ class MainConsumer(TaskConsumer, Protocol):
 
 
 class InitBackoff:
-    """When a task whose beginning took too long may begin again."""
+    """The backoff of a task whose initialization timed out."""
 
     def __init__(self, now_ms: int, uniform: Uniform) -> None:
         self._backoff = ExponentialBackoff(
@@ -65,12 +64,12 @@ class InitBackoff:
         self._last_ms = now_ms
 
     def can_attempt(self, now_ms: int) -> bool:
-        """Drawn anew each time it is asked."""
+        """Return whether the backoff is over; each call draws it again."""
         return now_ms - self._last_ms >= self._backoff.backoff(self._attempts)
 
 
 class TaskManager:
-    """Of one thread."""
+    """The task manager of one thread."""
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class TaskManager:
     # -- rebalances ----------------------------------------------------------------------------------------------------
 
     def handle_assignment(self, partitions: Collection[TopicPartition]) -> None:
-        """Makes the tasks of partitions that there are not; closes those of others."""
+        """Create missing tasks for these partitions, and close other tasks."""
         wanted = self._tasks_of(partitions)
         others = [task for task in self.tasks.values() if wanted.get(task.id) != task.partitions]
         for task in others:
@@ -119,8 +118,8 @@ class TaskManager:
                 self.tasks[task_id] = self._to_initialize[task_id] = task
                 self.totals["task-created"] += 1
         for task in others:
-            if task.id in self.tasks:  # it has other partitions now, and of those that it had some were read
-                self.tasks[task.id].go_back()
+            if task.id in self.tasks:  # recreated with other partitions, some of which have been read
+                self.tasks[task.id].rewind()
         self._consumer.pause(
             partition
             for task in self.tasks.values()
@@ -130,22 +129,20 @@ class TaskManager:
         log.info(f"tasks: {' '.join(map(str, sorted(self.tasks))) or 'none'}")
 
     async def handle_revocation(self, partitions: Collection[TopicPartition]) -> None:
-        """Commits what can be, and closes the tasks of these partitions."""
+        """Commit if possible, and close the tasks of these partitions."""
         revoked = [task for task in self.tasks.values() if task.partitions & set(partitions)]
         to_commit = [task for task in self._running() if task.commit_needed]
         if any(task in to_commit for task in revoked):
             try:
                 await self._commit(to_commit)
             except (*_NOT_NOW, TaskCorruptedException, TaskMigratedException) as error:
-                log.warning(
-                    f"the commit before a rebalance failed, tasks go back to where they have committed: {error}"
-                )
+                log.warning(f"commit before a rebalance failed; the tasks restart at their committed offsets: {error}")
                 await self._revive([task for task in to_commit if task not in revoked])
         for task in revoked:
             self._close(task)
 
     def handle_lost_all(self) -> None:
-        """Others have the tasks already."""
+        """Close all tasks, which other members have already."""
         for task in list(self.tasks.values()):
             self._close(task)
 
@@ -165,10 +162,10 @@ class TaskManager:
         task.close()
         self.totals["task-closed"] += 1
 
-    # -- from made to running ------------------------------------------------------------------------------------------
+    # -- restoration ---------------------------------------------------------------------------------------------------
 
     async def check_restoration(self) -> None:
-        """Begins with tasks that are new, and goes on with those that are restored. Raises StreamsException."""
+        """Initialize new tasks, and complete restored ones; raise StreamsException."""
         self._updater.raise_failure()
         for task in list(self._to_initialize.values()):
             await self._initialize(task)
@@ -209,7 +206,7 @@ class TaskManager:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, records: Iterable[ConsumerRecord]) -> None:
-        """Gives records to their tasks."""
+        """Add records to their tasks."""
         by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         for record in records:
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
@@ -218,12 +215,12 @@ class TaskManager:
                 self.tasks[task_id].add_records(partition, theirs)
 
     def resume_polling(self) -> None:
-        """Reads on what was paused because there was enough of it."""
+        """Resume partitions whose buffers have room again."""
         for task in self._running():
             task.resume_polling()
 
     async def process(self, most: int) -> int:
-        """Lets each task process up to so many records; how many they did in all. Raises StreamsException."""
+        """Process up to `most` records of each task; return the total. Raise StreamsException."""
         processed = 0
         for task in self._running():
             begin_ms = self._now_ms()
@@ -241,7 +238,7 @@ class TaskManager:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def commit_all(self) -> bool:
-        """Commits what tasks have done; whether that could be tried. Raises StreamsException."""
+        """Commit all tasks; return False if a rebalance prevents it. Raise StreamsException."""
         if self._consumer.is_rebalancing:
             return False
         tasks = [task for task in self._running() if task.commit_needed]
@@ -256,7 +253,7 @@ class TaskManager:
         return True
 
     async def _commit(self, tasks: Collection[StreamTask]) -> None:
-        """Raises ClientTimeoutException, TaskCorruptedException, TaskMigratedException, StreamsException."""
+        """Commit these tasks; raise ClientTimeoutException or StreamsException."""
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for task in tasks:
             offsets |= await task.prepare_commit()
@@ -269,10 +266,10 @@ class TaskManager:
             task.post_commit()
         self.totals["commit"] += len(tasks)
 
-    # -- what went wrong -----------------------------------------------------------------------------------------------
+    # -- recovery ------------------------------------------------------------------------------------------------------
 
     async def handle_corruption(self, error: TaskCorruptedException) -> None:
-        """Tasks go back to where they have committed; the others commit before. Raises TaskMigratedException."""
+        """Restart corrupted tasks at their committed offsets, after a commit of the others."""
         corrupted = {task for task in self.tasks.values() if task.id in error.tasks}
         others = [task for task in self._running() if task.commit_needed and task not in corrupted]
         try:
@@ -284,17 +281,17 @@ class TaskManager:
         await self._revive(corrupted)
 
     async def _revive(self, tasks: Iterable[StreamTask]) -> None:
-        """Closes tasks as they are, and begins with them anew."""
+        """Close tasks without a commit, and restart them."""
         for task in sorted(tasks, key=lambda task: task.id):
-            log.info(f"task {task.id}: begins anew where it has committed", extra={"task": str(task.id)})
+            log.info(f"task {task.id}: restarts at its committed offsets", extra={"task": str(task.id)})
             self._close(task)
             await task.revive()
             self.tasks[task.id] = self._to_initialize[task.id] = task
 
-    # -- the end -------------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------------
 
     async def shutdown(self, *, commits: bool) -> None:
-        """Closes all tasks, after a last commit where nothing has gone wrong."""
+        """Close all tasks; commit first unless the thread failed."""
         if commits:
             try:
                 await self._commit([task for task in self._running() if task.commit_needed])
@@ -311,6 +308,6 @@ async def _committed(commit: Awaitable[None]) -> None:
     except _NOT_NOW:
         raise
     except CommitFailedError as error:
-        raise TaskMigratedException(f"the commit was not taken: {error}") from error
+        raise TaskMigratedException(f"the commit was rejected: {error}") from error
     except KafkaException as error:
         raise StreamsException(f"the commit failed: {error}") from error

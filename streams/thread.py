@@ -1,15 +1,15 @@
-"""The loop that everything is done in: polls, restores, processes, commits, one after the other (Kafka's StreamThread).
+"""The loop of a runtime: poll, restore, process, commit (Kafka's StreamThread).
 
     CREATED -> STARTING -> PARTITIONS_ASSIGNED <-> PARTITIONS_REVOKED
                                   |    ^                 |
                                   v    |                 |
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
-Records are processed until none is left or known, or half of `max.poll.interval.ms` is over since the last poll: that
-would take the thread for dead. A task processes as many in a row as goes well: one more each time, half as many where a
-commit came between (as Kafka does, so that no task holds up the others).
+After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`, so that the group does
+not remove the thread. The number of records that a task processes at a time grows by one in each iteration, and is
+halved after a commit or at that limit, as in Kafka, so that no task delays the others.
 
-It dies of a StreamsException. TaskCorruptedException and TaskMigratedException it lives through.
+A StreamsException ends the thread, except TaskCorruptedException and TaskMigratedException.
 """
 
 import logging
@@ -31,7 +31,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class ThreadState(Enum):
-    """What the thread is doing."""
+    """The state of a stream thread (StreamThread.State)."""
 
     CREATED = "created"
     STARTING = "starting"
@@ -43,7 +43,7 @@ class ThreadState(Enum):
 
 
 class ThreadConsumer(MainConsumer, Protocol):
-    """What is needed of the thread's consumer."""
+    """The part of the thread's consumer that is used here."""
 
     def subscribe(self, topics: Iterable[str], *, listener: RebalanceListener | None = None) -> None: ...
 
@@ -53,7 +53,7 @@ class ThreadConsumer(MainConsumer, Protocol):
 
 
 class StreamThread:
-    """One loop, and its tasks."""
+    """One stream thread."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class StreamThread:
         self._max_process_ms = max_poll_interval_ms / 2
         self._on_state = on_state
         self._listener = _Listener(self, tasks, consumer)
-        self._at_once = 1  # records of a task
+        self._at_once = 1  # records per task
         self._last_commit_ms = clock.monotonic_ms()
 
     def stop(self) -> None:
-        """Ends it after this turn, with a last commit."""
+        """Stop after the current iteration, with a last commit."""
         self.become(ThreadState.PENDING_SHUTDOWN)
 
     @property
@@ -90,7 +90,7 @@ class StreamThread:
         return self.state not in (ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD)
 
     def become(self, state: ThreadState) -> None:
-        """Takes another state, unless it is about to end."""
+        """Change the state, unless the thread is shutting down."""
         if state is self.state or (not self.is_running and state is not ThreadState.DEAD):
             return
         log.info(f"stream thread: {state.value}")
@@ -98,34 +98,34 @@ class StreamThread:
         self._on_state(state)
 
     async def run(self) -> None:
-        """Runs until it is stopped. Raises StreamsException: what it died of."""
+        """Run until stopped; raise StreamsException on failure."""
         self.become(ThreadState.STARTING)
         self._consumer.subscribe(self._topics, listener=self._listener)
         stopped = False
         try:
             while self.is_running:
-                await self._survive(self._run_once)
+                await self._run_with_recovery(self._run_once)
             stopped = True
         except StreamsException as error:
-            log.error(f"stream thread: dies of: {error}")
+            log.error(f"stream thread failed: {error}")
             raise
         except KafkaException as error:
-            log.error(f"stream thread: dies of: {error}")
+            log.error(f"stream thread failed: {error}")
             raise StreamsException(str(error)) from error
         finally:
             self.become(ThreadState.PENDING_SHUTDOWN)
             await self.tasks.shutdown(commits=stopped)
             self.become(ThreadState.DEAD)
 
-    async def _survive(self, turn: Callable[[], Awaitable[None]]) -> None:
+    async def _run_with_recovery(self, iteration: Callable[[], Awaitable[None]]) -> None:
         try:
             try:
-                await turn()
+                await iteration()
             except TaskCorruptedException as error:
                 log.warning(str(error))
                 await self.tasks.handle_corruption(error)
         except TaskMigratedException as error:
-            log.warning(f"the group went on without this thread, which joins anew: {error}")
+            log.warning(f"the group has removed this thread, which rejoins: {error}")
             self.tasks.handle_lost_all()
             await self._consumer.unsubscribe()
             self._consumer.subscribe(self._topics, listener=self._listener)
@@ -161,7 +161,7 @@ class StreamThread:
 
 
 class _Listener(RebalanceListener):
-    """Is called within `poll`. What goes wrong in it is raised after that: the consumer's own steps go on."""
+    """The callbacks within `poll`. Their errors are raised after `poll`, so that the consumer's own steps complete."""
 
     def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: ThreadConsumer) -> None:
         self._thread = thread
@@ -192,5 +192,5 @@ class _Listener(RebalanceListener):
 
 @coroutine
 def _yield_to_loop() -> Generator[None, None, None]:
-    """Lets the event loop do something else: heartbeats and what is sent go on while records are processed."""
+    """Yield to the event loop, for heartbeats and sends during processing."""
     yield

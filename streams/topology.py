@@ -1,14 +1,13 @@
-"""What is computed: sources, processors and sinks, as a graph that an application makes (Kafka's Topology and its
-InternalTopologyBuilder).
+"""The graph of sources, processors and sinks of an application (Kafka's Topology and InternalTopologyBuilder).
 
     topology = Topology()
     topology.store("counts")
     lines = topology.source("lines")
     lines.process(split).repartition("words").process(count, stores=["counts"]).sink("word-counts")
 
-`repartition` writes to a topic of the application's own and reads it again, so that all records of a key come to the
-same task. What hangs together otherwise, by edges or by a store, is a sub-topology: it is run as a whole, by a task for
-each partition of its topics. Sub-topologies are numbered in the order in which their first nodes were made.
+`repartition` writes to an internal topic and reads it again, so that all records of a key reach the same task. Nodes
+connected by edges or by a store form a sub-topology, which one task runs for each partition of its topics.
+Sub-topologies are numbered in the order in which their first nodes were created.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,46 +16,46 @@ from typing import NamedTuple
 from .errors import TopologyException
 from .processor import AnyProcessor, Record
 
-# Says to which of so many partitions a record goes; where there is none, its key does.
+# Returns the partition index of a record, given the number of partitions.
 Partitioner = Callable[[Record, int], int]
 
 
 class Source(NamedTuple):
-    """Reads topics."""
+    """The role of a node that reads topics."""
 
     topics: tuple["Topic", ...]
 
 
 class Process(NamedTuple):
-    """Processes records, with stores by their names."""
+    """The role of a node that processes records, with the names of its stores."""
 
     processor: AnyProcessor
     stores: tuple[str, ...]
 
 
 class Sink(NamedTuple):
-    """Writes to a topic."""
+    """The role of a node that writes to a topic. Without `partitioner`, the key determines the partition."""
 
     topic: "Topic"
     partitioner: Partitioner | None
 
 
 class Topic(NamedTuple):
-    """A topic by its name, or one of the application's own, by its part of the name."""
+    """A topic; an internal one has only its part of the name."""
 
     name: str
     is_internal: bool = False
 
 
 class Node:
-    """A place in the graph. What follows it is made by its methods."""
+    """A node of the graph; its methods create its children."""
 
     def __init__(
-        self, topology: "Topology", name: str, what: Source | Process | Sink, parents: Iterable["Node"]
+        self, topology: "Topology", name: str, role: Source | Process | Sink, parents: Iterable["Node"]
     ) -> None:
         self.topology = topology
         self.name = name
-        self.what = what
+        self.role = role
         self.children: list[Node] = []
         for parent in parents:
             parent.children.append(self)
@@ -64,25 +63,32 @@ class Node:
     def process(
         self, processor: AnyProcessor, *others: "Node", stores: Sequence[str] = (), name: str | None = None
     ) -> "Node":
-        """Gives its records, and those of the others, to a processor. Raises TopologyException."""
+        """Process the records of this and other nodes.
+
+        Args:
+            processor: A function, or a subclass of Processor.
+            others: More parent nodes.
+            stores: Names of the stores that the processor uses.
+            name: Name of the new node.
+
+        Raises:
+            TopologyException: If a store does not exist.
+        """
         return self.topology.add(name or processor.__name__, Process(processor, tuple(stores)), self, *others)
 
     def sink(self, topic: str, *, partitioner: Partitioner | None = None) -> None:
-        """Writes its records to a topic. Raises TopologyException."""
+        """Write records to a topic; raise TopologyException if it has a sink already."""
         self.topology.add(f"sink {topic}", Sink(Topic(topic), partitioner), self)
 
     def repartition(self, name: str) -> "Node":
-        """Writes its records to a topic of the application's own, by key, and reads that: the node that does.
-
-        Raises TopologyException.
-        """
+        """Write records to an internal topic by key, and return a source node of it; raise TopologyException."""
         topic = Topic(name, is_internal=True)
         self.topology.add(f"sink {name}", Sink(topic, None), self)
         return self.topology.add(f"source {name}", Source((topic,)))
 
 
 class Topology:
-    """What an application computes."""
+    """The definition of an application."""
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
@@ -90,108 +96,108 @@ class Topology:
         self._tables: dict[str, str] = {}
 
     def source(self, *topics: str) -> Node:
-        """Reads topics: the partitions of one number come to one task. Raises TopologyException."""
+        """Read topics; one task reads the partitions with the same index. Raise TopologyException."""
         if not topics:
-            raise TopologyException("a source without topics")
+            raise TopologyException("source: expected at least one topic, got none")
         return self.add(f"source {', '.join(topics)}", Source(tuple(map(Topic, topics))))
 
     def store(self, name: str) -> None:
-        """A keyed store, that is kept in a changelog topic. Raises TopologyException."""
+        """Add a keyed store with a changelog topic; raise TopologyException."""
         self._ensure_new(name)
         self._stores.add(name)
 
     def global_table(self, name: str, topic: str) -> None:
-        """All of a topic, the last value of each key: the same for all tasks, read only. Raises TopologyException."""
+        """Add a read-only table of a topic: the last value of each key, for all tasks. Raise TopologyException."""
         self._ensure_new(name)
         self._tables[name] = topic
 
-    def add(self, name: str, what: Source | Process | Sink, *parents: Node) -> Node:
-        """A node; those before it give it records. Raises TopologyException."""
+    def add(self, name: str, role: Source | Process | Sink, *parents: Node) -> Node:
+        """Add a node; raise TopologyException."""
         used = {node.name for node in self._nodes}
         if name in used:
-            if not isinstance(what, Process):
-                raise TopologyException(f"there is already a {name}")
+            if not isinstance(role, Process):
+                raise TopologyException(f"{name} already exists")
             name = next(f"{name}-{number}" for number in range(2, len(used) + 3) if f"{name}-{number}" not in used)
-        if isinstance(what, Source):
-            self._ensure_unread(what.topics)
-        if isinstance(what, Process):
-            for store in what.stores:
+        if isinstance(role, Source):
+            self._ensure_unread(role.topics)
+        if isinstance(role, Process):
+            for store in role.stores:
                 if store not in self._stores:
-                    raise TopologyException(f"processor {name}: there is no store {store}")
-        node = Node(self, name, what, parents)
+                    raise TopologyException(f"processor {name}: store {store} does not exist; add it with store()")
+        node = Node(self, name, role, parents)
         self._nodes.append(node)
         return node
 
     def build(self, application_id: str) -> "ProcessorTopology":
-        """With the names that its topics have in an application. Raises TopologyException where it cannot work."""
+        """Return the topology with an application's topic names; raise TopologyException if it is invalid."""
         parts = _parts(self._nodes)
         if not parts and not self._tables:
-            raise TopologyException("there is nothing to read: the topology has no source")
+            raise TopologyException("the topology has no source and no global table")
         unused = self._stores - {store for node in self._nodes for store in stores_of(node)}
         if unused:
-            raise TopologyException(f"no processor has the store {', '.join(sorted(unused))}")
+            raise TopologyException(f"no processor uses store {', '.join(sorted(unused))}")
         return ProcessorTopology(
             [Subtopology(number, nodes, application_id) for number, nodes in enumerate(parts)], dict(self._tables)
         )
 
     def _ensure_new(self, name: str) -> None:
         if name in self._stores or name in self._tables:
-            raise TopologyException(f"there is already a store or a global table {name}")
+            raise TopologyException(f"store or global table {name} already exists")
 
     def _ensure_unread(self, topics: Iterable[Topic]) -> None:
         for node in self._nodes:
-            again = set(topics) & set(node.what.topics) if isinstance(node.what, Source) else set()
+            again = set(topics) & set(node.role.topics) if isinstance(node.role, Source) else set()
             if again:
-                raise TopologyException(f"{node.name} reads topic {min(again).name} already")
+                raise TopologyException(f"topic {min(again).name} is already read by {node.name}")
 
 
 class Subtopology:
-    """What one task runs. `sources`: by the topics they read; `stores`: their changelog topics by their names."""
+    """The nodes that one task runs. `sources`: by topic; `stores`: changelog topics by store."""
 
     def __init__(self, number: int, nodes: Sequence[Node], application_id: str) -> None:
         self.number = number
-        self.nodes = nodes  # each after those that give it records
+        self.nodes = nodes  # parents first
         self._application_id = application_id
         self.sources = {
             self.topic_name(topic): node
             for node in nodes
-            if isinstance(node.what, Source)
-            for topic in node.what.topics
+            if isinstance(node.role, Source)
+            for topic in node.role.topics
         }
         self.stores = {
             store: f"{application_id}-{store}-changelog" for node in nodes for store in sorted(stores_of(node))
         }
         self.repartition_sources = {self.topic_name(topic) for topic in self._read() if topic.is_internal}
-        self.sinks = {self.topic_name(node.what.topic) for node in nodes if isinstance(node.what, Sink)}
+        self.sinks = {self.topic_name(node.role.topic) for node in nodes if isinstance(node.role, Sink)}
 
     def topic_name(self, topic: Topic) -> str:
-        """As brokers know it."""
+        """Return the full name of a topic."""
         return f"{self._application_id}-{topic.name}-repartition" if topic.is_internal else topic.name
 
     def _read(self) -> Iterator[Topic]:
         for node in self.nodes:
-            if isinstance(node.what, Source):
-                yield from node.what.topics
+            if isinstance(node.role, Source):
+                yield from node.role.topics
 
 
 class ProcessorTopology(NamedTuple):
-    """All of an application. `tables`: topics of global tables by their names."""
+    """The topology of one application. `tables`: topics of global tables by name."""
 
     subtopologies: Sequence[Subtopology]
     tables: Mapping[str, str]
 
     @property
     def source_topics(self) -> set[str]:
-        """What the group subscribes to."""
+        """The topics that the group subscribes to."""
         return {topic for part in self.subtopologies for topic in part.sources}
 
 
 def stores_of(node: Node) -> tuple[str, ...]:
-    return node.what.stores if isinstance(node.what, Process) else ()
+    return node.role.stores if isinstance(node.role, Process) else ()
 
 
 def _parts(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The nodes that hang together, by edges and by stores."""
+    """Return groups of nodes that edges or stores connect."""
     part_of: dict[Node, int] = {node: number for number, node in enumerate(nodes)}
 
     def join(one: Node, other: Node) -> None:

@@ -113,7 +113,7 @@ def test_half_of_the_main_consumers_poll_interval_is_the_leaders_bound() -> None
 def test_retries_are_warned_of_and_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="sluice.client"):
         found = config({"retries": 0, "admin.retries": 5})
-    assert caplog.messages == ["retries has no effect; task.timeout.ms has, or producer.retries and admin.retries"]
+    assert caplog.messages == ["retries has no effect; set task.timeout.ms, or producer.retries and admin.retries"]
     assert "retries" in found.warnings
     assert "retries" not in found.producer("p")
     assert found.admin("a")["retries"] == 5

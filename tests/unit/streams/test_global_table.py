@@ -64,7 +64,7 @@ def test_polls_that_bring_nothing_are_timeouts_and_records_are_progress() -> Non
         consumer.ends = {T0: 3}
         consumer.records = [[], [], [], [record(partition=T0)]]
         began_ms = now_ms()
-        with pytest.raises(StreamsException, match=r"5000 ms without progress .*nothing was read of topic-0"):
+        with pytest.raises(StreamsException, match=r"5000 ms without progress .*no records were read from topic-0"):
             await thread_of(consumer).restore()
         assert now_ms() - began_ms == 3000 + 1000 + 5000, (
             "each of a second; the first after the record sets the deadline"

@@ -107,7 +107,7 @@ def test_rounds_end_at_half_of_the_poll_interval() -> None:
 
 FATAL = {
     "no source": ({}, {}, "source topic lines does not exist"),
-    "other partitions": ({CHANGELOG: 3}, {}, f"topic {CHANGELOG} has 3 partitions, and needs 4"),
+    "other partitions": ({CHANGELOG: 3}, {}, f"topic {CHANGELOG}: expected 4 partitions, got 3"),
     "may not describe": (
         {},
         {f"describe {CHANGELOG}": errors.TopicAuthorizationException("no")},
@@ -116,7 +116,7 @@ FATAL = {
     "may not make": (
         {},
         {f"create {CHANGELOG}": errors.TopicAuthorizationException("no")},
-        f"topic {CHANGELOG} cannot be made: no",
+        f"topic {CHANGELOG} cannot be created: no",
     ),
 }
 

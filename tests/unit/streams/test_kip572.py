@@ -430,4 +430,4 @@ def test_kip572_13_retries_has_no_effect(caplog: pytest.LogCaptureFixture) -> No
 
     with caplog.at_level(logging.WARNING, logger="sluice.client"):
         streaming(test)
-    assert "retries has no effect; task.timeout.ms has, or producer.retries and admin.retries" in caplog.messages
+    assert "retries has no effect; set task.timeout.ms, or producer.retries and admin.retries" in caplog.messages

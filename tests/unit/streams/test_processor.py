@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.streams.errors import StreamsException, TaskId
-from sluice.streams.processor import Context, Processor, Record, RecordMetadata, TaskScope, made_by
+from sluice.streams.processor import Context, Processor, Record, RecordMetadata, TaskScope, create_processor
 from sluice.streams.store import GlobalTable, KeyValueStore
 from tests.support.streaming_fakes import IN1, record
 
@@ -43,9 +43,9 @@ def test_only_stores_and_tables_that_there_are_can_be_had() -> None:
     context = Context(SCOPE, (), {"counts": store})
     assert context.store("counts") is store
     assert context.table("names") is SCOPE.tables["names"]
-    with pytest.raises(StreamsException, match="store sums is none of this processor's; those are: counts"):
+    with pytest.raises(StreamsException, match="store sums is not a store of this processor; expected one of: counts"):
         context.store("sums")
-    with pytest.raises(StreamsException, match="there is no global table ages; there are: names"):
+    with pytest.raises(StreamsException, match="global table ages does not exist; expected one of: names"):
         context.table("ages")
 
 
@@ -58,7 +58,7 @@ def test_functions_and_classes_are_processors() -> None:
 
     context = Context(SCOPE, (), {})
     for processor in (Seeing, lambda ctx, record: seen.append((ctx, record))):
-        made = made_by(processor, context)
+        made = create_processor(processor, context)
         made.process(RECORD)
         made.close()
     assert seen == [(context, RECORD)] * 2

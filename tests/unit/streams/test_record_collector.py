@@ -137,7 +137,7 @@ def test_asking_for_partitions_counts_always(profile: Profile) -> None:
         with pytest.raises(ClientTimeoutException, match=r"Producer\.partitions_for a: no metadata"):
             await found.send_all()
         found.add("a", RECORD, partitioner=lambda _record, _partitions: 0)
-        with pytest.raises(StreamsException, match="cannot tell the partitions of topic a"):
+        with pytest.raises(StreamsException, match="cannot look up the partitions of topic a"):
             await found.send_all()
 
     in_virtual_time(test)

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.streams.errors import StreamsException, TaskId
-from sluice.streams.record_queue import WAITS_FOR_NOTHING, PartitionGroup
+from sluice.streams.record_queue import NEVER_WAIT, PartitionGroup
 from tests.support.streaming_fakes import IN0, IN1, record
 
 TASK = TaskId(0, 0)
@@ -30,7 +30,7 @@ def test_the_oldest_of_the_first_ones_is_next() -> None:
         pytest.param(0, 500, 500, id="... or after max.task.idle.ms"),
         pytest.param(3, 500, None, id="it has more, which comes: never"),
         pytest.param(None, 500, None, id="it is not known yet: never"),
-        pytest.param(3, WAITS_FOR_NOTHING, 0, id="nothing is waited for"),
+        pytest.param(3, NEVER_WAIT, 0, id="nothing is waited for"),
     ],
 )
 def test_a_partition_without_records_is_waited_for(lag: int | None, idle_ms: int, ready_after_ms: int | None) -> None:
@@ -52,7 +52,7 @@ def test_the_waiting_begins_anew_after_each_record() -> None:
     assert queues.is_ready(2100)
 
 
-@pytest.mark.parametrize("idle_ms", [0, WAITS_FOR_NOTHING])
+@pytest.mark.parametrize("idle_ms", [0, NEVER_WAIT])
 def test_without_any_record_nothing_is_ready(idle_ms: int) -> None:
     queues = group(idle_ms=idle_ms)
     assert not queues.is_ready(0)

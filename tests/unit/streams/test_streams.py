@@ -112,7 +112,7 @@ def test_a_source_that_is_not_there_ends_the_application() -> None:
 def test_a_topic_of_the_application_with_other_partitions_ends_it() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count()) as streams:
-            with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog has 7 partitions, and needs 3"):
+            with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog: expected 3 partitions, got 7"):
                 await streams.run()
 
     streaming(test, {**WORDS, f"{APP}-counts-changelog": 7})
@@ -201,7 +201,7 @@ def test_a_thread_that_the_group_left_behind_joins_anew(caplog: pytest.LogCaptur
 
     with caplog.at_level(logging.WARNING, logger="sluice.streams"):
         streaming(test, WORDS)
-    assert any(told.startswith("the group went on without this thread, which joins anew") for told in caplog.messages)
+    assert any(told.startswith("the group has removed this thread, which rejoins") for told in caplog.messages)
 
 
 def test_it_ends_at_once_when_its_block_is_left_by_an_exception() -> None:
@@ -234,7 +234,7 @@ def test_it_is_started_once_and_can_be_closed_twice() -> None:
             await stage.running(streams)
             await streams.close()
             await streams.run()
-        with pytest.raises(StreamsException, match="a runtime is started once"):
+        with pytest.raises(StreamsException, match="a runtime can be started only once"):
             await streams.__aenter__()
 
     streaming(test, WORDS)

@@ -184,7 +184,7 @@ def test_nowhere_to_begin_ends_it() -> None:
         task.close()
         await task.revive()
         await task.initialize()
-        with pytest.raises(StreamsException, match=r"nothing was committed for in-0, and auto\.offset\.reset=none"):
+        with pytest.raises(StreamsException, match=r"no committed offset for in-0, and auto\.offset\.reset=none"):
             await task.complete_restoration()
 
     in_virtual_time(test)

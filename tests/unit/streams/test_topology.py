@@ -71,19 +71,19 @@ def a_store_for_nobody(topology: Topology) -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        pytest.param(lambda _: None, "there is nothing to read: the topology has no source", id="nothing"),
-        pytest.param(lambda topology: topology.source(), "a source without topics", id="no topics"),
-        pytest.param(two_sources_of_a_topic, "source in, a reads topic in already", id="a topic read twice"),
-        pytest.param(two_stores_of_a_name, "there is already a store or a global table x", id="one name twice"),
-        pytest.param(a_store_for_nobody, "no processor has the store x", id="a store for nobody"),
+        pytest.param(lambda _: None, "the topology has no source and no global table", id="nothing"),
+        pytest.param(lambda topology: topology.source(), "source: expected at least one topic", id="no topics"),
+        pytest.param(two_sources_of_a_topic, "topic in is already read by source in, a", id="a topic read twice"),
+        pytest.param(two_stores_of_a_name, "store or global table x already exists", id="one name twice"),
+        pytest.param(a_store_for_nobody, "no processor uses store x", id="a store for nobody"),
         pytest.param(
             lambda topology: topology.source("in").process(keep, stores=["x"]),
-            "processor keep: there is no store x",
+            "processor keep: store x does not exist; add it with store()",
             id="a store that is not there",
         ),
         pytest.param(
             lambda topology: [topology.source("in").repartition("x") for _ in range(2)],
-            "there is already a s",
+            "source in already exists",
             id="two repartition topics of a name",
         ),
     ],

@@ -47,7 +47,7 @@ def test_word_count_survives_an_outage_that_can_be_followed(
     followed = iter(caplog.messages)
     for line in [
         "streams word-count: created -> rebalancing",
-        "made topics: word-count-counts-changelog, word-count-words-repartition",
+        "created topics: word-count-counts-changelog, word-count-words-repartition",
         "tasks: 0_0 0_1 1_0 1_1",
         "streams word-count: rebalancing -> running",
         "task 1_0: timeout of Consumer.commit; it will be retried, for 60000 ms at least",

@@ -160,9 +160,9 @@ class TestATransaction:
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             await transaction(producer, b"refused")
             await producer.flush()
-            with pytest.raises(KafkaException, match="the transaction has failed: .*; abort it"):
+            with pytest.raises(KafkaException, match=r"the transaction has failed: .*; abort it"):
                 await producer.send("t", b"more")
-            with pytest.raises(KafkaException, match="the transaction has failed: .*; abort it"):
+            with pytest.raises(KafkaException, match=r"the transaction has failed: .*; abort it"):
                 await producer.commit_transaction()
             return await committed_after_abort(broker, producer)
 
