@@ -93,5 +93,5 @@ def _version(data: bytes) -> int:
     """Return the version to decode; newer versions start with the fields of the newest known one."""
     version = int.from_bytes(data[:2], signed=True)
     if len(data) < 2 or version < 0:
-        raise RemoteProtocolError("no version of the consumer protocol")
+        raise RemoteProtocolError("consumer protocol: missing or negative version")
     return min(version, _NEWEST)

@@ -1,7 +1,7 @@
 """AlterUserScramCredentials, key 51, version 0: sets and removes users' SCRAM credentials (KIP-554).
 
-Follows ScramControlManager.alterCredentials: users fail independently, and repeated ones always. Clients send salted
-passwords only.
+Follows ScramControlManager.alterCredentials: repeated users always fail, others independently. Clients send
+only salted passwords.
 """
 
 from typing import TYPE_CHECKING

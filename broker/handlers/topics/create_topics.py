@@ -1,6 +1,6 @@
 """CreateTopics, key 19, versions 0-7.
 
-v1 adds validation only and error messages, v4 -1 for the broker's defaults (KIP-464), v5 the configs in the response
+v1 adds `validate_only` and error messages, v4 the broker's defaults for -1 (KIP-464), v5 configs in the response
 (KIP-525), v6 rejection by a quota (KIP-599), v7 the topic id (KIP-516). Follows Kafka's
 ReplicationControlManager.createTopics.
 """
@@ -37,7 +37,7 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
-    """Return a result for each topic; topics fail independently, and repeated ones always."""
+    """Return a result for each topic; repeated topics always fail, others independently."""
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
     requested = [(topic, _new_topic(topic)) for topic in once]

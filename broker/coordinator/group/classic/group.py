@@ -129,10 +129,10 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self.state is EMPTY
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Accept members of the current generation.
+        """Return NONE for members of the current generation, else the error.
 
-        Also accept commits without a member: to an empty group, and in transactions, since TxnOffsetCommit before v3
-        has no member fields.
+        Commits without a member are valid in an empty group and in transactions: TxnOffsetCommit before v3 has no
+        member fields.
         """
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -150,7 +150,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:
-        """Reject groups of other protocol types than "consumer": their subscriptions are unknown."""
+        """Return NON_EMPTY_GROUP for members of other types than "consumer": their subscriptions are unknown."""
         if self.is_empty or self._is_of_consumers:
             return ErrorCode.NONE
         return ErrorCode.NON_EMPTY_GROUP
@@ -165,8 +165,8 @@ class ClassicGroup(msgspec.Struct, eq=False):
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
         """Return when the retention of an offset starts (KIP-211).
 
-        It starts at the commit in simple groups, and for unconsumed topics of stable groups; otherwise when the group
-        becomes empty.
+        In simple groups, and for topics that a stable group does not consume: at the commit. In other groups: when they
+        become empty.
         """
         if self.protocol_type is None:
             return committed.commit_timestamp_ms

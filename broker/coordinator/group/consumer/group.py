@@ -106,7 +106,7 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return not self.members
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Accept commits of members.
+        """Return NONE for members in their current epoch, else the error.
 
         An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
         epoch. Without a member, commits are valid in an empty group and in transactions.
