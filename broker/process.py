@@ -43,7 +43,6 @@ class BrokerProcess(ClusterServer):
             raise
 
     async def stop(self) -> None:
-        """Stop the brokers, and free the admin port."""
         self.close()
         if self.admin is not None:
             await self.admin.stop()

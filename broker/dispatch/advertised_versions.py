@@ -1,8 +1,7 @@
 """API versions of Apache Kafka releases, for `sluice serve --as kafka-X`.
 
 Taken from the releases: their ApiKeys and Protocol classes up to 1.1, their message definitions from 2.8 on; 2.8 as a
-broker with ZooKeeper, later ones with KRaft. APIs that are not served here are omitted when advertising (`missing`
-lists them).
+broker with ZooKeeper, later ones with KRaft. APIs that are not served here are not advertised.
 """
 
 from sluice.config.kafka_releases import ALL
@@ -55,14 +54,14 @@ VersionRange = tuple[int, int]
 
 
 def advertised_by(release: str) -> dict[int, VersionRange]:
-    """Return the version range of each API key that a broker of `release` advertises and that is served here."""
+    """Return the version range of each API that a broker of `release` advertises and that is served here."""
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
     return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}
 
 
 def served_as(release: str) -> dict[int, VersionRange]:
-    """Return the version range of each API key that requests may have."""
+    """Return the version range of each API that requests may use."""
     return {
         key: (_SERVED_FROM.get((release, key), first), last) for key, (first, last) in advertised_by(release).items()
     }

@@ -1,7 +1,7 @@
 """The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
-A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after it has
-passed a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`.
+A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
+passing a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`.
 """
 
 from bisect import bisect_left
@@ -41,7 +41,7 @@ _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields,
 
 
 class Dispatcher:
-    """The dispatch of frames from connections to handlers, and of responses back."""
+    """The path between connections and handlers."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Dispatcher:
     ) -> None:
         self.clock = clock
         self.journal = journal
-        # Called with each new route; adds fault rules to its handler.
+        # Called with each new route, to add fault rules to its handler.
         self.on_route_opened: Callable[[Route], None] | None = None
         self._broker = broker
         self._throttler = throttler
@@ -62,31 +62,29 @@ class Dispatcher:
         self._pending_forwards: list[Forwarded] = []
         self._actions = actions
         self._read_ms = _NO_READ  # start of the current read, monotonic
-        self._responded_routes: list[Route] = []  # in the current read, once for each response
+        self._responded_routes: list[Route] = []  # one entry per response in the current read
 
     @property
     def routes(self) -> Iterable[Route]:
-        """API versions that were requested so far."""
         return self._routes.values()
 
     def route(self, api_and_version: int) -> Route | None:
-        """Return the route of an API version, encoded as in a request; None if it is not served."""
+        """Return the route of an API version, encoded as in a request, or None."""
         return self._routes.get(api_and_version) or self._open_route(api_and_version)
 
     def context(self, connection: Channel) -> RequestContext:
-        """Return the request context for a new connection."""
         return RequestContext(Session(self._broker.node_id, connection), connection, self)
 
     # -- the requests of one read --------------------------------------------------------------------------------------
 
     def begin_read(self, ctx: RequestContext) -> float:
-        """Read the clocks for all requests of a read of one connection; return monotonic ms."""
+        """Read the clocks for all requests of a read; return monotonic ms."""
         ctx.now_ms = self.clock.wall_ms()
         ctx.started_ms = self._read_ms = self.clock.monotonic_ms()
         return self._read_ms
 
     def end_read(self) -> None:
-        """Count the responses of a read, then complete the delayed operations that its requests made possible."""
+        """Count the responses of a read, then complete the operations that its requests made possible."""
         started_ms, self._read_ms = self._read_ms, _NO_READ
         if self._responded_routes:
             self._observe(self._responded_routes, started_ms)
@@ -157,7 +155,6 @@ class Dispatcher:
             self._actions.complete()
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
-        """Encode and send a response; NO_RESPONSE is counted and not sent."""
         body: list[bytes | memoryview] = []
         if outcome is not NO_RESPONSE:
             ctx.route.encode(outcome, body)
@@ -194,7 +191,7 @@ class Dispatcher:
             self._observe([route], ctx.started_ms)
 
     def hold_forwarded(self, api_keys: Collection[int]) -> None:
-        """Park requests of these APIs until they time out, and handle the others that were parked."""
+        """Park requests of these APIs until they time out, and handle other parked ones."""
         if api_keys == self._held_apis:
             return
         self._held_apis = api_keys
@@ -220,7 +217,7 @@ class Dispatcher:
         return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:
-        """Count requests that were started together and have a response now."""
+        """Count requests with the same start and a response now."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
         while routes:
@@ -270,7 +267,7 @@ class Dispatcher:
 
 
 def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
-    """Return API and version, and the correlation id; update the client id and its header decoder."""
+    """Return API and version, and the correlation id; update the client id."""
     ctx.api = ""
     if end - start < _SHORTEST.size:
         raise RemoteProtocolError(

@@ -1,7 +1,7 @@
 """Requests for the controller that wait while the broker cannot reach it.
 
-Follows Kafka's ForwardingManagerImpl: after a minute without the controller, the response is REQUEST_TIMED_OUT,
-regardless of the request's timeout. In one process a request is forwarded by handling it.
+Follows Kafka's ForwardingManagerImpl: after a minute the response is REQUEST_TIMED_OUT, regardless of the request's
+timeout. In one process a request is forwarded by handling it.
 """
 
 from collections.abc import Callable

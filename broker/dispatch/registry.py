@@ -30,7 +30,7 @@ class Handler:
     def load(self) -> "Handle":
         """Return the function that handles requests.
 
-        Its argument is the request class of its API; the type checker cannot verify that.
+        Its argument is the request class of its API, which the type checker cannot verify.
         """
         return cast("Handle", import_module(f"sluice.broker.handlers.{self.module}").handle)
 

@@ -22,7 +22,7 @@ class LeaderEpochs:
         return zip(self._epochs, self._start_offsets, strict=True)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Assign records from `start_offset` on to `epoch`, and remove entries that contradict this."""
+        """Assign records from `start_offset` on to `epoch`, and remove contradicting entries."""
         assert min(epoch, start_offset) >= 0
         if epoch == self.latest and start_offset >= self._start_offsets[-1]:
             return
@@ -34,9 +34,9 @@ class LeaderEpochs:
         self.latest = epoch
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Return the greatest known epoch up to `epoch` and the offset after its last record, or (-1, -1) if unknown.
+        """Return the greatest known epoch up to `epoch` and the offset after its last record, or (-1, -1).
 
-        An epoch older than all known ones ends where the oldest known one starts.
+        An epoch older than all known ones ends where the oldest starts.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -60,7 +60,7 @@ class LeaderEpochs:
         self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
     def truncate_from_start(self, log_start_offset: int) -> bool:
-        """Remove records before `log_start_offset` from the epochs; return whether an entry changed."""
+        """Move the start of the epochs to `log_start_offset`; return whether an entry changed."""
         covered = bisect_right(self._start_offsets, log_start_offset)
         if not covered or (self._start_offsets[covered - 1] == log_start_offset and covered == 1):
             return False

@@ -11,8 +11,8 @@ from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 
-# Size of a log's memory segments, the unit of allocation and eviction; Kafka's 1 GiB is for files. It is 1/16 of a 64
-# MiB budget. Smaller segments would be more numerous and slow down searches.
+# Size of memory segments; Kafka's 1 GiB is for files. Larger ones would exceed 1/16 of a 64 MiB budget, smaller ones
+# slow searches down.
 DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
 _TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 # compression.type -> codec; None keeps the producer's codec.
@@ -42,9 +42,9 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     producer_id_expiration_ms: int = 24 * 3600 * 1000
 
     def roll_time(self, name: str, log_end_offset: int, first_timestamp: int) -> int:
-        """Return the greatest timestamp accepted by a segment whose first batch has `first_timestamp` (segment.ms).
+        """Return the greatest timestamp for a segment whose first batch has `first_timestamp` (segment.ms).
 
-        The jitter is derived from the log's name and end offset, so that repeated runs produce the same segments.
+        The jitter depends only on the log's name and end offset, so that repeated runs produce the same segments.
         """
         if first_timestamp < 0:
             return LONG_MAX
@@ -55,7 +55,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """Return the settings of the log `name` ("topic-0"); the broker's configs supply what topics lack."""
+    """Return the settings of the log `name` ("topic-0"), some of which only brokers have."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(
@@ -89,7 +89,7 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
 
 
 def _compression_level(config: TopicConfig) -> int | None:
-    """Return the level for the topic's codec; None if it has no levels or is set to its default."""
+    """Return the level for the topic's codec; None if it has no levels or its default."""
     name = f"compression.{config.text('compression.type')}.level"
     row = TOPIC_PROPERTIES.get(name)
     if row is None:

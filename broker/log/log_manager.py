@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 class LogManager:
     """The logs of a broker by name ("topic-0").
 
-    They are stored in `directory`, or in memory if it is None; `memory_bytes` (`sluice.log.memory.bytes`) then bounds
-    all logs together.
+    They are in `directory`, or in up to `memory_bytes` (`sluice.log.memory.bytes`) of memory if it is None.
     """
 
     __slots__ = ("_fails", "_logs", "_storage", "budget", "directory")
@@ -51,9 +50,9 @@ class LogManager:
         return log
 
     def fail_appends(self, fails: Fails) -> Callable[[], None]:
-        """Fail appends to all logs, including later ones, and return a function that ends this.
+        """Fail appends to all logs, including later ones, until the returned function is called.
 
-        `fails` receives the log's name and returns the error, or None to let the append through.
+        `fails` receives the log's name and returns the error or None.
         """
         self._fails.append(fails)
         self._apply_failures()
@@ -78,12 +77,11 @@ class LogManager:
         self._logs.pop(name).close()
 
     def save_cleaned(self) -> None:
-        """Save how far each log is compacted."""
         if self.directory is not None:
             self.directory.save_cleaned()
 
     def close(self) -> None:
-        """Close the directory cleanly: everything in it is flushed."""
+        """Close the directory cleanly, with everything flushed."""
         if self.directory is not None:
             self.directory.close()
 

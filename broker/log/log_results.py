@@ -1,4 +1,4 @@
-"""Results of operations on a partition's log, as plain values with Kafka's error codes."""
+"""Results of a partition's log, as plain values with Kafka's error codes."""
 
 import msgspec
 
@@ -14,9 +14,9 @@ _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO
 class AppendResult(msgspec.Struct, gc=False):
     """The outcome of an append, in the terms of a Produce response; missing offsets and times are -1.
 
-    `error_message` and `record_errors` [(index, message)] are returned to the client; like Kafka, only for invalid
-    records. `reason` describes the error for logs and the journal. The offsets of a `duplicate` are those of the first
-    copy; its `log_append_time_ms` is its greatest timestamp, for any timestamp type.
+    `error_message` and `record_errors` [(index, message)] are for the client; like Kafka, only for invalid records.
+    `reason` is for logs and the journal. A `duplicate` has the offsets of the first copy, and its greatest timestamp as
+    `log_append_time_ms`.
     """
 
     error_code: int = ErrorCode.NONE
@@ -31,7 +31,6 @@ class AppendResult(msgspec.Struct, gc=False):
 
 
 def invalid_result(invalid: InvalidRecords, log_start_offset: int) -> AppendResult:
-    """Return the result of a batch that failed validation."""
     return AppendResult(
         error_code=invalid.code,
         log_start_offset=-1 if invalid.code in _LOG_START_UNKNOWN else log_start_offset,
@@ -42,7 +41,7 @@ def invalid_result(invalid: InvalidRecords, log_start_offset: int) -> AppendResu
 
 
 def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> AppendResult:
-    """Return the result of a batch that the producer state rejected, or that duplicates a stored batch."""
+    """Return the result of a rejected or duplicate batch."""
     if isinstance(verdict, Refusal):
         return AppendResult(verdict.error_code, log_start_offset=log_start_offset, reason=verdict.reason)
     return AppendResult(

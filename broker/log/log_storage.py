@@ -1,8 +1,7 @@
-"""The interface between a partition's log and its storage: memory (memory_storage.py) or a directory.
+"""The interface between a partition's log and its storage, in memory (memory_storage.py) or a directory.
 
-`PartitionLog` decides which batches are appended, read and deleted. A storage creates and deletes the segments that
-contain them, without knowledge of producers and epochs. Batches of a segment have ascending offsets; compaction and
-truncation leave gaps.
+`PartitionLog` decides which batches are appended, read and deleted. A storage manages their segments, without knowledge
+of producers and epochs. Batches of a segment have ascending offsets; compaction and truncation leave gaps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,27 +31,27 @@ class LogSegment(Protocol):
         """Append `batch`, which starts at or after `next_offset`; return False if it needs a new segment."""
 
     def largest_timestamp(self) -> int:
-        """Return the greatest record timestamp (ms), or the time of the last append if no record has a timestamp."""
+        """Return the greatest record timestamp (ms), or the time of the last append if none has one."""
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
         """Return the start and end position of the whole batches to read, and the offset after them.
 
-        They start at the first batch that ends at or after `offset`, end before the batch that contains `up_to_offset`,
-        and have up to `max_bytes`. With `at_least_one`, the first batch may exceed this. Start and end are equal if no
-        batch fits.
+        They start at the first batch that ends at or after `offset`, end before the one that contains `up_to_offset`,
+        and have up to `max_bytes`, except a larger first batch with `at_least_one`. Start and end are equal if none
+        fits.
         """
 
     def slice(self, start: int, end: int) -> memoryview:
-        """Return the bytes between two positions by reference; they do not change while a reader has them."""
+        """Return the bytes between two positions by reference; they stay unchanged for readers."""
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over the batches in order, from the first that ends at or after `offset`."""
+        """Iterate from the first batch that ends at or after `offset`."""
 
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over the batches in order, from the first that may reach both `timestamp` and `offset`."""
+        """Iterate from the first batch that may reach both `timestamp` and `offset`."""
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batch that contains `offset` and all later ones; bytes that were read do not change."""
+        """Remove the batch that contains `offset` and all later ones; readers' bytes stay unchanged."""
 
 
 class StoredLog(EvictableLog, Protocol):
@@ -64,8 +63,7 @@ class StoredLog(EvictableLog, Protocol):
     log_end_offset: int
 
     @property
-    def producers(self) -> ProducerState:
-        """State of the idempotent and transactional producers."""
+    def producers(self) -> ProducerState: ...
 
 
 class RetainedLog(Protocol):
@@ -81,7 +79,7 @@ class RetainedLog(Protocol):
 
 
 class RestoredLog(NamedTuple):
-    """The stored state of an existing log; it has at least one segment."""
+    """The stored state of an existing log, with at least one segment."""
 
     segments: Sequence[LogSegment]
     log_start_offset: int
@@ -93,41 +91,39 @@ class RestoredLog(NamedTuple):
 class LogStorage(Protocol):
     """The storage of one log, or of all logs; file operations may raise OSError."""
 
-    def configure(self, config: LogConfig) -> None:
-        """Apply the topic's new configuration."""
+    def configure(self, config: LogConfig) -> None: ...
 
-    def save_epochs(self, epochs: LeaderEpochs) -> None:
-        """Save the changed leader epochs."""
+    def save_epochs(self, epochs: LeaderEpochs) -> None: ...
 
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
-        """Return the segments of an empty log that starts at `base_offset`: none, or one empty segment."""
+        """Return the segments of an empty log: none, or one empty segment."""
 
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """Create the new active segment, with room for a batch of `size` bytes."""
+        """Create the new active segment for a batch of `size` bytes."""
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
-        """Return the maximum size of a segment with more than one batch."""
+        """Return the maximum size of a segment with several batches."""
 
     def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
-        """Handle that nothing more will be appended to `segment`."""
+        """Finish a full segment."""
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """Create a segment for the compacted remains of `size` bytes; it ends in `replace` or `delete`."""
+        """Create a segment for the compacted remains of `size` bytes; `replace` or `delete` follows."""
 
     def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
-        """Make `cleaned` durable, then call `then`, now or later; `replace` requires that it was called."""
+        """Make `cleaned` durable, then call `then`, now or later; `replace` follows."""
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
-        """Replace `old` by the saved segment `new`; after a crash exactly one of the two exists."""
+        """Replace `old` by `new`; after a crash exactly one of them exists."""
 
     def delete(self, segment: LogSegment) -> None:
-        """Delete a segment. Readers keep the bytes that they have."""
+        """Delete a segment. Readers keep their bytes."""
 
     def truncated(self, log: StoredLog) -> None:
-        """Handle that the log was truncated at its end."""
+        """Handle a truncation of the log's end."""
 
     def failed(self, error: OSError) -> str:
-        """Log a failed append or read, once until it succeeds again; return a description."""
+        """Log the first of consecutive disk errors; return a description."""
 
     def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
-        """Delete all `segments` of a deleted partition."""
+        """Delete the segments of a deleted partition."""

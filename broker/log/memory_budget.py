@@ -1,9 +1,9 @@
-"""The bound on the memory of all logs together (`sluice.log.memory.bytes`). Kafka stores logs on disk and has none.
+"""The bound on the memory of all logs together (`sluice.log.memory.bytes`); Kafka has none, since it uses files.
 
-A segment is charged with its whole capacity when it is created, so the bound holds after every append, and an append
-into an existing segment costs nothing here. If a new segment would exceed the bound, the segments with the oldest last
-append are evicted first, over all partitions, including active segments: a log can become empty. An evicted segment of
-the requested size passes its memory on, unless a reader still uses it.
+A segment is charged its whole capacity at creation, so the bound always holds, and an append into an existing segment
+costs nothing here. If a new segment would exceed the bound, the segments with the oldest last append are evicted over
+all partitions, including active ones: a log can become empty. An evicted segment of the requested size passes its
+memory on, unless a reader uses it.
 
 The heap has one entry per log, with the last append to its oldest segment when the entry was made. Appends only
 increase that time, so an entry is corrected when it reaches the top.
@@ -22,14 +22,13 @@ class EvictableLog(Protocol):
     """A log as the budget uses it."""
 
     def oldest_append_ms(self) -> int | None:
-        """Return the time of the last append to the oldest segment; None if there is no segment."""
+        """Return the time of the last append to the oldest segment, or None."""
 
-    def drop_oldest_segment(self) -> None:
-        """Delete the oldest segment and release its memory."""
+    def drop_oldest_segment(self) -> None: ...
 
 
 class MemoryBudget:
-    """The memory that the segments of all logs use, and its limit."""
+    """The memory of all segments, and its limit."""
 
     __slots__ = (
         "_logs",
@@ -53,7 +52,7 @@ class MemoryBudget:
         self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
 
     def allocate(self, capacity: int) -> SegmentMemory:
-        """Return `capacity` bytes, after evicting segments if necessary. The size may exceed the limit on its own."""
+        """Return `capacity` bytes, after evictions if necessary; a segment larger than the limit is allowed."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
@@ -64,7 +63,7 @@ class MemoryBudget:
         return memory
 
     def recharge(self, change: int) -> None:
-        """Adjust the charged memory by `change` bytes; an excess is evicted at the next allocation."""
+        """Adjust the charge by `change` bytes; the next allocation evicts an excess."""
         self.used_bytes += change
 
     def release(self, charged_bytes: int, memory: SegmentMemory) -> None:
@@ -74,13 +73,13 @@ class MemoryBudget:
             self._spare = reclaim(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:
-        """Make `log`, which is getting its first segment, a candidate for eviction."""
+        """Make a log with its first segment a candidate for eviction."""
         if log not in self._watched:
             self._watched.add(log)
             heappush(self._logs, (last_append_ms, next(self._order), log))
 
     def forget(self, log: EvictableLog) -> None:
-        """Remove a deleted topic's log from the candidates."""
+        """Remove a deleted log from the candidates."""
         if log in self._watched:
             self._watched.discard(log)
             self._logs = [entry for entry in self._logs if entry[2] is not log]

@@ -25,7 +25,7 @@ class MemoryStorage:
         self.budget = MemoryBudget(memory_bytes)
 
     def configure(self, config: LogConfig) -> None:
-        """Do nothing: the configuration is read from the log."""
+        """Do nothing: the log has it."""
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
         """Do nothing: the log has them."""
@@ -68,7 +68,7 @@ class MemoryStorage:
         self.budget.release(segment.charged_bytes, segment.memory)
 
     def truncated(self, log: "StoredLog") -> None:
-        """Do nothing: nothing else depends on the log's end."""
+        """Do nothing."""
 
     def failed(self, error: OSError) -> str:
         return f"{error.filename}: {error.strerror}"  # raised by a fault rule, since there is no disk
@@ -79,6 +79,6 @@ class MemoryStorage:
             self.delete(segment)
 
     def _capacity(self, log: "StoredLog", size: int) -> int:
-        """Return half of the log's size as a power of two: little unused memory, and few segments in large logs."""
+        """Return half of the log's size as a power of two, to limit both unused memory and segments."""
         half = 1 << (log.size_in_bytes >> 1).bit_length() >> 1
         return max(min(half, self.largest_segment_bytes(log)), FIRST_SEGMENT_BYTES, -(-size // PAGE_BYTES) * PAGE_BYTES)

@@ -4,14 +4,10 @@ Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - A read returns whole batches. Kafka cuts the last one at max_bytes, and clients discard the incomplete part.
 - A read continues through the following segments. Kafka stops at the end of one.
 - A batch larger than segment.bytes gets a larger segment. Kafka rejects it (RECORD_LIST_TOO_LARGE).
-- Only a batch's timestamp starts a new segment by time (segment.ms); without timestamps, Kafka uses the segment's age.
-  The jitter is derived from the log's name and end offset, so that repeated runs produce the same segments.
+- Only a batch's timestamp starts a new segment by time (segment.ms). Kafka falls back to the segment's age.
 - A truncation keeps the state of producers without records in the removed part. Kafka reloads a snapshot.
 
-A `LogStorage` stores the bytes: in memory, with one bound over all partitions, or in a directory.
-
-`append` moves only the log end offset. The replication code calls `advance_high_watermark`, at once if the leader is
-the only replica.
+`append` moves only the log end offset. Replication calls `advance_high_watermark`, at once with a single replica.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,10 +31,10 @@ from .segment_list import SegmentList
 if TYPE_CHECKING:
     from .log_storage import LogSegment, LogStorage, RestoredLog
 
-# Value of `_rolls_after` (else a timestamp) that sends the next append to the slow path: timestamps are greater.
+# Value of `_rolls_after` that sends the next append to the slow path: every timestamp is greater.
 _ROLL_TIME_UNKNOWN = -2
 
-# Receives the log's name; returns the error to fail an append with, or None.
+# Receives the log's name; returns an error for the append, or None.
 Fails = Callable[[str], OSError | None]
 
 
@@ -67,7 +63,6 @@ class PartitionLog:
     def __init__(
         self, name: str, config: LogConfig, storage: "LogStorage", restored: "RestoredLog | None" = None
     ) -> None:
-        """Create an empty log, or continue from `restored`, the stored state."""
         self.name = name
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -95,15 +90,12 @@ class PartitionLog:
         self.storage.configure(config)
 
     def fail_appends(self, fails: Fails | None) -> None:
-        """Fail appends with the error that `fails` returns for the log's name; None ends this.
-
-        Only fault rules use this. An append without a fault has no extra cost.
-        """
+        """Let appends raise what `fails` returns, for fault rules; None ends this. Other appends have no extra cost."""
         self._fails = fails
         self._rolls_after = _ROLL_TIME_UNKNOWN
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Record the start of a leader's epoch, even before it appends (Partition.makeLeader)."""
+        """Record the start of a leader's epoch, even before its first append (Partition.makeLeader)."""
         self._assign_epoch(leader_epoch, self.log_end_offset)
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
@@ -113,7 +105,7 @@ class PartitionLog:
 
     @property
     def latest_epoch(self) -> int:
-        """Epoch of the newest leader so far; -1 if none."""
+        """Epoch of the newest leader; -1 if none."""
         return self._epochs.latest
 
     @property
@@ -134,12 +126,12 @@ class PartitionLog:
         """Append one batch, or return an error without changing anything. The high watermark does not move.
 
         Args:
-            data: A batch of magic 0, 1 or 2; it is stored as magic 2. Writable data may be changed in place; it is not
+            data: A batch of magic 0, 1 or 2, stored as magic 2. Writable data may be changed in place; it is not
                 retained.
-            now_ms: The time of the append.
-            leader_epoch: The epoch of the partition's leader.
-            origin: CLIENT, or COORDINATOR for transaction markers and records of the coordinator's own topic.
-            transaction_version: The version whose rules apply to a transaction marker.
+            now_ms: The wall clock.
+            leader_epoch: The partition's leader epoch.
+            origin: CLIENT, or COORDINATOR for transaction markers and the coordinator's own topic.
+            transaction_version: For a transaction marker.
         """
         first_offset = self.log_end_offset
         try:
@@ -151,7 +143,7 @@ class PartitionLog:
     def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
         """Append a client's single non-transactional magic 2 batch that is stored unchanged: a fast path of `append`.
 
-        Return None, without changing anything, for any other or an invalid batch.
+        Return None, without changes, for any other or an invalid batch.
         """
         try:
             appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, self._append_config)
@@ -162,7 +154,6 @@ class PartitionLog:
     def _store(
         self, appendable: Appendable, now_ms: int, leader_epoch: int, origin: int, transaction_version: int
     ) -> AppendResult:
-        """Append a validated batch."""
         first_offset = self.log_end_offset
         header = appendable.header
         if header is None:
@@ -206,7 +197,7 @@ class PartitionLog:
         return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Move the high watermark up to `offset`, which all replicas have reached; return whether it moved."""
+        """Move the high watermark up to `offset`; return whether it moved."""
         if offset <= self.high_watermark:
             return False
         assert offset <= self.log_end_offset
@@ -217,13 +208,13 @@ class PartitionLog:
     # Reading
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        """Return whole batches from the one that contains `offset`, up to `max_bytes` and `up_to_offset`.
+        """Return whole batches from the one that contains `offset`, within `max_bytes` and before `up_to_offset`.
 
         Args:
-            offset: Outside of the log, the result is OFFSET_OUT_OF_RANGE; the log end offset is allowed.
-            max_bytes: The limit on the size of the result.
+            offset: Up to the log end offset; otherwise the result is OFFSET_OUT_OF_RANGE.
+            max_bytes: The limit on the result.
             up_to_offset: The high watermark, last stable offset or log end offset.
-            min_one_batch: Return the first batch even if it is larger than `max_bytes`.
+            min_one_batch: Return the first batch even if it is larger.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             return LogRead([], 0, offset, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -236,7 +227,7 @@ class PartitionLog:
             return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        """Return the number of bytes that `read` would return, from the index; 0 for an offset outside of the log."""
+        """Return the number of bytes that `read` would return, from the index."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
         try:
@@ -245,32 +236,27 @@ class PartitionLog:
             return 0  # the read reports the error
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """Return the bytes from the batch that contains `offset` to `up_to_offset`, up to `at_most`.
-
-        For the minimum size of a long poll. The result is not limited to whole batches.
-        """
+        """Return the bytes from the batch at `offset` to `up_to_offset`, up to `at_most`, for long polls."""
         try:
             return self.segment_list.bytes_between(offset, up_to_offset, at_most)
         except OSError:
             return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return the transactions to skip in a committed read from `offset` to `upper_offset` (exclusive)."""
+        """Return the transactions to skip in a committed read; `upper_offset` is exclusive."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
     def producers(self) -> ProducerState:
-        """State of the idempotent and transactional producers."""
         return self._producers
 
     # Offsets by time and by leader
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """Return the first record whose timestamp is at or after `timestamp`; None if there is none.
+        """Return the first record with at least this timestamp, or None.
 
         Raises:
-            InvalidRecords: Records stored without full validation are unreadable, or the disk fails
-                (KAFKA_STORAGE_ERROR).
+            InvalidRecords: Unreadable records, or a disk error (KAFKA_STORAGE_ERROR).
         """
         try:
             return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset)
@@ -278,11 +264,7 @@ class PartitionLog:
             raise self._unreadable(error) from None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """Return the first record with the greatest timestamp; None if the log is empty (KIP-734).
-
-        Raises:
-            InvalidRecords: As for `offset_for_timestamp`.
-        """
+        """Return the first record with the greatest timestamp, or None (KIP-734); raises as `offset_for_timestamp`."""
         try:
             return self.segment_list.max_timestamp_offset()
         except OSError as error:
@@ -292,15 +274,15 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self.storage.failed(error))
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Return base offset and last append (ms) of each segment, oldest first (for ListOffsets v0)."""
+        """Return base offset and last append (ms) of each segment, for ListOffsets v0."""
         return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) for OffsetForLeaderEpoch; see LeaderEpochs."""
+        """Return (epoch, end offset); see LeaderEpochs."""
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def leader_epoch_at(self, offset: int) -> int:
-        """Return the epoch of the record at `offset`, or of the last record for the log end offset; -1 if unknown."""
+        """Return the epoch at `offset` (at the log end, of the last record); -1 if unknown."""
         return self._epochs.at(offset)
 
     # Deleting
@@ -319,16 +301,15 @@ class PartitionLog:
         return ErrorCode.NONE
 
     def expire_producers(self, now_ms: int) -> None:
-        """Remove producers that have been idle for producer.id.expiration.ms."""
         self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def oldest_append_ms(self) -> int | None:
-        """Return the time of the last append to the oldest segment; None if there is no segment."""
+        """Return the time of the last append to the oldest segment, or None."""
         segments = self.segment_list.ordered
         return segments[0].last_append_ms if segments else None
 
     def drop_oldest_segments(self, count: int) -> int:
-        """Drop whole segments, oldest first; return how many, fewer than `count` if the disk fails."""
+        """Drop the oldest segments; return how many, fewer than `count` if the disk fails."""
         for dropped in range(count):
             try:
                 self.drop_oldest_segment()
@@ -340,7 +321,7 @@ class PartitionLog:
     def drop_oldest_segment(self) -> None:
         """Drop the oldest segment, even if it is active or above the high watermark, which then moves up.
 
-        Readers keep the bytes that they have; the memory is freed when they release them.
+        Memory is freed when the last reader releases it.
         """
         end = self._end_of_oldest()
         segment = self.segment_list.ordered[0]
@@ -353,14 +334,14 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch that contains `offset`; `offset` if none does."""
+        """Return the base offset of the batch that contains `offset`, or `offset`."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove the batch that contains `offset` and all later ones, which differ from the new leader's.
+        """Remove the batch that contains `offset` and all later ones; return whether there were any.
 
-        The next append gets `offset`. Return whether the log was longer (UnifiedLog.truncateTo).
+        The next append gets `offset` (UnifiedLog.truncateTo).
         """
         self._epochs.truncate_from_end(offset)
         self.storage.save_epochs(self._epochs)
@@ -393,7 +374,7 @@ class PartitionLog:
             self.size_in_bytes += last.size
 
     def close(self) -> None:
-        """Delete everything: the partition is deleted."""
+        """Delete everything with the partition."""
         self.storage.forget(self, self.segment_list.ordered)
         self.segment_list = SegmentList()
         self._rolls_after = _ROLL_TIME_UNKNOWN
@@ -420,7 +401,7 @@ class PartitionLog:
     # Steps of an append
 
     def _append_slow_path(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Append after a check for faults and for a new segment."""
+        """Append after a check for faults."""
         if self._fails is None:
             self._append_and_roll(records, last_offset, max_timestamp, now_ms)
             return

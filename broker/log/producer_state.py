@@ -1,9 +1,8 @@
 """State of a partition's idempotent and transactional producers (KIP-98).
 
-Theory of operation. A producer numbers its records: every batch has a producer id, an epoch, and the sequence number of
-its first record. For each producer id the partition stores the epoch, the sequence ranges of the last five batches, and
-the offset at which an open transaction began. A batch is checked before it is stored; the state changes only
-afterwards:
+Theory of operation. Every batch has a producer id, an epoch, and the sequence number of its first record. For each
+producer id the partition stores the epoch, the sequence ranges of the last five batches, and the start of an open
+transaction. A batch is checked before it is stored; the state changes only afterwards:
 
     the same epoch and exactly the range of one of the five      duplicate: returns the first copy's offsets
     epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
@@ -14,22 +13,21 @@ afterwards:
     a marker from a coordinator older than the last              TRANSACTION_COORDINATOR_FENCED
     a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, except for a repeated marker
 
-Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. The
-transaction coordinator writes markers; a marker ends the producer's transaction and has no sequence number. Under
-transaction version 2 the coordinator raises the epoch with every transaction, so that its marker has a higher epoch
-than the records before it, and a late marker cannot end the next transaction (KIP-890).
+Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. A
+marker, written by the transaction coordinator, ends the producer's transaction and has no sequence number. Under
+transaction version 2 every transaction has a new epoch, and its marker a higher one than its records, so that a late
+marker cannot end the next transaction (KIP-890).
 
-Before a producer's first transactional batch, the broker verifies with the coordinator that the partition is part of
-the transaction (broker/coordinator/transaction/verification.py). Until a batch or a marker is stored, the partition
-remembers the lowest sequence under verification: a later batch must not be stored first, even if its verification ends
-first.
+Before a producer's first transactional batch, the coordinator verifies that the partition is part of the transaction
+(broker/coordinator/transaction/verification.py). Meanwhile the partition remembers the lowest sequence under
+verification: a later batch must not be stored first, even if its verification ends first.
 
 The first unstable offset is the start of the oldest transaction that is open, or whose marker is not yet below the high
-watermark. Readers of committed records read up to it. The list of aborted transactions defines which records they skip.
+watermark. It bounds reads of committed records, which also skip aborted transactions.
 
 Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
-TransactionIndex. disk/producer_snapshot.py stores snapshots. Left out: the guard that ties an append to its
-verification, because no other append can come between the two here.
+TransactionIndex. Left out: the guard that ties an append to its verification, because no other append can come between
+the two here.
 """
 
 from bisect import bisect_left
@@ -51,7 +49,7 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
-# The greatest number of batches in flight (max.in.flight.requests.per.connection <= 5 with idempotence).
+# The limit on batches in flight with idempotence (max.in.flight.requests.per.connection <= 5).
 BATCHES_TO_RETAIN = 5
 _RAISES_EPOCHS = 2  # the first transaction version with a new epoch per transaction
 
@@ -95,8 +93,7 @@ def read_marker(batch: memoryview) -> Marker:
 class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     """An aborted transaction: readers skip the producer's records from `first_offset` to `last_offset` (the marker).
 
-    `last_stable_offset` is that of the time when the marker was written: no transaction that ended later began before
-    it.
+    No transaction that ended later began before `last_stable_offset`.
     """
 
     producer_id: int
@@ -106,10 +103,7 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class LastRecord(msgspec.Struct, frozen=True, gc=False):
-    """The end of a producer's last batch, which compaction must keep.
-
-    Without one (NO_OFFSET), compaction keeps the last marker of this epoch.
-    """
+    """The last offset of a producer's data, which compaction must keep; if NO_OFFSET, the last marker of the epoch."""
 
     last_data_offset: int
     producer_epoch: int
@@ -147,7 +141,7 @@ class ProducerEntry:
         self.batches: deque[StoredBatch] = deque(maxlen=BATCHES_TO_RETAIN)
 
     def find_duplicate(self, header: BatchHeader) -> StoredBatch | None:
-        """Return the batch that `header` duplicates, if it is one of the last five."""
+        """Return the batch that `header` duplicates."""
         if header.producer_epoch != self.epoch:
             return None
         first_sequence = header.base_sequence
@@ -157,7 +151,6 @@ class ProducerEntry:
         return None
 
     def move_to(self, epoch: int) -> None:
-        """Set the epoch; a new one clears the batches."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -187,8 +180,7 @@ class ProducerState:
     def check_batch(self, header: BatchHeader, first_offset: int) -> StoredBatch | Refusal | None:
         """Check a batch to be stored at `first_offset`.
 
-        Returns:
-            The stored batch that it duplicates, the reason for its rejection, or None if it can be stored.
+        Return the stored batch that it duplicates, the reason to reject it, or None if it can be stored.
         """
         entry = self._entries.get(header.producer_id)
         if self._verifications:
@@ -221,7 +213,7 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, first_offset: int
     ) -> StoredBatch | Refusal | None:
-        """Check a batch under verification by the additional rules for those."""
+        """Apply the additional rules for a batch under verification."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return None
@@ -245,7 +237,7 @@ class ProducerState:
         )
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
-        """Check data that a coordinator writes with a producer's id; it has an epoch but no sequence numbers."""
+        """Check data written by a coordinator; it has no sequence numbers."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -273,15 +265,14 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
     ) -> Refusal | None:
-        """Check a transaction marker written under `transaction_version`; return None if it can be stored."""
+        """Check a transaction marker; return None if it can be stored."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
         epoch = header.producer_epoch
         if epoch < entry.epoch:
             return self._fenced(header, entry, first_offset)
-        # Without an open transaction this is a repeated marker. No transaction should begin with the highest epoch; one
-        # that did must be able to end.
+        # Without an open transaction the marker is repeated. A transaction with the highest epoch must be able to end.
         begun = entry.current_txn_first_offset != NO_OFFSET and epoch != MAX_EPOCH
         if transaction_version >= _RAISES_EPOCHS and epoch == entry.epoch and begun:
             return Refusal(
@@ -298,8 +289,7 @@ class ProducerState:
         return None
 
     def _fenced(self, header: BatchHeader, entry: ProducerEntry, first_offset: int) -> Refusal:
-        # Kafka checks transactional batches before it knows the offset. TV-1: Kafka has no transaction version for
-        # data.
+        # Kafka checks transactional batches before their offset is known. TV-1: data has no transaction version.
         if header.is_transactional:
             reason = (
                 f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last "
@@ -313,19 +303,19 @@ class ProducerState:
         return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
 
     def is_fenced(self, producer_id: int, epoch: int) -> bool:
-        """Return whether a later epoch of the producer was seen here."""
+        """Return whether a later epoch was seen."""
         entry = self._entries.get(producer_id)
         return entry is not None and epoch < entry.epoch
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Return whether the producer has an open transaction of this epoch here."""
+        """Return whether the producer has an open transaction of this epoch."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.epoch == epoch
 
     def start_verification(
         self, producer_id: int, epoch: int, sequence: int, *, raises_epochs: bool, now_ms: int
     ) -> None:
-        """Record that a batch with this first sequence is under verification (-1: no sequence number)."""
+        """Record that a batch with this first sequence (-1: none) is under verification."""
         verification = self._verifications.get(producer_id)
         if verification is None:
             self._verifications[producer_id] = Verification(epoch, sequence, raises_epochs, now_ms)
@@ -333,7 +323,7 @@ class ProducerState:
             verification.update(epoch, sequence)
 
     def batch_stored(self, header: BatchHeader, first_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """Record a stored batch with its offsets and greatest timestamp."""
+        """Record a stored batch."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             entry = self._entries[header.producer_id] = ProducerEntry()
@@ -366,8 +356,7 @@ class ProducerState:
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = marker.timestamp
         verification = self._verifications.get(producer_id)
-        # A producer of version 2 verifies its next transaction with the epoch of this marker, maybe before the marker
-        # arrives.
+        # A producer of version 2 may verify its next transaction, with this marker's epoch, before the marker arrives.
         if verification and not (verification.raises_epochs and verification.epoch == header.producer_epoch):
             del self._verifications[producer_id]
 
@@ -379,7 +368,7 @@ class ProducerState:
         }
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the start of the oldest undecided transaction, or None; the high watermark must not decrease."""
+        """Return the start of the oldest undecided transaction; the high watermark must not decrease."""
         if self._unreplicated:
             for first_offset in [first for first, last in self._unreplicated.items() if last < high_watermark]:
                 del self._unreplicated[first_offset]
@@ -394,7 +383,7 @@ class ProducerState:
         return bool(self._ongoing or self._unreplicated)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return transactions that may have records from `offset` to `upper_offset` (exclusive), ordered by marker."""
+        """Return transactions, ordered by marker, with possible records from `offset` to `upper_offset` (exclusive)."""
         found = []
         for aborted in islice(self._aborted, self._ended_before(offset), None):
             if aborted.first_offset < upper_offset:
@@ -408,7 +397,7 @@ class ProducerState:
     ) -> None:
         """Remove everything at `log_end_offset` or later.
 
-        The state of the producers in `cut_off`, which have records there, is rebuilt from the remaining `batches`.
+        The producers in `cut_off`, with records there, are rebuilt from the remaining `batches`.
         """
         aborted = self._aborted[: self._ended_before(log_end_offset)]
         for producer_id in cut_off:
@@ -423,7 +412,7 @@ class ProducerState:
         self._aborted = aborted
 
     def restore(self, producers: Iterable[tuple[int, ProducerEntry]], aborted: Iterable[AbortedTransaction]) -> None:
-        """Load a snapshot into this empty state; `replay` of later batches follows."""
+        """Load a snapshot into this empty state."""
         self._entries.update(producers)
         self._ongoing = dict(
             sorted(
@@ -435,7 +424,7 @@ class ProducerState:
         self._aborted.extend(aborted)
 
     def aborted_between(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return transactions whose markers are from `offset` to `upper_offset` (exclusive)."""
+        """Return transactions by marker offset; `upper_offset` is exclusive."""
         return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
@@ -448,19 +437,18 @@ class ProducerState:
             self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
 
     def replace_aborted(self, start_offset: int, end_offset: int, kept: Iterable[AbortedTransaction]) -> None:
-        """Replace the aborted transactions whose markers are from `start_offset` to `end_offset` (exclusive)."""
+        """Replace the transactions with markers from `start_offset` to `end_offset` (exclusive)."""
         self._aborted[self._ended_before(start_offset) : self._ended_before(end_offset)] = kept
 
     def truncate_from_start(self, log_start_offset: int) -> None:
-        """Remove aborted transactions without remaining records. Producers stay: retention does not affect them."""
+        """Remove aborted transactions without records. Retention does not affect producers."""
         del self._aborted[: self._ended_before(log_start_offset)]
 
     def _ended_before(self, offset: int) -> int:
-        """Return the number of aborted transactions whose markers are before `offset`."""
         return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers without an open transaction whose last record is at least `expiration_ms` old."""
+        """Remove producers without an open transaction and new records for `expiration_ms`."""
         idle = [
             producer_id
             for producer_id, entry in self._entries.items()

@@ -1,8 +1,7 @@
-"""Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions over a log and its segments.
+"""Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions.
 
-Both rules delete whole segments, oldest first, and stop at the first that stays. They can delete the active segment,
-but not an empty one, and nothing above the high watermark. Memory segments are smaller than Kafka's 1 GiB, so a log
-exceeds its bound by less.
+Both rules delete whole segments, oldest first, including the active one if it is not empty, but nothing above the high
+watermark. Memory segments are smaller than Kafka's 1 GiB, so a log exceeds its bound by less.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
-    """Drop the segments that exceed retention.bytes or retention.ms; return their number."""
+    """Drop the segments beyond retention.bytes and retention.ms; return their number."""
     dropped = enforce_retention_bytes(log)
     if not log.config.cleanup_deletes:
         return dropped
@@ -22,7 +21,7 @@ def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
 
 
 def enforce_retention_bytes(log: "RetainedLog") -> int:
-    """Drop the segments that exceed retention.bytes; return their number."""
+    """Drop the segments beyond retention.bytes; return their number."""
     if not log.config.cleanup_deletes:
         return 0
     count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)
@@ -32,7 +31,7 @@ def enforce_retention_bytes(log: "RetainedLog") -> int:
 def count_over_size(
     segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
 ) -> int:
-    """Return how many of the oldest segments can go so that at least `retention_bytes` stay; negative: no bound."""
+    """Return how many of the oldest segments can go if `retention_bytes` stay; negative: no bound."""
     if retention_bytes < 0:
         return 0
     excess = size_in_bytes - retention_bytes
@@ -44,7 +43,7 @@ def count_over_size(
 
 
 def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
-    """Return how many of the oldest segments have only records older than `retention_ms`; negative: no bound."""
+    """Return how many of the oldest segments are older than `retention_ms`; negative: no bound."""
     if retention_ms < 0:
         return 0
     for number, segment in enumerate(segments):

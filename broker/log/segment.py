@@ -1,12 +1,10 @@
 """A log segment in memory: consecutive batches with an index.
 
 Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose:
-- The segment is in memory. Its size is fixed at creation, so that readers can use memoryviews of it during appends.
-- Every batch has an index entry (16 bytes). Kafka has one entry per 4 KiB and scans the rest; scanning is slow in
-  Python.
+- Memory of fixed size, so that readers can use memoryviews of it during appends, replaces the file.
+- Every batch has an index entry (16 bytes). Kafka has one per 4 KiB and scans the rest, which is slow in Python.
 
-The index has the last offset and end position of each batch. A search for the first last offset at or after the
-requested one also works if there are gaps between batches.
+The index has each batch's last offset and end position, so that searches also work with gaps between batches.
 """
 
 from array import array
@@ -18,7 +16,7 @@ from sluice.protocol.records.batch import BatchHeader, read_header
 from .segment_memory import SegmentMemory, shrink
 
 INDEX_ENTRY_BYTES = 16  # 4 for the offset, 4 for the position, 8 for the timestamp
-# Offsets and positions are relative to the segment, in 4 bytes; this is Kafka's bound on relative offsets.
+# Relative offsets and positions have 4 bytes; this is Kafka's bound.
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
@@ -52,8 +50,8 @@ class Segment:
         self._ready = memory.resident_bytes  # resident up to here: writable without page faults
         self.max_timestamp = -1  # of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
-        # One entry per batch: last offset and end, relative to the segment, and the greatest timestamp so far, plus one
-        # so that it is never negative: an append to an unsigned array takes a third of the time.
+        # One entry per batch: last offset and end, relative to the segment, and the greatest timestamp so far plus one:
+        # an append to an unsigned array takes a third of the time.
         self._last_offsets = array("I")
         self._ends = array("I")
         self._timestamps = array("Q")
@@ -96,7 +94,7 @@ class Segment:
             count = len(ends)
         else:
             count = bisect_left(last_offsets, up_to_offset - base_offset)
-        # `count`: the batches of the segment up to the end of the read, including those before `offset`.
+        # `count`: batches up to the end of the read, including those before `offset`.
         if count > first and ends[count - 1] - start > max_bytes:
             count = bisect_right(ends, start + max_bytes, first, count)
             if count == first and at_least_one:
@@ -128,7 +126,7 @@ class Segment:
         self.capacity = self._ready = self.size
 
     def truncate_to(self, offset: int) -> None:
-        """Implement LogSegment.truncate_to. Nothing is appended here afterwards: readers may use the removed bytes."""
+        """Implement LogSegment.truncate_to; readers may use the removed bytes, so nothing is appended afterwards."""
         kept = bisect_left(self._last_offsets, offset - self.base_offset)
         for entries in (self._last_offsets, self._ends, self._timestamps):
             del entries[kept:]
@@ -137,5 +135,5 @@ class Segment:
         self.max_timestamp = self._timestamps[-1] - 1 if kept else -1
 
     def resident_bytes(self) -> int:
-        """Return the memory that the segment uses, including its index."""
+        """Return the size in memory, including the index."""
         return self.memory.resident_bytes + len(self._ends) * INDEX_ENTRY_BYTES

@@ -1,7 +1,4 @@
-"""The segments of one log, ordered, and reads by offset: Kafka's LogSegments and LocalLog.read.
-
-Only positions are searched here. The log decides which offsets may be read, and deletes segments.
-"""
+"""The ordered segments of one log, and searches in them: Kafka's LogSegments and LocalLog.read."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -59,7 +56,6 @@ class SegmentList:
         return LogRead(parts, size, next_offset)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        """Return the number of bytes that `read` would return, from the index."""
         index, start, end, _ = self._first_span(offset, max_bytes, up_to_offset, min_one_batch)
         size = end - start
         if size == 0 or end < self.ordered[index].size:
@@ -72,7 +68,7 @@ class SegmentList:
         return size
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """Return the bytes from the batch that contains `offset` to `up_to_offset`, up to `at_most`."""
+        """Implement `PartitionLog.bytes_between`."""
         if offset >= self._base_offsets[-1]:  # the common case, as in `read`
             segment = self.ordered[-1]
             start, end, _ = segment.span(offset, segment.size, up_to_offset, False)
@@ -101,16 +97,16 @@ class SegmentList:
         return index, start, end, next_offset
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over all batches in order, from the first that ends at or after `offset`."""
+        """Iterate over all batches from the first that ends at or after `offset`."""
         for segment in self.ordered:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
 
     def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        """Return the first record at or after `start_offset` whose timestamp is at or after `timestamp`, or None.
+        """Return the first record at or after `start_offset` with at least this timestamp, or None.
 
         Raises:
-            InvalidRecords: Records cannot be read.
+            InvalidRecords: Unreadable records.
             OSError: The disk fails.
         """
         for segment in self.ordered:
@@ -136,11 +132,9 @@ class SegmentList:
         return None
 
     def with_records(self) -> "list[LogSegment]":
-        """Return the segments that are not empty."""
         return [segment for segment in self.ordered if segment.size > 0]
 
     def before(self, offset: int) -> "Sequence[LogSegment]":
-        """Return the segments that start before `offset`."""
         return self.ordered[: bisect_left(self._base_offsets, offset)]
 
     def end_of_oldest(self, log_end_offset: int) -> int:
@@ -150,7 +144,6 @@ class SegmentList:
     # Changing
 
     def append(self, segment: "LogSegment") -> None:
-        """Add `segment` as the active one."""
         self.ordered.append(segment)
         self._base_offsets.append(segment.base_offset)
 
@@ -166,16 +159,15 @@ class SegmentList:
         return self.ordered.pop()
 
     def has_group(self, group: "Sequence[LogSegment]") -> bool:
-        """Return whether these segments are still here, consecutive, and before the active one."""
+        """Return whether these segments are still here and consecutive, before the active one."""
         first, end = self._index_range(group)
         return end < len(self.ordered) and self.ordered[first:end] == list(group)
 
     def end_of_group(self, group: "Sequence[LogSegment]") -> int:
-        """Return the base offset of the segment after `group`, which must be here."""
+        """Return the base offset of the segment after `group`."""
         return self._base_offsets[self._index_range(group)[1]]
 
     def replace_group(self, group: "Sequence[LogSegment]", by: "LogSegment") -> None:
-        """Replace `group`, which must be here, by one segment."""
         first, end = self._index_range(group)
         self.ordered[first:end] = [by]
         self._base_offsets[first:end] = [by.base_offset]

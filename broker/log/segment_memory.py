@@ -1,14 +1,13 @@
 """The memory of segments.
 
-From 128 KiB on it is an anonymous private mapping, which returns to the system as soon as the last reader releases it.
-Its pages are populated in stretches ahead of the writes, because a page fault doubles the cost of a page. Below 128 KiB
-(where malloc would start to use mappings too) a bytearray avoids a whole page per segment and an entry in the process's
-memory map, which is limited to 65,530 by default.
+From 128 KiB on it is an anonymous private mapping, which returns to the system when the last reader releases it. Its
+pages are populated in stretches ahead of the writes, because a page fault doubles a page's cost. A smaller one is a
+bytearray, to save a page and an entry in the process's memory map (65,530 by default); malloc too maps from 128 KiB on.
 
 Measured with segments of 4 MiB, MB/s written in batches of 64 KiB, on a virtual machine whose host reclaims free
 memory: populated in stretches 2,000 to 2,800; on page faults 1,400 to 1,700; huge pages 220 to 600 if the host has to
-find them first, otherwise 2,600 to 3,600. Huge pages are not used: such a host loses more than most machines would
-gain. Reusing an evicted mapping reaches 8,500.
+find them first, otherwise 2,600 to 3,600. Such a host would lose more by huge pages than most machines would gain. A
+reused mapping reaches 8,500.
 """
 
 import mmap
@@ -24,12 +23,11 @@ _POPULATE_WRITE = 23
 
 
 class SegmentMemory:
-    """Memory behind a writable `view`; it is zero where nothing was written."""
+    """Memory behind a writable `view`, initially zero."""
 
     __slots__ = ("resident_bytes", "view")
 
     def __init__(self, view: memoryview, resident_bytes: int) -> None:
-        """Set up a view whose first `resident_bytes` are already populated."""
         self.view = view
         self.resident_bytes = resident_bytes
 
@@ -48,7 +46,6 @@ class SegmentMemory:
 
 
 def allocate(capacity: int) -> SegmentMemory:
-    """Return `capacity` zero bytes."""
     if capacity < MAPPED_FROM_BYTES:
         return SegmentMemory(memoryview(bytearray(capacity)), capacity)
     mapping = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -56,7 +53,7 @@ def allocate(capacity: int) -> SegmentMemory:
 
 
 def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
-    """Return the same memory, not cleared, for another segment; None if it is not mapped or still has readers.
+    """Move the memory, not cleared, to another segment; return None if it is not mapped or has readers.
 
     `memory` cannot be used afterwards.
     """
@@ -65,7 +62,7 @@ def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
         return None
     memory.view.release()
     try:
-        # Resizing to the same size changes nothing, but raises BufferError if other views of the mapping exist.
+        # Resizing to the same size raises BufferError if other views of the mapping exist.
         mapping.resize(len(mapping))
     except (BufferError, OSError, SystemError):  # SystemError: a system without mremap
         return None
@@ -73,7 +70,7 @@ def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
 
 
 def shrink(memory: SegmentMemory, size: int) -> SegmentMemory:
-    """Return the first `size` bytes of `memory` in memory that is little larger; no reader may have a view.
+    """Move the first `size` bytes to memory that is little larger; no reader may have a view.
 
     `memory` cannot be used afterwards. A mapping is kept: a copy of 64 MiB would block the event loop for 20 ms.
     """

@@ -1,8 +1,7 @@
 """The cluster metadata of one broker: Kafka's MetadataCache.
 
-Topics and partitions are objects of the cluster, shared by all brokers. Only the leadership of partitions (`image`) may
-be outdated. The subclass `controller.isolation.IsolatedMetadata` has copies, for a broker that the controller does not
-reach.
+Topics and partitions are objects of the cluster, shared by all brokers; only their leadership (`image`) may be
+outdated. The subclass `controller.isolation.IsolatedMetadata`, for a broker cut off from the controller, has copies.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,21 +49,21 @@ class MetadataCache:
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:
-        """Return the leadership of a partition, or None if this broker does not know the partition yet."""
+        """Return the leadership of a partition, or None if not yet known."""
         return partition if self.image is None else self.image.partitions.get(partition)
 
     def leader(self, leadership: Partition | PartitionLeadership) -> Node | None:
-        """Return the leader, or None if it is not alive."""
+        """Return the leader if it is alive."""
         return None if leadership.leader in self.fenced else self._brokers.get(leadership.leader)
 
     @property
     def fenced(self) -> Collection[int]:
-        """Node ids of the brokers that this one considers dead."""
+        """Node ids of brokers considered dead."""
         return self._fenced if self.image is None else self.image.fenced
 
     @property
     def live_brokers(self) -> Sequence[Node]:
-        """Brokers that this one considers alive."""
+        """Brokers considered alive."""
         fenced = self.fenced
         if not fenced:
             return list(self._brokers.values())
@@ -72,7 +71,7 @@ class MetadataCache:
 
     @property
     def controller_id(self) -> int:
-        """Broker for clients' controller requests: as with KRaft, any live one forwards them."""
+        """Broker for clients' controller requests: as with KRaft, any live one."""
         for node_id in self._brokers:  # usually the first
             if node_id not in self._fenced:
                 return node_id

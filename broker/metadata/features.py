@@ -1,7 +1,7 @@
 """Features and their levels in ApiVersions (KIP-584).
 
-Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. Of 4.4, the features of KRaft, of
-eligible leader replicas, and of share and streams groups are not supported and not listed.
+Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. The features of KRaft, of eligible
+leader replicas, and of share and streams groups in 4.4 are not supported and not listed.
 """
 
 from collections.abc import Collection
@@ -27,7 +27,7 @@ _KAFKA_4_4 = (
     Feature("metadata.version", 7, 33, 33),  # 3.3-IV3 to 4.4-IV2
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )
-# Releases before 3.4 have none here, those with ZooKeeper never do.
+# Releases before 3.4 have none here; those with ZooKeeper never do.
 _OF_RELEASE = {
     ALL: _KAFKA_4_4,
     "kafka-4.4": _KAFKA_4_4,
@@ -37,7 +37,7 @@ _OF_RELEASE = {
 
 
 def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Feature]:
-    """Return the features, by name, of a broker that emulates `release` and serves these API keys."""
+    """Return the features, by name, of a broker like `release` that serves these API keys."""
     return {
         feature.name: feature
         for feature in _OF_RELEASE.get(release, ())

@@ -1,7 +1,7 @@
 """A topic and its partitions, shared by all brokers of the cluster.
 
-Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, not one per replica. The leader
-appends to it; a follower is only the offset up to which it has fetched (replication.py).
+Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, to which its leader appends. A
+follower is only an offset (replication.py).
 """
 
 import re
@@ -25,8 +25,6 @@ _LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Traffic:
-    """Traffic counts of a topic on one broker."""
-
     __slots__ = ("bytes_in", "bytes_out", "records_in")
 
     def __init__(self) -> None:
@@ -59,7 +57,7 @@ class FollowerLag(NamedTuple):
 
     offset: int  # its log end offset
     since_ms: float  # monotonic
-    target: int | None = None  # its log end offset after the fetch in progress
+    target: int | None = None  # its log end offset after its next fetch
 
 
 class Partition:
@@ -67,7 +65,7 @@ class Partition:
 
     `replicas` are node ids, the preferred leader first, including those that a reassignment adds or removes. `isr` are
     the in-sync ones; `leader` is one of these, or NO_LEADER. `leader_epoch` counts leader changes, `partition_epoch`
-    all changes of this state. replication.py explains `lagging_followers` and `replicated_offset`.
+    all changes of this state.
     """
 
     __slots__ = (
@@ -102,7 +100,7 @@ class Partition:
         self.epoch_start_offset = log.high_watermark  # the log end offset when the leader was elected
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
-        self.replicas_log_start_offset = 0  # log start of the simulated replicas, for DeleteRecords
+        self.replicas_log_start_offset = 0  # of the simulated replicas, for DeleteRecords
 
     @property
     def state(self) -> PartitionState:
@@ -112,13 +110,13 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """First offset that any replica has, for DeleteRecords."""
+        """First offset of any replica, for DeleteRecords."""
         start = self.log.log_start_offset
         return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
 
     @property
     def min_isr(self) -> int:
-        """In-sync replicas required for acks=all, limited to their number (Partition.effectiveMinIsr)."""
+        """In-sync replicas required for acks=all (Partition.effectiveMinIsr)."""
         return min(self.topic.min_insync_replicas, len(self.replicas))
 
     def copy(self) -> "Partition":
@@ -129,7 +127,7 @@ class Partition:
         return other
 
     def epoch_error(self, current_leader_epoch: int) -> int:
-        """Return the error for a client with this leader epoch (-1: unknown); 0 if it is current."""
+        """Return the error for a client with this leader epoch (-1: unknown), or 0."""
         if current_leader_epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:
@@ -137,7 +135,7 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def access_error(self, node_id: int, current_leader_epoch: int) -> int:
-        """Return the error for a read on this broker by a client with this leader epoch (-1: any); 0 if allowed.
+        """Return the error for a read on this broker by a client with this leader epoch (-1: any), or 0.
 
         A replica checks the epoch first (Partition.localLogWithEpochOrThrow).
         """
@@ -152,7 +150,7 @@ class Partition:
 
 
 class Topic:
-    """A topic: its settings, its partitions by index, and its traffic on each broker."""
+    """A topic: its settings, partitions, and traffic on each broker."""
 
     __slots__ = (
         "config",
@@ -171,7 +169,7 @@ class Topic:
         self.is_internal = name in INTERNAL_TOPICS
         self.min_insync_replicas = config.integer("min.insync.replicas")
         self.partitions: list[Partition] = []
-        self.traffic: dict[int, Traffic] = {}  # by the node that was the leader
+        self.traffic: dict[int, Traffic] = {}  # by the leader at that time
 
     def copy(self) -> "Topic":
         """Return a copy that shares the traffic counts."""
@@ -181,7 +179,6 @@ class Topic:
         return other
 
     def traffic_on(self, node_id: int) -> Traffic:
-        """Return the traffic counts for this broker."""
         return self.traffic.setdefault(node_id, Traffic())
 
     def partition(self, index: int) -> Partition | None:

@@ -11,7 +11,7 @@ from .replica_manager import ReplicaManager
 class _DelayedAppend(DelayedOperation):
     """An operation that completes when each partition's high watermark is at its offset.
 
-    It does not wait for a deleted partition, nor for one with a new leader, whose records may be lost.
+    It does not wait for a deleted partition or one with a new leader, whose records may be lost.
     """
 
     __slots__ = ("_done", "_waiting")
@@ -45,8 +45,8 @@ def await_replication(
 ) -> DelayedOperation | None:
     """Call `done` when all replicas have the records before these offsets, or after the timeout.
 
-    `done` receives the partitions whose records may be lost. Return the operation if it waits; like Kafka, it uses the
-    Produce purgatory.
+    `done` receives the partitions whose records may be lost. Return the operation, in the Produce purgatory as in
+    Kafka, if it waits.
     """
     if not required:
         done(())

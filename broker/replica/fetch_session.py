@@ -8,19 +8,22 @@ Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard. Theory of
     another, "incremental"  adds, changes and removes the     the session's partitions with changes, and the same id
                             partitions that it names
 
-Requests before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and then
-again from 1, so that a repeated or lost request is detected (INVALID_FETCH_SESSION_EPOCH). A change is a high watermark
-or log start offset other than last reported, records, an error or a diverging epoch. A partition that had records moves
-to the end, so that it cannot starve the others. A session without partitions is closed.
+Requests before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and again
+from 1, so that a repeated or lost request is detected (INVALID_FETCH_SESSION_EPOCH). Changes are: another high
+watermark or log start offset than last reported, records, an error, or a diverging epoch. A partition that had records
+moves to the end, so that it cannot starve the others. A session without partitions is closed.
 
-Reading does not change a session; `record_sent` updates it when a response is sent. The response to a fetch above its
-quota has no data (KIP-219): it neither opens nor updates a session, but its epoch counts.
+Reading does not change a session; `record_sent` updates it when a response is sent. A response above the quota has no
+data (KIP-219): it neither opens nor updates a session, but its epoch counts.
 
-The cache has `max.incremental.fetch.session.cache.slots`. If it is full, a new session evicts one that was unused for
-two minutes, or else the least valuable session that was in use two minutes after it was opened, if that has fewer
-partitions. Consumers' sessions are evicted before followers', and for a follower any consumer's can be. If none can be
-evicted, no session opens: the client receives id 0 and continues with full requests. Kafka splits the slots over eight
-such caches to reduce lock contention; here is one.
+A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evicts one of these, or else it does not
+open, and the client receives id 0 and continues with full requests:
+
+1. a session unused for two minutes
+2. the smallest session that was in use two minutes after it was opened, or for a follower any consumer's, if it is
+   smaller than the new one; consumers' sessions count as smaller than followers'
+
+Kafka splits the slots over eight such caches to reduce lock contention.
 """
 
 from collections.abc import Iterable, Sequence
@@ -85,7 +88,7 @@ class RequestedPartition:
 
     @property
     def is_known(self) -> bool:
-        """Whether the partition exists: the error of an unknown one does not complete a long poll."""
+        """Whether the partition exists; an unknown one does not complete a long poll."""
         return self.partition is not None or self.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
     @property
@@ -106,7 +109,7 @@ class RequestedPartition:
 
 
 class ResponsePartition:
-    """The state of one partition that a response reports."""
+    """The state of one partition in a response."""
 
     __slots__ = ("had_records", "high_watermark", "item", "log_start_offset")
 
@@ -147,7 +150,7 @@ class FetchSession:
                 self.partitions[key] = item
 
     def update(self, request: FetchRequest, metadata: MetadataCache) -> None:
-        """Add and change the requested partitions, and remove the forgotten ones."""
+        """Add, change and remove partitions."""
         for requested in request.topics:
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
             for wanted in requested.partitions:
@@ -182,16 +185,15 @@ class FetchSessionCache:
 
     @property
     def partitions(self) -> int:
-        """Number of partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Return the partitions of a session by topic name and index; none if it is unknown."""
+        """Return the partitions of a session by topic name and index."""
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
     def open(self, partitions: Sequence[ResponsePartition], now_ms: int, *, privileged: bool, by_id: bool) -> int:
-        """Open a session for the partitions of a response; return its id, or NO_SESSION if the cache is full."""
+        """Open a session for the partitions of a response; return its id, or NO_SESSION if none can be evicted."""
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), now_ms, privileged):
             return NO_SESSION
         session_id = self._new_id()
@@ -206,7 +208,7 @@ class FetchSessionCache:
     ) -> FetchSession | ErrorCode:
         """Return the session of an incremental request after applying the request, or an error.
 
-        Its epoch is then that of the next request. A session without partitions has been closed.
+        A returned session without partitions has been closed.
         """
         session = self._sessions.get(request.session_id)
         if session is None:

@@ -1,6 +1,6 @@
 """Requests between brokers, as calls in one process.
 
-As with a real request, a call without a response ends when the other broker stops or after `request.timeout.ms`
+As in Kafka, a call without a response ends when the other broker stops or after `request.timeout.ms`
 (AddPartitionsToTxnManager, InterBrokerSendThread).
 """
 
@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_MS = 30_000  # Kafka's request.timeout.ms
 
 
 def reaches(broker: "Peer", other: "Peer") -> bool:
-    """Return whether a response from the other broker would arrive: neither is stopped or isolated."""
+    """Return whether responses from the other broker arrive: neither is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
         return True
@@ -30,9 +30,9 @@ def send_request(
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """Call `request(respond)` on the other broker, which calls `respond(code)` now or later.
+    """Call `request(respond)` on the other broker, then `done` with the code passed to `respond`.
 
-    Then `done` is called with that code, or with NETWORK_EXCEPTION if no response arrives.
+    The code is NETWORK_EXCEPTION if no response arrives.
     """
     pending = _PendingRequest(broker, other, done)
     if reaches(broker, other):
@@ -44,7 +44,7 @@ def send_request(
 
 
 class _PendingRequest(DelayedOperation):
-    """A request to another broker, watched under that broker in the Produce purgatory."""
+    """A request to another broker, in the Produce purgatory under that broker."""
 
     __slots__ = ("_broker", "_code", "_done", "_other")
 
@@ -56,7 +56,7 @@ class _PendingRequest(DelayedOperation):
         self._done = done
 
     def respond(self, code: ErrorCode) -> None:
-        """Complete with the response, unless the request timed out or one of the brokers is isolated now."""
+        """Complete with the response, unless a timeout or the isolation of a broker prevents it."""
         if not self.completed and reaches(self._broker, self._other):
             self._code = code
             self.force_complete()

@@ -31,7 +31,7 @@ class PartitionReader:
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
-        """Return whether a partition of a session is unchanged, without reading; False if that is not certain."""
+        """Return whether a partition of a session is certainly unchanged, without reading."""
         partition, wanted = item.partition, item.request
         if partition is None or partition.deleted:
             return False
@@ -68,7 +68,7 @@ class PartitionReader:
         return log.bytes_between(offset, end, wanted.partition_max_bytes)
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
-        """Return the number of bytes that `read` would return, from the index."""
+        """Return the size of the records that `read` would return, from the index."""
         partition, wanted = item.partition, item.request
         if partition is None or self._read_error(partition, wanted) is not None:
             return 0
@@ -109,7 +109,7 @@ class PartitionReader:
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """Return the transactions to skip in records from `offset` to `upper_offset` (exclusive)."""
+    """Return the transactions to skip; `upper_offset` is exclusive."""
     return [
         AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
     ]
@@ -177,7 +177,6 @@ class Readers(NamedTuple):
 
 @cache
 def readers_of(node_id: int) -> Readers:
-    """Return the readers of a broker, created once."""
     return Readers(
         PartitionReader(node_id, committed_only=False, for_follower=False),
         PartitionReader(node_id, committed_only=True, for_follower=False),

@@ -35,7 +35,7 @@ class ReplicaManager:
         return partition.leader == self._node_id
 
     def appended(self, partition: Partition) -> None:
-        """Complete the fetches that can read appended records now, or start the replication of these records."""
+        """Complete the fetches that can read new records, or start their replication."""
         if partition.log.has_followers:
             self._cluster.controller.replication.appended(partition)
         else:
@@ -48,7 +48,6 @@ class ReplicaManager:
             self._cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Complete the operations that wait for partitions of a deleted topic."""
         for partition in topic.partitions:
             self._cluster.actions.defer(self.fetches, partition)
             self.produces.check_and_complete(partition)

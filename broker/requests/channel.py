@@ -12,7 +12,7 @@ class Channel(Protocol):
     """One client's connection: `network.connection.Connection` without asyncio."""
 
     advertised: Endpoint  # the address advertised to the client
-    peer: str  # the client's "host:port"
+    peer: str  # "host:port" of the client
     waiting: bool  # a request is parked, or the connection is muted
     closed: bool
     number: int  # in the journal
@@ -23,18 +23,18 @@ class Channel(Protocol):
     ended_by_client: bool
 
     def park(self, cancel: Callable[[], object]) -> None:
-        """Stop handling requests until `resume`; a disconnect of the client calls `cancel`."""
+        """Stop handling requests until `resume`; a disconnect calls `cancel`."""
 
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         """Return whether the request is still parked with this `cancel`."""
 
     def mute(self) -> None:
-        """Stop reading at once, so that TCP applies backpressure (KIP-219)."""
+        """Stop reading, so that TCP applies backpressure (KIP-219)."""
 
     def resume(self) -> None: ...
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
-        """Queue one whole response frame of `size` bytes."""
+        """Queue one response frame of `size` bytes."""
 
     def close(self, reason: str) -> None:
         """Close without waiting for unsent responses, and log the reason."""
@@ -46,4 +46,4 @@ class Channel(Protocol):
         """Close by a TCP reset; data that the client has not read yet is lost."""
 
     def fail(self) -> None:
-        """Close and log the internal error that is being handled."""
+        """Close and log the current exception."""

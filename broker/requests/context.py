@@ -26,7 +26,7 @@ def header_of(id_bytes: int) -> Struct:
 
 
 class Responder(Protocol):
-    """The dispatcher, as used by operations that respond later."""
+    """The dispatcher, as used by delayed operations."""
 
     def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
         """Encode and send a response; NO_RESPONSE is counted and not sent."""
@@ -50,8 +50,7 @@ class RequestHandler(Protocol):
     def dispatch(self, ctx: "RequestContext", view: memoryview, start: int, end: int) -> None:
         """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
 
-    def end_read(self) -> None:
-        """Finish a read."""
+    def end_read(self) -> None: ...
 
 
 class Outcome:
@@ -72,11 +71,9 @@ class Authenticator(RequestHandler, Protocol):
     @property
     def mechanisms(self) -> list[str]: ...
 
-    def expects_handshake(self) -> bool:
-        """Return whether SaslHandshake is allowed now."""
+    def expects_handshake(self) -> bool: ...
 
-    def expects_token(self) -> bool:
-        """Return whether SaslAuthenticate is allowed now."""
+    def expects_token(self) -> bool: ...
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:
         """Begin an exchange; return False if the mechanism is not enabled."""
@@ -91,17 +88,17 @@ class Authenticator(RequestHandler, Protocol):
 
 
 class RequestFault(Protocol):
-    """The fault rules that match one request, as used by the dispatcher and the handler of Fetch."""
+    """The fault rules that match one request."""
 
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
         """Function (topic, index) -> injected fetch error; None without such rules."""
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Return the outcome that replaces the handler's."""
+        """Return the outcome to use in place of the handler's."""
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        """Return the encoded response that replaces `body`."""
+        """Return the encoded response to use in place of `body`."""
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
         """Send the response or its replacement."""
@@ -113,18 +110,17 @@ class FetchInProgress(Protocol):
     @property
     def is_from_follower(self) -> bool: ...
     @property
-    def read_bytes(self) -> int:
-        """Size of the records that were read."""
+    def read_bytes(self) -> int: ...
 
     def sent(self, response: FetchResponse) -> bool:
-        """Record that `response` is sent; return whether it was changed, because it opens a session."""
+        """Record that `response` is sent; return whether it was changed to open a session."""
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
         """Return the empty response for a client above its quota."""
 
 
 class RequestContext:
-    """The request in flight on one connection; the object is reused for each request."""
+    """The request in flight on one connection, reused for each request."""
 
     __slots__ = (
         "annotations",
@@ -154,7 +150,7 @@ class RequestContext:
         self.connection = connection
         self.responder = responder
         self.authenticator: Authenticator | None = None  # with a SASL listener
-        # Of the last request header: the client id with its length as sent, and the decoder of such a header.
+        # The last client id with its length, as sent, and the decoder of headers with that length.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)
         self.route: ApiRoute  # unset before the first request
@@ -164,19 +160,19 @@ class RequestContext:
         self.request_bytes = 0  # as in Kafka: header and body, without the size prefix
         self.now_ms = 0  # wall clock at the start of the read, or at the end of a wait
         self.started_ms = 0.0  # monotonic, at the start of the read
-        self.worked_ms = 0.0  # processing time before the request was parked, if there are request quotas
+        self.worked_ms = 0.0  # processing time before parking, if there are request quotas
         self.fetch: FetchInProgress | None = None
-        self.charged_bytes = 0  # charged to a held fetch before it reads
+        self.charged_bytes = 0  # of a held fetch, before it reads
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
-        # For the journal, if enabled. A request without a subject is not recorded.
+        # For the journal, which ignores requests without a subject.
         self.subject: RequestSubject | None = None
         self.annotations: RequestAnnotations | None = None
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        """Pass the request to a purgatory, which may complete it at once; return the handler's result."""
+        """Pass the request to a purgatory, which may complete it at once."""
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED
@@ -184,13 +180,13 @@ class RequestContext:
     def park_for_more(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        """Park a request that is known to be incomplete, without a first check."""
+        """Park a request that is known to be incomplete."""
         self.connection.park(operation.force_complete)
         purgatory.watch(operation, keys)
         return PARKED
 
     def park_until_completed(self) -> Outcome:
-        """Park the request without an operation, until `Dispatcher.complete` is called after this call."""
+        """Park the request until a later call of `Dispatcher.complete`."""
         self.connection.park(_nothing)
         return PARKED
 

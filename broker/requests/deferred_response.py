@@ -1,4 +1,4 @@
-"""Responses that may have to wait, for replicas or for the end of a transaction."""
+"""Responses that may wait for replicas or for the end of a transaction."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,10 +13,7 @@ T = TypeVar("T")
 def respond_when_done(
     ctx: RequestContext, start: Callable[[Callable[[T], None]], None], respond: Callable[[T], Message | Outcome]
 ) -> Message | Outcome:
-    """Call `start(done)`, and respond with `respond(result)` after `done(result)`, now or later.
-
-    Return the handler's result. A disconnect of the client only prevents the response.
-    """
+    """Call `start(done)`, and respond with `respond(result)` after `done(result)`, now or later."""
     results: list[T] = []
     parked = False
 

@@ -28,7 +28,7 @@ class ServedApi(NamedTuple):
     max_version: int
     charge: Charge = Charge.REQUEST
     forwarded: bool = False  # brokers forward it to the controller
-    cluster_action: bool = False  # only brokers send it, so it is exempt from request quotas unless authorization fails
+    cluster_action: bool = False  # only brokers send it, exempt from request quotas if authorized
     requires: str = ""  # the property that enables it
 
 

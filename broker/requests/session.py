@@ -9,7 +9,7 @@ from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from .channel import Channel
 from .trace import ClientIdentity
 
-# The user name without authentication (KafkaPrincipal.ANONYMOUS).
+# User name without authentication (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
 
 
@@ -57,7 +57,6 @@ class Session:
         self.identity = None
 
     def identify(self) -> ClientIdentity:
-        """Return the identity for the journal."""
         if self.identity is None:
             channel = self.channel
             self.identity = ClientIdentity(
@@ -74,7 +73,7 @@ class Session:
     def endpoint_of(self, node: Node) -> Endpoint:
         """Return a broker's address for this client, on the listener with the same name as the client's own.
 
-        For this broker, and for others that listen on all addresses, the host is the one that the client connected to.
+        For this broker, and others that listen on all addresses, it has the host that the client connected to.
         """
         here = self.channel.advertised
         if node.node_id == self.node_id:
@@ -84,7 +83,7 @@ class Session:
 
 
 def _java_ipv6(address: str) -> str:
-    """Return an IPv6 address without zero compression: access control lists compare hosts as text."""
+    """Return the address without zero compression: access control lists compare hosts as text."""
     from ipaddress import IPv6Address  # most clients use IPv4
 
     number, percent, scope = address.partition("%")

@@ -3,16 +3,14 @@
 from typing import NamedTuple
 
 NOT_YET = 0.0
-# Times of one read: arrival of its requests, start of the first, and sending of their responses (or NOT_YET); monotonic
-# ms.
+# Monotonic ms of one read: arrival of its requests, start of the first, sending of responses (or NOT_YET).
 ReadTimes = list[float]
 
 # Topic (name or id), partition, and the producer's id, epoch and base sequence.
 NamedPartition = tuple[str | bytes, int, int, int, int]
 # The named partitions, the number of further ones, group id, transactional id.
 AnySubject = tuple[tuple[NamedPartition, ...], int, str, str]
-# The same for a Produce request with one partition: topic name or id, partition, start of its batch header,
-# transactional id.
+# The same for a Produce request with one partition: topic, partition, start of its batch header, transactional id.
 BatchStart = tuple[int, int, int, int]  # magic, and the producer's id, epoch and base sequence
 BatchSubject = tuple[str | bytes, int, BatchStart | None, str | None]
 RequestSubject = AnySubject | BatchSubject
@@ -31,7 +29,7 @@ class ClientIdentity(NamedTuple):
 
 
 class RequestAnnotations:
-    """The rare properties of a request: a wait (with its arrival and start), a throttle time, a fault, errors."""
+    """Rare properties of a request: a wait (with arrival and start), a throttle time, a fault, errors."""
 
     __slots__ = ("begun_ms", "error_codes", "received_ms", "rule_id", "throttle_ms")
 

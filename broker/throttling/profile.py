@@ -2,18 +2,18 @@
 
 KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. A client that implements
 KIP-219 backs off after a response with a throttle time, so a delayed response would double its wait. `by-version`
-therefore delays the responses to request versions older than KIP-219, and mutes for later ones. The other profiles
-treat all versions alike.
+therefore delays the responses to request versions older than KIP-219, and mutes for later ones.
 
-| profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic | |---|---|---|---|---|---| |
-`kip-13` | response delayed | delayed before it reads | the longer time | shares the default | 3.8 and later | |
-`kafka-0.9` to `1.1` | as `kip-13` | reads, then is delayed | one after the other | as `kip-13` | up to 3.7 | |
-`kafka-2.0` to `3.7` | response sent, then muted | empty, not charged | the longer time | unlimited | up to 3.7 | |
-`kafka-3.8` and later | the same | the same | the same | the same | 3.8 and later | | `by-version` | `kip-13` or
-`kafka-4.4` | the same | the longer time | as `kip-13` | 3.8 and later |
+| profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic |
+|---|---|---|---|---|---|
+| `kip-13` | response delayed | delayed before it reads | the longer time | shares the default | 3.8 and later |
+| `kafka-0.9` to `1.1` | as `kip-13` | reads, then is delayed | one after the other | as `kip-13` | up to 3.7 |
+| `kafka-2.0` to `3.7` | response sent, then muted | empty, not charged | the longer time | unlimited | up to 3.7 |
+| `kafka-3.8` and later | the same | the same | the same | the same | 3.8 and later |
+| `by-version` | `kip-13` or `kafka-4.4` | the same | the longer time | as `kip-13` | 3.8 and later |
 
-As in Kafka 2.5 and later, a fetch is limited to the bytes that its quota grants an idle client at once; `kafka-0.9` to
-`2.4` do not limit it. `throttling_mode` has worked examples.
+A fetch is limited to the bytes that its quota grants an idle client at once, except by `kafka-0.9` to `2.4`.
+`throttling_mode` has worked examples.
 """
 
 from enum import Enum
@@ -28,9 +28,9 @@ from sluice.quotas.sensor import Rate, RateUpTo37
 class Throttling(Enum):
     """How to throttle a request above its quota; see `throttling_mode`."""
 
-    HOLD = "hold"  # KIP-13: the response is sent, and a fetch reads, after the throttle time
-    WITHHOLD = "withhold"  # Kafka up to 1.1: the same, but a fetch reads before the throttle time
-    MUTE = "mute"  # KIP-219: the response is sent at once, and the connection is muted for the throttle time
+    HOLD = "hold"  # KIP-13
+    WITHHOLD = "withhold"  # Kafka up to 1.1
+    MUTE = "mute"  # KIP-219
 
     __hash__ = object.__hash__  # faster than Enum's Python function: each request looks a member up
 

@@ -29,7 +29,7 @@ class ThrottleJournal(Protocol):
 
 
 class RequestCharges:
-    """Charges of request time, and the recording and scheduling of throttle times."""
+    """Charges of request time, and records of throttle times."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class RequestCharges:
         self._journal = journal
 
     def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
-        """Charge the processing time since the last charge; return its throttle time in milliseconds."""
+        """Charge the processing time since the last charge; return the throttle time in milliseconds."""
         request = self.quotas.request
         if request is None:
             return 0
@@ -63,7 +63,7 @@ class RequestCharges:
             request.record_no_throttle(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def charge_time_exempt(self, ctx: RequestContext, now_ms: int) -> None:
-        """Count the processing time in Kafka's metric of exempt requests, without a charge."""
+        """Count the processing time in Kafka's metric of exempt requests."""
         request = self.quotas.request
         if request is not None:
             request.record_exempt(request.percentage(self.request_timer.take_nanos(ctx)), now_ms)
@@ -71,14 +71,13 @@ class RequestCharges:
     def record_throttle(
         self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
     ) -> ClientQuotaManager:
-        """Record the throttle time of a request; return the manager of the quota that caused it.
+        """Record a throttle time; return the manager of the quota that caused it.
 
-        Only the longer of two throttle times counts and is recorded, by its quota. Of two equal ones, that of request
-        time counts, as in Kafka.
+        Only the longer of two throttle times is recorded; of equal ones, that of request time, as in Kafka.
 
         Args:
             ctx: The throttled request.
-            manager: The quota manager that requires `other_ms`; None if only request time is charged.
+            manager: The quota manager that requires `other_ms`, or None.
             other_ms: The throttle time of the byte or mutation quota.
             request_ms: The throttle time of the request quota.
             now_ms: The time for quotas.
@@ -104,7 +103,7 @@ class RequestCharges:
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:
-    """Return the throttle times of a connection, created with its first Produce or Fetch under a quota."""
+    """Return the throttle times of a connection, created with its first Produce or Fetch."""
     if session.throttle_times is None:
         session.throttle_times = ClientThrottleTimes()
     return session.throttle_times

@@ -1,8 +1,8 @@
 """Processing time of requests, for request quotas (KIP-124). Time in a purgatory does not count.
 
-Kafka measures the time between two events on a thread. Here, with one thread, the time of a request starts at the start
-of its read, or at the end of the previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms
-and 10 ms; they are charged 3 ms and 7 ms.
+Kafka measures between two events on a thread. Here, with one thread, a request's time starts with its read, or at the
+end of the previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are
+charged 3 ms and 7 ms.
 
 Decoding and handling are charged before the response is sent, encoding after it, like the time of Kafka's network
 threads.
@@ -29,11 +29,10 @@ class RequestTimer:
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 
     def pause(self, ctx: RequestContext) -> None:
-        """Stop the time of a request that is parked."""
+        """Stop the time of a parked request."""
         ctx.worked_ms += self._lap_ms(ctx)
 
     def resume(self) -> None:
-        """Start the time of a resumed request."""
         self._since_ms = self._clock.monotonic_ms()
 
     def _lap_ms(self, ctx: RequestContext) -> float:

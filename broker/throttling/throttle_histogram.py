@@ -1,7 +1,7 @@
 """Throttle times by API and client, for the metric `sluice_throttle_time_seconds`.
 
-Only throttled requests count. Clients choose their client ids, so the number of series is bounded: the first throttled
-clients have separate series, until an hour without throttling; all others share the series `__other__`.
+Clients choose their client ids, so the number of series is bounded: the first throttled clients have separate series,
+until an hour without throttling; all others share `__other__`.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ class ThrottleHistogram:
 
 
 class ThrottleHistograms:
-    """The throttle times of all clients of a broker, up to `max_clients` separately."""
+    """The throttle times of a broker's clients, up to `max_clients` separately."""
 
     def __init__(self, max_clients: int) -> None:
         self._max_clients = max_clients

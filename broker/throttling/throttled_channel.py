@@ -1,6 +1,6 @@
 """Throttled connections, as operations in the throttle purgatory (Kafka's ThrottledChannel).
 
-Each operation expires after its throttle time; only the close of its connection completes it earlier.
+Each operation expires after its throttle time, or completes when its connection closes.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,6 @@ class ThrottledChannel(DelayedOperation):
         self.resume()
 
     def resume(self) -> None:
-        """Continue after the throttle time."""
         raise NotImplementedError
 
 
@@ -41,7 +40,7 @@ class MutedChannel(ThrottledChannel):
 
 
 class HeldResponse(ThrottledChannel):
-    """A response that is sent after its throttle time (KIP-13); it does not refer to record bytes of the request."""
+    """A response, without references to record bytes of the request, sent after its throttle time (KIP-13)."""
 
     __slots__ = ("_finish",)
 

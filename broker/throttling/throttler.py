@@ -14,11 +14,8 @@ windows is back at the quota:
 
     throttle time = charged in the windows / quota - length of the windows
 
-Example: the producer quota is 1,000 bytes/s over ten windows of 1 s. A client that was idle sends 12,000 bytes. They
-are appended, and the client is throttled for 12,000 / 1,000 - 10 = 2 s.
-
-A request above two quotas is throttled once, for the longer time. `quota.profile` selects a mode of `throttling_mode`
-for each request version (`profile`).
+A request above two quotas is throttled once, for the longer time. `quota.profile` selects a mode of `throttling_mode`,
+which has examples, for each request version (`profile`).
 """
 
 from collections.abc import Callable
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Throttler:
-    """Charges requests to quotas, and throttles clients above a quota."""
+    """The quotas of one broker, applied to requests."""
 
     def __init__(
         self,
@@ -93,18 +90,18 @@ class Throttler:
     def largest_fetch(self, ctx: RequestContext) -> float:
         """Return the byte limit for one fetch of this client: what its quota grants an idle client at once.
 
-        A larger response would exceed the quota at every attempt, and the client would never receive it. With 1,000
-        bytes/s over ten windows of 1 s the limit is 10,000 bytes.
+        A larger response would exceed the quota at every attempt, and never be sent. With 1,000 bytes/s over ten
+        windows of 1 s the limit is 10,000 bytes.
         """
         if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
             return float_info.max
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
-        """Return the quota for partitions that a handler creates or deletes; None without a mutation quota.
+        """Return the quota for partitions that a handler creates or deletes, or None.
 
-        Requests of version `strict_since` and later may be rejected with THROTTLING_QUOTA_EXCEEDED, which their clients
-        support. Older ones are processed and throttled.
+        Requests from version `strict_since` on may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose
+        clients do not support the error, are processed and throttled.
         """
         manager = self.controller.mutation
         if manager is None:
@@ -130,7 +127,7 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, 0, None)
 
     def finish_cluster_action(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Finish a request that only brokers send: exempt unless its authorization fails, as in Kafka."""
+        """Finish a request that only brokers send, exempt if authorized, as in Kafka."""
         if self.quotas.request is None:
             ctx.responder.answer(ctx, response)
         elif ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
@@ -139,7 +136,7 @@ class Throttler:
             self._mode(ctx).finish_exempt(ctx, response, 0, None)
 
     def finish_mutation(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Finish a request whose handler charged its mutations and put the throttle time into the response."""
+        """Finish a request whose handler charged its mutations and set the throttle time."""
         throttle_ms = response.throttle_time_ms if isinstance(response, HasThrottleTime) else 0
         if self.quotas.request is None and not throttle_ms:
             ctx.responder.answer(ctx, response)
@@ -169,7 +166,6 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, throttle_ms, quotas.produce)
 
     def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge a Fetch the size of its response."""
         assert isinstance(response, FetchResponse)
         if self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
             self._mode(ctx).finish_fetch(ctx, response)

@@ -3,12 +3,14 @@
 An example for all three: the quota is 1,000 bytes/s over ten windows of 1 s, and the client was idle. At t = 0 it sends
 a request that is charged 12,000 bytes. The average is back at the quota after 12,000 / 1,000 - 10 = 2 s.
 
-| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) | |---|---|---|---| | response to Produce | sent
-at 0 s | sent at 2 s | sent at 2 s | | response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0
-s, sent at 2 s | | charge of a throttled Fetch | cancelled: nothing was sent | corrected at 2 s to the size of the
-response | unchanged | | connection is read again | at 2 s | at 2 s | at 2 s | | also 3 s above the request quota | 3 s
-in all | 3 s in all | 2 s, then up to 3 s more | | `throttle_time_ms` | the time still to come | the time that has
-passed | the time that has passed |
+| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) |
+|---|---|---|---|
+| response to Produce | sent at 0 s | sent at 2 s | sent at 2 s |
+| response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0 s, sent at 2 s |
+| charge of a throttled Fetch | cancelled: nothing was sent | corrected to the size sent at 2 s | unchanged |
+| connection is read again | at 2 s | at 2 s | at 2 s |
+| also 3 s above the request quota | 3 s in all | 3 s in all | 2 s, then up to 3 s more |
+| `throttle_time_ms` | the time still to come | the time that has passed | the time that has passed |
 
 A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before the
 response and 2 s after it.
@@ -56,14 +58,11 @@ class ThrottlingMode:
     def finish_exempt(
         self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
     ) -> None:
-        """Finish a request that is exempt from the request quota.
-
-        A Produce with acks=0 has no response, but its connection is throttled like any other.
-        """
+        """Finish a request that is exempt from the request quota, such as a Produce with acks=0."""
         raise NotImplementedError
 
     def finish_fetch(self, ctx: RequestContext, response: FetchResponse) -> None:
-        """Charge a fetch the size of its response, and send a response as this mode requires.
+        """Charge a fetch the size of its response, and respond as this mode requires.
 
         A fetch of a follower is exempt: its bytes belong to no client.
         """
@@ -84,7 +83,7 @@ class ThrottlingMode:
     def _send_fetch(
         self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
     ) -> None:
-        """Send a fetch response now, encoded again if it opens a session, because of the session id."""
+        """Send a fetch response now, encoded again with the session id if it opens a session."""
         if fetch is not None and fetch.sent(response):
             body = _encoded(ctx, response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
@@ -103,9 +102,8 @@ class ThrottlingMode:
 class Mute(ThrottlingMode):
     """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
 
-    The client can back off for the time in the response, and does not mistake a throttled broker for a dead one. With
-    KIP-13 a throttle time above `request.timeout.ms` made the client disconnect and send again, which was charged
-    again.
+    The client can back off, and does not mistake a throttled broker for a dead one. With KIP-13 a throttle time above
+    `request.timeout.ms` made the client disconnect and send again, which was charged again.
     """
 
     __slots__ = ()
@@ -160,9 +158,8 @@ class Hold(ThrottlingMode):
     """KIP-13: mute the connection, and send the response when the throttle time is over.
 
     A fetch is charged before it reads, by the size from the log's indexes (`charge_before_read`). It reads after the
-    throttle time, so no records wait in memory, and the charge is corrected to the size of the response. Example: a
-    fetch is charged 12,000 bytes and held for 2 s. Meanwhile retention deletes records, and the response has 9,000
-    bytes. The correction records -3,000 bytes.
+    throttle time, so no records wait in memory. If retention has deleted 3,000 of 12,000 bytes by then, a correction
+    records -3,000 bytes.
     """
 
     __slots__ = ()
@@ -223,8 +220,7 @@ class Hold(ThrottlingMode):
 class Withhold(Hold):
     """Kafka up to 1.1: as `Hold`, but a fetch reads first, and two throttle times are served one after the other.
 
-    Example: a request is above its byte quota by 2 s. After those 2 s its request time is charged, which is above the
-    request quota by 3 s. The response is sent after 5 s with a throttle time of 5,000 ms.
+    Request time is charged after the first throttle time. The response states the sum of both.
     """
 
     __slots__ = ()
@@ -279,7 +275,7 @@ def _encoded(ctx: RequestContext, response: FetchResponse) -> EncodedBody:
 
 
 def _charged_size(body: EncodedBody) -> int:
-    """Return the size of a fetch response with 4 bytes for its size field, as Kafka's FetchResponse.sizeOf."""
+    """Return the size of a fetch response plus 4, as Kafka's FetchResponse.sizeOf."""
     return 4 + sum(map(len, body))
 
 
@@ -289,7 +285,6 @@ def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
 
 
 def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> FetchResponse:
-    """Return the response without records that a throttled client receives."""
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown

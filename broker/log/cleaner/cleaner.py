@@ -1,22 +1,21 @@
 """One cleaning of one log, which keeps the last record of each key: Kafka's Cleaner.
 
 Theory of operation. A log has a clean head, where an earlier cleaning left one record per key, and a dirty tail. The
-active segment and undecided records are never touched (selection.py determines the limit).
+active segment and undecided records are not touched (selection.py).
 
     first_dirty_offset                first_uncleanable_offset
     | clean segments    | dirty segments          | not touched
     0 ------------------+-------------------------+------------- log end
 
-1. Put the keys of the dirty part into a map with their last offsets (offset_map.py), except those of aborted records,
-until the map is full. The cleaning ends there; the next one continues. 2. Group all segments from the log's start to
-that offset; a group has up to segment.bytes. The remains of a group's batches (record_filter.py) become one segment,
-which replaces the group. Offsets never change; removed records leave gaps.
+1. Put the keys of the dirty part, except those of aborted records, into a map with their last offsets (offset_map.py).
+   If it is full, the cleaning ends there; the next one continues.
+2. Group all segments up to that offset, up to segment.bytes per group. The remains of a group's batches
+   (record_filter.py) become one segment, which replaces the group. Offsets never change; removed records leave gaps.
 
-A cleaning is a generator that yields after each step of about half a millisecond. Between steps the log may lose
-segments by retention, DeleteRecords or eviction from memory. If a group is no longer complete, the cleaning ends;
-groups cleaned before stay clean.
+A cleaning is a generator with steps of about half a millisecond. If a group loses segments between steps, by retention,
+DeleteRecords or eviction from memory, the cleaning ends; groups cleaned before stay clean.
 
-Different from Kafka: no threads; and no splitting of groups, because segment files here cannot overflow.
+Different from Kafka: no threads, and no splitting of groups, because segment files here cannot overflow.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from .record_sections import Section
 from .transactions import CleanedTransactions
 
 MOST_WAITS = 600
-_LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment, in which offsets have 32 bits
+_LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment: offsets have 32 bits
 
 
 class CleanableSegment(Protocol):
@@ -45,11 +44,9 @@ class CleanableSegment(Protocol):
     def size(self) -> int: ...
     @property
     def last_append_ms(self) -> int: ...
-    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over the batches in order, from the first that ends at or after `offset`."""
+    def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]: ...
 
-    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Append a batch; return False if it does not fit."""
+    def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool: ...
 
 
 S = TypeVar("S", bound=CleanableSegment)
@@ -67,25 +64,22 @@ class CleanableLog(Protocol[S]):
     def segments_before(self, offset: int) -> Sequence[S]:
         """Return segments that start before `offset`, oldest first."""
 
-    def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]:
-        """Return transactions that may have records from `offset` to `upper_offset` (exclusive)."""
+    def aborted_transactions(self, offset: int, upper_offset: int) -> Sequence[AbortedTransaction]: ...
 
-    def last_records(self) -> Mapping[int, LastRecord]:
-        """Return what must be kept of each producer."""
+    def last_records(self) -> Mapping[int, LastRecord]: ...
 
     def begin_cleaned(self, group: Sequence[S]) -> S | None:
-        """Create a segment for the remains of `group`; None if the log no longer has all of it."""
+        """Create a segment for the remains of `group`; None if the group is incomplete."""
 
     def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
         """Make the complete segment durable, then call `then`, maybe later."""
 
-    def discard_cleaned(self, cleaned: S) -> None:
-        """Delete `cleaned`, which replaces nothing."""
+    def discard_cleaned(self, cleaned: S) -> None: ...
 
     def replace_group(self, group: Sequence[S], cleaned: S, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Replace `group` by `cleaned`; return False if the log no longer has all of it.
+        """Replace `group` by `cleaned`; return False if the group is incomplete.
 
-        `aborted` are the aborted transactions with markers in the group that stay because of their records.
+        `aborted` are the aborted transactions whose markers stay in the group.
         """
 
 
@@ -104,17 +98,13 @@ class LogCleaning(Generic[S]):
         self._now_ms = now_ms
         self._offsets = OffsetMap(most_keys)
         self._first_uncleanable_offset = first_uncleanable_offset
-        self.end_offset = first_dirty_offset  # the log is clean before this offset
-        self.is_waiting = False  # for the disk: each next step only checks again, up to MOST_WAITS times
+        self.end_offset = first_dirty_offset  # end of the clean part
+        self.is_waiting = False  # for the disk: next steps only check again, up to MOST_WAITS times
         self.bytes_read = 0
         self.bytes_kept = 0
 
     def steps(self) -> Steps[None]:
-        """Clean the log step by step.
-
-        Raises:
-            InvalidRecords: The log is unreadable.
-        """
+        """Clean the log step by step. Raises InvalidRecords if it is unreadable."""
         yield from self._collect_keys(self.end_offset)
         end_offset = self._offsets.latest_offset + 1
         segments = self._log.segments_before(end_offset)
@@ -148,7 +138,6 @@ class LogCleaning(Generic[S]):
             offsets.latest_offset = end - 1
 
     def _clean_group(self, group: Sequence[S], transactions: CleanedTransactions) -> Steps[bool]:
-        """Clean one group; return whether it was replaced."""
         log = self._log
         cleaned = log.begin_cleaned(group)
         if cleaned is None:
@@ -193,7 +182,7 @@ class LogCleaning(Generic[S]):
 
 
 def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
-    """Group neighbours with up to `most_bytes` together, and offsets that fit into one segment."""
+    """Group neighbouring segments with up to `most_bytes` and an offset range that fits into one segment."""
     ends = _ends(segments, first_uncleanable_offset)
     group: list[S] = []
     size = 0

@@ -5,8 +5,8 @@
     cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
     cleaning  -- the log lost segments under cleaning -->  idle
 
-A cleaning runs for up to TURN_MS, then leaves the event loop to other work for at least as long. A thread would block
-the loop as much: it keeps the interpreter lock for 5 ms at a time.
+A cleaning runs for up to TURN_MS, then frees the event loop for at least as long. A thread would block the loop as
+much: it keeps the interpreter lock for 5 ms at a time.
 """
 
 import logging
@@ -45,7 +45,7 @@ class LogCleaner:
         self._uncleanable: set[PartitionLog] = set()
 
     def start(self) -> None:
-        """Start to clean a log, unless a cleaning is in progress."""
+        """Clean the next log, unless a cleaning is in progress."""
         if self._of is None:
             self._begin_next()
 
@@ -75,7 +75,6 @@ class LogCleaner:
         return max(int(usable / BYTES_A_KEY), 1)
 
     def _turn(self) -> None:
-        """Clean for up to TURN_MS."""
         clock = self._clock
         end_ms = clock.monotonic_ms() + TURN_MS
         cleaning, log = self._cleaning, self._of

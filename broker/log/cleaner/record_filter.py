@@ -6,15 +6,14 @@
     a tombstone (no value), a marker whose records are removed    removed after its batch's delete horizon
     all others, and all after the last offset in the map          kept
 
-The cleaning that first finds a tombstone or a removable marker sets the delete horizon (KIP-534): its own time plus
-delete.retention.ms. A flag marks that it replaces the batch's base timestamp.
+The cleaning that first finds a tombstone or a removable marker sets the delete horizon (KIP-534), its own time plus
+delete.retention.ms, in place of the batch's base timestamp, and a flag.
 
-A batch keeps its base offset and last offset. A batch without records is removed too, except for two, whose headers
-stay: the last one of a known producer, for its sequence or epoch, and the last one before the high watermark, for the
-log end offset. An unchanged batch is copied byte for byte; a rebuilt one keeps its codec, regardless of
-`compression.type`, as in Kafka.
+A batch keeps its base and last offset. Of batches without records, only two headers stay: the last of a known producer,
+for its sequence or epoch, and the last before the high watermark, for the log end offset. An unchanged batch is copied
+byte for byte; a rebuilt one keeps its codec, regardless of `compression.type`, as in Kafka.
 
-Different from Kafka: there are no batches of magic 0 and 1 from old releases.
+Different from Kafka: no batches of magic 0 and 1 from old releases.
 """
 
 from collections.abc import Generator, Mapping
@@ -45,7 +44,7 @@ RECORDS_A_STEP = 500  # about half a millisecond
 _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 _T = TypeVar("_T")
-# Work in steps of about half a millisecond each, and its result.
+# Work in such steps, and its result.
 Steps = Generator[None, None, _T]
 # The remains of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]
@@ -73,11 +72,7 @@ class BatchCleaner:
         self._delete_retention_ms = delete_retention_ms
 
     def clean(self, header: BatchHeader, batch: memoryview) -> Steps[Remains | None]:
-        """Return the remains of `batch`, or None.
-
-        Raises:
-            InvalidRecords: Its records are unreadable.
-        """
+        """Return the remains of `batch`, or None. Raises InvalidRecords if its records are unreadable."""
         useless = self._transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
         goes = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
@@ -114,12 +109,12 @@ class BatchCleaner:
 
 
 def _empty(header: BatchHeader) -> bytes:
-    """Return the batch without records, codec and delete horizon, as Kafka writes it."""
+    """Return the batch without records, codec and delete horizon, like Kafka."""
     return _batch(header, header.attributes & _KEPT_ATTRIBUTES, NO_TIMESTAMP, header.max_timestamp, 0, b"")
 
 
 def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Steps[Remains]:
-    """Return the batch with the remaining records, as MemoryRecordsBuilder would."""
+    """Return the batch with the remaining records, like MemoryRecordsBuilder."""
     timestamps: list[int] = []
     while len(timestamps) < section.kept_count:
         timestamps += section.timestamps(len(timestamps), RECORDS_A_STEP)

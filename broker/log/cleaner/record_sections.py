@@ -1,8 +1,8 @@
-"""Iteration over the records of a batch for a cleaning: collects keys, or finds the records to keep.
+"""Passes over a batch's records for a cleaning: collect keys, or find the records to keep.
 
-Both passes can stop and continue later, because a batch may have more records than fit into one step. They are long
-loops with inlined varint decoding, because calls would dominate the cost. They decode lengths, offset, key and whether
-a value exists. Kept records are copied; only the timestamp delta is re-encoded if the batch's base timestamp changes.
+Both passes can stop and continue, because a batch may exceed one step. They are long loops with inlined varint
+decoding, because calls would dominate the cost. Kept records are copied; only the timestamp delta is re-encoded if the
+batch's base timestamp changes.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -39,11 +39,10 @@ class Section:
 
     @property
     def kept_count(self) -> int:
-        """Number of records to keep."""
         return len(self._starts)
 
     def collect_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
-        """Add keys of the next records at or after `from_offset` to `offsets`; return False if one does not fit."""
+        """Add keys of the next records from `from_offset` on to `offsets`; return False if one does not fit."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, room = offsets.shards, offsets.room()
         # No more records than free entries, so that only a full map needs a check.
@@ -168,7 +167,7 @@ class Section:
         self._left = 0
 
     def timestamps(self, first: int, most_records: int) -> list[int]:
-        """Return the timestamps (ms) of kept records, starting with number `first`."""
+        """Return the timestamps (ms) of kept records."""
         found = []
         for start in self._starts[first : first + most_records]:
             _, at = _end_and_body(self._data, start)
@@ -177,14 +176,14 @@ class Section:
         return found
 
     def copy_kept(self, first: int, most_records: int) -> bytes:
-        """Return kept records unchanged, starting with number `first`."""
+        """Return kept records unchanged."""
         data, last = self._data, first + most_records
         return b"".join(
             [data[start:end] for start, end in zip(self._starts[first:last], self._ends[first:last], strict=True)]
         )
 
     def encode_kept(self, base_timestamp: int, first: int, timestamps: list[int]) -> bytes:
-        """Return kept records with these timestamps relative to `base_timestamp`, starting with number `first`."""
+        """Return kept records with timestamps relative to `base_timestamp`."""
         data, last = self._data, first + len(timestamps)
         parts: list[bytes] = []
         for start, end, timestamp in zip(self._starts[first:last], self._ends[first:last], timestamps, strict=True):
@@ -196,7 +195,7 @@ class Section:
 
 
 def _end_and_body(data: bytes, position: int) -> tuple[int, int]:
-    """Return the end of the record at `position` and the position after its attributes; raise IndexError."""
+    """Return the end of the record at `position`, and the position after its attributes."""
     byte = data[position]
     if byte < 128:
         end = position + 1 + (byte >> 1)

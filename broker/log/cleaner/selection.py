@@ -1,4 +1,4 @@
-"""Selection of the next log to clean, and of its cleanable part: Kafka's LogCleanerManager and LogToClean.
+"""The next log to clean, and its cleanable part: Kafka's LogCleanerManager and LogToClean.
 
 In a log with `compact` in cleanup.policy, these parts are not cleaned:
 
@@ -7,7 +7,7 @@ In a log with `compact` in cleanup.policy, these parts are not cleaned:
     segments with a record younger than min.compaction.lag.ms
 
 The rest is due if it exceeds min.cleanable.dirty.ratio of all bytes up to its end, or starts with a segment whose first
-batch is older than max.compaction.lag.ms. The log with the highest ratio is first.
+batch is older than max.compaction.lag.ms. The highest ratio is first.
 """
 
 from bisect import bisect_left, bisect_right
@@ -46,13 +46,12 @@ class LogToClean(msgspec.Struct, frozen=True, gc=False):
 
 
 def filthiest(logs: Iterable[PartitionLog], now_ms: int) -> LogToClean | None:
-    """Return the log to clean next; None if no log is due."""
+    """Return the log to clean next, or None."""
     compacted = (to_clean(log, now_ms) for log in logs if log.config.append.compacted)
     return max((found for found in compacted if found.is_due), key=lambda found: found.cleanable_ratio, default=None)
 
 
 def to_clean(log: PartitionLog, now_ms: int) -> LogToClean:
-    """Return the cleanable part of a log."""
     first_dirty_offset = log.first_dirty_offset
     if not log.log_start_offset <= first_dirty_offset <= log.log_end_offset:
         first_dirty_offset = log.log_start_offset

@@ -1,9 +1,8 @@
 """The transactions in the records of a cleaning: Kafka's CleanedTransactionMetadata.
 
-A marker stays while its transaction has records, and delete.retention.ms longer, so that a reader of committed records
-in the middle of them still finds their outcome. Records of aborted transactions are removed, and their marker in a
-cleaning that finds no such records before it. The list of aborted transactions for readers keeps those whose markers
-stay because of their records.
+A marker stays while its transaction has records, and delete.retention.ms longer, so that a committed read in progress
+still finds the outcome. Records of aborted transactions are removed, and their marker when a cleaning finds no such
+records. The list of aborted transactions keeps those whose markers stay because of their records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,21 +16,20 @@ _NO_CONTROL_TYPE = -1
 
 
 class CleanedTransactions:
-    """A filter of batches, in order, by the outcome of their transactions."""
+    """A filter of batches by the outcome of their transactions."""
 
     __slots__ = ("_aborted", "_next_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen", "kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """Start with all aborted transactions that have records in the cleaned part."""
         self._aborted: Iterator[AbortedTransaction] = iter(sorted(aborted, key=lambda txn: txn.first_offset))
         self._next_aborted = next(self._aborted, None)
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
         self._ongoing_committed: set[int] = set()
-        self._seen: set[int] = set()  # producers of ongoing aborted transactions with at least one batch
+        self._seen: set[int] = set()  # producers of ongoing aborted transactions with batches
         self.kept: list[AbortedTransaction] = []  # those whose markers stay because of their records
 
     def is_useless(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Return whether to remove the batch: aborted records, or a marker without preceding records."""
+        """Return whether to remove the batch: aborted records, or a marker without records."""
         self._begin_aborted(header.last_offset)
         if header.is_control:
             return self._end(header, batch)
@@ -69,6 +67,6 @@ class CleanedTransactions:
 
 
 def _control_type(batch: memoryview) -> int:
-    """Return the type of the control record in `batch`: the second half of its key."""
+    """Return the type of the control record: the second half of its key."""
     key = next(iter_records(batch)).key
     return _NO_CONTROL_TYPE if key is None else int.from_bytes(key[2:4], "big", signed=True)

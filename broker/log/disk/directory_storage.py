@@ -1,10 +1,10 @@
 """One partition's log in a directory: segments, producer snapshots and leader epochs, in Kafka's files.
 
 Follows Kafka's LocalLog and the file operations of UnifiedLog. If a snapshot, epochs or an index cannot be written, the
-error is logged, the log stays usable, and the next start rebuilds the file.
+error is only logged: the next start rebuilds the file.
 
-Requests do not flush, unless flush.messages requires it: written data is in the page cache and survives the end of the
-process. Another thread flushes full segments.
+Requests flush only if flush.messages requires it: written data in the page cache survives the process. Another thread
+flushes full segments.
 """
 
 import logging
@@ -92,7 +92,7 @@ class DirectoryStorage:
         segment.filled()
         segment.capacity = segment.size
         self._save_indexes(log, segment)
-        if segment not in self.directory.unflushed:  # it is in the list if creating the next segment failed before
+        if segment not in self.directory.unflushed:  # already added if creating the next segment failed before
             self.directory.unflushed.append(segment)
         self._flush(segment, partial(self._flushed, segment))
 
@@ -150,7 +150,7 @@ class DirectoryStorage:
         write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
-        """Flush everything in the other thread; the current log end offset then becomes the recovery point."""
+        """Flush everything in the other thread; then the recovery point is the current log end offset."""
         end_offset = log.log_end_offset
         if end_offset <= self.directory.recovery_point:
             return
@@ -171,7 +171,6 @@ class DirectoryStorage:
     # Steps
 
     def _save_snapshot(self, log: StoredLog, offset: int) -> None:
-        """Write a snapshot of the producers at the log end `offset`."""
         path = f"{self.directory.path}/{file_name(offset, SNAPSHOT)}"
         self._try(path, partial(write_atomically, path, encode_snapshot(log.producers), sync=False))
 
@@ -228,7 +227,7 @@ class DirectoryStorage:
                 os.replace(path, segment.path(kind))
 
     def _try(self, path: str, action: Callable[[], None]) -> None:
-        """Run `action` and only log an OSError, which does not harm the log."""
+        """Run `action`; log an OSError, which does not harm the log."""
         try:
             action()
         except OSError as error:

@@ -27,19 +27,19 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 def parse_file_name(name: str) -> tuple[int, str] | None:
-    """Return offset and suffix of a segment file or snapshot; None for any other file."""
+    """Return offset and suffix of a segment file or snapshot, or None."""
     match = _OF_OFFSET.fullmatch(name)
     return None if match is None else (int(match["offset"]), match["suffix"])
 
 
 def parse_partition(name: str) -> tuple[str, int] | None:
-    """Return topic and index from a partition directory's name; None for any other name."""
+    """Return topic and index from a partition directory's name, or None."""
     match = _PARTITION.fullmatch(name)
     return None if match is None else (match["topic"], int(match["index"]))
 
 
 def deleted_directory(name: str, unique: str) -> str:
-    """Return the name of the directory until its deletion, limited to 255 characters."""
+    """Return the name of a deleted directory, limited to 255 characters."""
     suffix = f".{unique}{_DELETE_DIRECTORY}"
     return name[: 255 - len(suffix)] + suffix
 

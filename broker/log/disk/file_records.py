@@ -46,7 +46,6 @@ class FileRecords:
         self._handle = -1
 
     def path(self, kind: str) -> str:
-        """Return the path of one of the segment's files, such as LOG."""
         return f"{self._directory.path}/{file_name(self.base_offset, kind)}{self.suffix}"
 
     def _steps(self, position: int) -> Iterator[tuple[int, int, int, int, int]]:
@@ -78,7 +77,7 @@ class FileRecords:
             return  # the next append overwrites the rest, or the next start removes it
 
     def slice(self, start: int, end: int) -> memoryview:
-        """Return the bytes between two positions; see LogSegment. Raises OSError."""
+        """Implement LogSegment.slice. Raises OSError."""
         size = end - start
         if size < MAPPED_FROM_BYTES:
             return memoryview(self._read(start, size))
@@ -90,7 +89,7 @@ class FileRecords:
         return memoryview(mapping)[before:]
 
     def batches_at(self, position: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over the batches from the one at `position` on. Raises CorruptSegmentError if there is none."""
+        """Iterate over the batches from the one at `position` on. Raises CorruptSegmentError."""
         while position < self.size:
             chunk = memoryview(self._read(position, min(_READ_AHEAD_BYTES, self.size - position)))
             at = 0
@@ -118,13 +117,12 @@ class FileRecords:
             self._handle = -1
 
     def close(self) -> None:
-        """Close the file and stop tracking it."""
         self._directory.open_files.closed(self)
         self.close_file()
 
     def _copy_up_to(self, position: int) -> None:
         path = self.path(LOG)
-        copy = f"{path}.cleaned"  # a start removes remains of it
+        copy = f"{path}.cleaned"  # a start removes it
         handle = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             done = 0

@@ -130,7 +130,7 @@ class FileSegment(FileRecords):
         if self._max_timestamp == _UNKNOWN:
             self._max_timestamp, self._offset_of_max = self.index().last_time()
             if self._handle < 0 and self.capacity == self.size:
-                self._index = None  # retention checks every segment, mostly without readers
+                self._index = None  # retention checks every segment
         return self._max_timestamp
 
     def largest_timestamp(self) -> int:
@@ -153,7 +153,7 @@ class FileSegment(FileRecords):
         return start, self.size, self.next_offset
 
     def _locate(self, offset: int) -> tuple[int, int]:
-        """Return the position and base offset of the first batch that ends at or after `offset`."""
+        """Return position and base offset of the first batch that ends at or after `offset`."""
         if offset < self.next_offset:
             earlier = self.index().position_before(offset - self.base_offset)
             for batch_offset, last_offset, position, _, _ in self._steps(earlier):
@@ -181,7 +181,7 @@ class FileSegment(FileRecords):
         self.recovered(position, index)
 
     def recovered(self, size: int, index: SegmentIndex) -> None:
-        """Set the size and index, and scan the batches after the last index entry."""
+        """Set size and index, and scan the batches after the last index entry."""
         self.size = size
         self._index = index
         self._max_timestamp, self._offset_of_max = index.last_time()
@@ -207,18 +207,18 @@ class FileSegment(FileRecords):
         return index
 
     def filled(self) -> None:
-        """Add the greatest timestamp to the index of a full segment."""
+        """Complete the index of a full segment."""
         self.index().append_time(self._known_max_timestamp(), self._offset_of_max)
 
     def save_index(self) -> None:
-        """Write the changes to the index files. Raises OSError."""
+        """Update the index files. Raises OSError."""
         if self._index is not None:
             if self._max_timestamp != _UNKNOWN:
                 self._index.append_time(self._max_timestamp, self._offset_of_max)
             self._index.save(self.path(INDEX), self.path(TIME_INDEX))
 
     def index(self) -> SegmentIndex:
-        """Return the index, loaded from its files or rebuilt if they are missing or corrupt. Raises OSError."""
+        """Return the index, loaded from its files or rebuilt. Raises OSError."""
         if self._index is None:
             self._index = self._load_index()
         return self._index
@@ -236,7 +236,7 @@ class FileSegment(FileRecords):
         return index
 
     def close_file(self) -> None:
-        """Close the file, and drop the index if nothing is appended."""
+        """Close the file, and drop the index of an inactive segment."""
         super().close_file()
         if self.capacity == self.size:
             self._index = None

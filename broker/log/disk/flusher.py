@@ -1,6 +1,6 @@
 """File flushes (fsync) in a separate thread, so that requests do not wait for them.
 
-The thread receives file descriptors and closes them. Callbacks run in `collect`, in the thread of the caller.
+The thread closes the file descriptors. Callbacks run in `collect`, in the caller's thread.
 """
 
 import logging
@@ -71,7 +71,7 @@ class Flusher:
             try:
                 action()
             except OSError as error:
-                # Its records stay after the recovery point: a start reads them again and truncates missing ones.
+                # Its records stay after the recovery point: the next start validates them.
                 log.error("cannot flush", extra={"reason": error.strerror})
                 then = None
             self._done.put(then)

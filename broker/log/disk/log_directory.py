@@ -3,13 +3,12 @@
 Its layout is Kafka's: a directory per partition, `meta.properties` (KIP-858), a lock that Kafka respects too, and
 checkpoints of recovery points, log start offsets and high watermarks. Follows Kafka's LogManager and StorageTool.
 Different on purpose:
-- There is only one directory.
-- The first start formats a new directory.
-- If the disk fails or is full, a partition returns KAFKA_STORAGE_ERROR until writes succeed again. Kafka takes the
-  whole directory offline until a restart.
+- There is only one directory, formatted by its first start.
+- If the disk fails, a partition returns KAFKA_STORAGE_ERROR until writes succeed again. Kafka takes the whole directory
+  offline until a restart.
 
-Every second, `tick` turns finished flushes into recovery points and deletes expired files. Every
-log.flush.offset.checkpoint.interval.ms, the flush thread flushes all logs.
+Every second, `tick` handles finished flushes and deletes expired files. Every log.flush.offset.checkpoint.interval.ms,
+the flush thread flushes all logs.
 """
 
 import fcntl
@@ -76,11 +75,7 @@ class LogDirectory:
     def __init__(
         self, path: str, owner: Owner, now_ms: Callable[[], int], random_bytes: Callable[[int], bytes]
     ) -> None:
-        """Open or create the directory for `owner`.
-
-        Raises:
-            SluiceError: The directory cannot be used.
-        """
+        """Open or create the directory for `owner`. Raises SluiceError if it cannot be used."""
         self.path = os.path.abspath(path)
         self.now_ms = now_ms
         self.flusher = Flusher()
@@ -114,7 +109,7 @@ class LogDirectory:
     # Logs
 
     def partitions(self) -> Iterator[tuple[str, int, str]]:
-        """Iterate over (topic, index, printed topic id or "") of the partition directories, in order."""
+        """Iterate over topic, index, and topic id (or "") of the partition directories, in order."""
         found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
         for topic, index in found:
             name = f"{topic}-{index}"
@@ -129,7 +124,7 @@ class LogDirectory:
             return -1  # opening the log reports it
 
     def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
-        """Open the log of a partition, or create its directory. Raises OSError."""
+        """Open the log of a partition, or create it. Raises OSError."""
         path = f"{self.path}/{name}"
         printed = printed_uuid(topic_id)
         if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
@@ -167,13 +162,12 @@ class LogDirectory:
         self._delete_after(delay_ms, partial(shutil.rmtree, renamed, ignore_errors=True))
 
     def delete_later(self, paths: Sequence[str], delay_ms: int) -> None:
-        """Delete files after `delay_ms`."""
         self._delete_after(delay_ms, partial(_unlink_all, paths))
 
     # Periodic work
 
     def tick(self) -> None:
-        """Handle finished flushes, and delete expired files; called about every second."""
+        """Handle finished flushes, and delete expired files."""
         if self.flusher.collect():
             self.save_recovery_points()
         now_ms = self.now_ms()
@@ -201,7 +195,7 @@ class LogDirectory:
         self._save(RECOVERY_POINTS, {name: one.storage.directory.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
-        """Save the start offsets of logs that start inside their first segment."""
+        """Save log start offsets inside a first segment."""
         starts = {
             name: one.log.log_start_offset
             for name, one in self._logs.items()
@@ -271,7 +265,7 @@ class LogDirectory:
         self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
 
     def _save(self, name: str, offsets: Mapping[str, int]) -> None:
-        """Save a checkpoint in the flush thread: each waits for the disk, and there may be several per second."""
+        """Save a checkpoint in the flush thread: each waits for the disk, and several per second are possible."""
         by_partition = {partition: offset for log, offset in offsets.items() if (partition := parse_partition(log))}
         self.flusher.write(partial(self._write, f"{self.path}/{name}", by_partition))
 

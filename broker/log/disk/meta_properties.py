@@ -1,4 +1,4 @@
-"""Identity of a data directory: its cluster, its node, and its own id, in `meta.properties` (KIP-858).
+"""Identity of a data directory in `meta.properties`: cluster, node, and directory id (KIP-858).
 
 Follows Kafka's MetaProperties and MetaPropertiesEnsemble. A directory without the file becomes the owner's.
 """
@@ -26,8 +26,6 @@ class Owner(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """The ids of a directory that its owner may use."""
-
     cluster_id: str
     directory_id: bytes
 
@@ -68,7 +66,7 @@ def write_meta_properties(path: str, values: Mapping[str, str]) -> None:
 
 
 def read_meta_properties(path: str) -> dict[str, str] | None:
-    """Return the properties, or None if there is no such file. Raises UnreadableFileError."""
+    """Return the properties, or None without such a file. Raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             return {key: value for _, key, value in read_properties(file.read())}

@@ -1,7 +1,7 @@
 """The bound on open segment files, over all partitions.
 
-The file to close is found by the clock algorithm when another one is opened: a use sets a flag, and a segment with the
-flag gets a second chance. A list ordered by use would cost every append more than it saves.
+The file to close is found by the clock algorithm: a use sets a flag, and a segment with the flag gets a second chance.
+A list ordered by use would cost every append more than it saves.
 """
 
 import resource
@@ -13,8 +13,6 @@ _AT_LEAST, _AT_MOST = 16, 4096
 
 
 class UsesFile(Protocol):
-    """A segment as used here."""
-
     recently_used: bool
 
     def close_file(self) -> None:
@@ -41,7 +39,7 @@ class OpenFiles:
         return len(self._users)
 
     def opened(self, user: UsesFile) -> None:
-        """Register that `user` has opened its file; other files may be closed for it."""
+        """Register an opened file; other files may be closed for it."""
         self._users[user] = None
         while len(self._users) > self.limit:
             oldest = next(iter(self._users))
@@ -55,5 +53,4 @@ class OpenFiles:
                 self._users[user] = None
 
     def closed(self, user: UsesFile) -> None:
-        """Register that `user` has closed its file."""
         self._users.pop(user, None)

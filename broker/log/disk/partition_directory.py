@@ -1,6 +1,6 @@
 """One partition's directory, with the settings and flush state that its segments share.
 
-The recovery point is Kafka's: records before it and their indexes are flushed, and are not read after a crash.
+Records before the recovery point, and their indexes, are flushed, and are not read after a crash.
 """
 
 import logging
@@ -18,10 +18,8 @@ _TIME_INDEX_ENTRY_BYTES = 12  # the larger of the two entry sizes
 
 
 class Flushable(Protocol):
-    """A segment that can be flushed."""
-
     def duplicate_handle(self) -> int:
-        """Return a file descriptor for the caller to flush and close."""
+        """Return a file descriptor for the caller to close."""
 
 
 class PartitionDirectory:
@@ -47,7 +45,7 @@ class PartitionDirectory:
         self.failing = False  # the last append failed
         self.flushed_ms = 0  # last check of flush.ms
         self.recovery_point = 0
-        self.snapshot = NO_SNAPSHOT  # offset of the newest snapshot that is not at a segment's base offset
+        self.snapshot = NO_SNAPSHOT  # of the newest snapshot inside a segment
         self.unflushed: list[Flushable] = []  # full segments whose flush is not complete
         self.configure(config)
 

@@ -1,6 +1,6 @@
 """The producer state of a partition in a file: Kafka's ProducerSnapshot, version 1.
 
-The file's name is the offset up to which it applies. Of a producer's last five batches it has only the newest.
+The file's name is the offset up to which it applies. It has only the newest of a producer's last batches.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from .text_files import UnreadableFileError
 _VERSION = 1
 _HEAD = Struct(">hI")  # version, CRC-32C of the rest
 _COUNT = Struct(">i")
-# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of an open
+# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, start of an open
 # transaction.
 _ENTRY = Struct(">qhiqiqiq")
 _SEQUENCES = 2**31

@@ -1,14 +1,13 @@
 """Recovery of a partition's log from its directory: Kafka's LogLoader.
 
-Theory of operation. Records before the recovery point are on disk and were validated when written: they are trusted and
-not read. After a clean shutdown the recovery point is the log end offset, so that only the part of the active segment
-after the last index entry is scanned. After a crash everything from the recovery point on is read: each batch must be
-complete, have a valid checksum and ascending offsets. The log is truncated at the first invalid batch, and later
-segments are removed. The indexes of the scanned part are rebuilt.
+Theory of operation. Records before the recovery point were validated and flushed: they are trusted and not read. After
+a clean shutdown that is the log end offset, so that only the end of the active segment, after its last index entry, is
+scanned. After a crash everything from the recovery point on is scanned: each batch must be complete, have a valid
+checksum and ascending offsets. The log is truncated at the first invalid batch, later segments are removed, and indexes
+are rebuilt.
 
-Snapshots of the producer state come from the last shutdown, the last checkpoint, or the start of a segment. The newest
-valid one is loaded, and the batches after it are replayed.
-Leader epochs come from their checkpoint and the scanned batches.
+Snapshots of the producer state are from the last shutdown, the last checkpoint, or the start of a segment. The newest
+valid one is loaded, and later batches are replayed. Leader epochs come from their checkpoint and the scan.
 
 Each repair is logged in one line with file and position; none prevents a start.
 """
@@ -52,7 +51,7 @@ log = logging.getLogger("sluice.broker")
 
 
 class Checkpoint(NamedTuple):
-    """The state of a partition from the checkpoint files."""
+    """The state of a partition in the checkpoint files."""
 
     recovery_point: int
     log_start_offset: int
@@ -100,7 +99,7 @@ def remove_segment(segment: FileSegment) -> None:
 
 
 def _tidy(directory: PartitionDirectory) -> _Files:
-    """Finish what a crash interrupted: replacements, deletions, and indexes without a segment."""
+    """Finish interrupted replacements and deletions, and remove indexes without a segment."""
     found = _listed(directory)
     unfinished = {offset for offset, suffix in found if suffix.endswith(CLEANED)}
     swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
@@ -129,7 +128,7 @@ def _listed(directory: PartitionDirectory) -> list[tuple[int, str]]:
 
 
 def _finish_replacement(directory: PartitionDirectory, offset: int, found: Sequence[tuple[int, str]]) -> None:
-    """Put a completely written cleaned segment in the place of its sources."""
+    """Replace the sources of a complete cleaned segment."""
     cleaned = FileSegment(
         directory, offset, offset, os.path.getsize(f"{directory.path}/{file_name(offset, LOG)}{SWAP}"), 0, SWAP
     )
@@ -161,8 +160,6 @@ def _remove(path: str) -> None:
 
 
 class _Recovery:
-    """The recovery of one partition."""
-
     def __init__(
         self,
         name: str,
@@ -178,7 +175,7 @@ class _Recovery:
         self._files = files
         self._segments = segments
         self._checkpoint = checkpoint
-        self._replay_from = 0  # the loaded snapshot covers everything before it
+        self._replay_from = 0  # the snapshot covers everything before it
 
     def run(self) -> None:
         self._read_epochs()
@@ -208,7 +205,7 @@ class _Recovery:
         self._remove_old_snapshots(end_offset)
 
     def _is_end_intact(self) -> bool:
-        """Return whether the active segment is intact, after setting its end."""
+        """Return whether the active segment is intact, after finding its end."""
         active = self._segments[-1]
         try:
             active.recovered(active.size, active.index())
@@ -227,7 +224,7 @@ class _Recovery:
             self._checkpoint = self._checkpoint._replace(recovery_point=0, had_clean_stop=False)
 
     def _load_producers(self, end_offset: int) -> None:
-        """Load the newest valid snapshot up to `end_offset`, and the aborted transactions before it."""
+        """Load the newest valid snapshot up to `end_offset`, and earlier aborted transactions."""
         producers: list[tuple[int, ProducerEntry]] = []
         for offset in reversed(self._files.snapshots):
             if offset > end_offset:
@@ -270,7 +267,7 @@ class _Recovery:
                     self.producers.replay(header, batch)
 
     def _recover(self, segment: FileSegment, trusted: int) -> bool:
-        """Scan the untrusted part of a segment; return whether it is valid to its end."""
+        """Scan the untrusted part of a segment; return whether it is valid."""
         index = self._trusted_index(segment, trusted)
         position = min(
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
@@ -317,7 +314,7 @@ class _Recovery:
         del self._segments[number:]
 
     def _remove_old_snapshots(self, end_offset: int) -> None:
-        """Keep only the snapshots at segment starts, and the newest."""
+        """Keep the snapshots at segment starts, and the newest."""
         kept = {segment.base_offset for segment in self._segments} | {self._replay_from}
         for offset in self._files.snapshots:
             if offset not in kept or offset > end_offset:

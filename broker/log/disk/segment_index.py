@@ -1,9 +1,9 @@
 """The two sparse indexes of a segment, in Kafka's format: OffsetIndex (.index) and TimeIndex (.timeindex).
 
 There is one entry per `index.interval.bytes` of the log: a batch's last offset (relative to the segment, 4 bytes) and
-position (4); the greatest timestamp so far (8) and the last offset of its batch (4). An index is in memory while its
-segment is in use. New entries are saved when the segment is full, before its recovery point moves, and at shutdown.
-Entries lost in a crash are rebuilt by the scan.
+position (4); the greatest timestamp so far (8) and the last offset of its batch (4). Indexes are in memory while their
+segment is in use. New entries are saved when the segment is full, before its recovery point moves, and at shutdown; a
+scan after a crash rebuilds others.
 """
 
 import os
@@ -23,7 +23,7 @@ class CorruptIndexError(Exception):
 
 
 class SegmentIndex:
-    """Both indexes; offsets are relative to the segment's base offset, positions are bytes."""
+    """Both indexes, with relative offsets."""
 
     __slots__ = ("_offsets", "_positions", "_saved", "_saved_times", "_times")
 
@@ -74,27 +74,24 @@ class SegmentIndex:
             self._times += _TIME_ENTRY.pack(max_timestamp, offset_of_max)
 
     def max_timestamp(self) -> int:
-        """Return the greatest timestamp in the index; -1 if it is empty."""
         return self.last_time()[0]
 
     def last_time(self) -> tuple[int, int]:
-        """Return the last entry of the time index."""
         if not self._times:
             return -1, 0
         timestamp, offset = _TIME_ENTRY.unpack_from(self._times, len(self._times) - _TIME_ENTRY.size)
         return timestamp, offset
 
     def position_before(self, offset: int) -> int:
-        """Return the position from which to scan for `offset`."""
+        """Return a position from which to scan for `offset`."""
         entry = bisect_right(self._offsets, offset) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def last_position(self) -> int:
-        """Return the position of the last batch with an entry."""
         return self._positions[-1] if self._positions else 0
 
     def position_up_to(self, position: int) -> int:
-        """Return the position of the last batch with an entry that starts at or before `position`."""
+        """Return the position of the last indexed batch that starts at or before `position`."""
         entry = bisect_right(self._positions, position) - 1
         return self._positions[entry] if entry >= 0 else 0
 

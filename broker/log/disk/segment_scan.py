@@ -1,7 +1,7 @@
 """Validation of a segment's batches after a crash, which also rebuilds the index.
 
-It is one long loop over one buffer, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes
-about half a second, half of it for checksums.
+One long loop over one buffer, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes about half
+a second, half of it for checksums.
 """
 
 import os
@@ -21,14 +21,14 @@ _MAGIC = 2
 
 
 class Listener(NamedTuple):
-    """Callbacks for batches with a producer id, and for starts of leader epochs."""
+    """Callbacks for batches with a producer id, and for new leader epochs."""
 
     producer_batch: Callable[[BatchHeader, memoryview], None]
     epoch: Callable[[int, int], None]
 
 
 class Scanned(NamedTuple):
-    """The valid part: its size, the offset after it, and the `problem` that ends it ("" if none)."""
+    """The valid part: its size, the next offset, and the `problem` that ends it ("" if none)."""
 
     size: int
     next_offset: int
@@ -40,7 +40,7 @@ def scan(
 ) -> Scanned:
     """Validate the batches from `position` on, and add an index entry every `interval` bytes.
 
-    Checksums are verified for batches that reach `trusted` or later offsets.
+    Checksums are verified only for offsets from `trusted` on.
 
     Raises:
         OSError: The file cannot be read.

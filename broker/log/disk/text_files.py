@@ -1,4 +1,4 @@
-"""The small text files of a log directory, mostly replaced atomically.
+"""The small text files of a log directory.
 
 Checkpoints are Kafka's CheckpointFile: version 0, the number of lines, the lines.
 """
@@ -14,7 +14,7 @@ class UnreadableFileError(Exception):
 
 
 def write_atomically(path: str, content: str | bytes, *, sync: bool) -> None:
-    """Replace the file; with `sync`, the content is flushed before the rename."""
+    """Replace the file; with `sync`, flush its content first."""
     data = content.encode() if isinstance(content, str) else content
     temporary = f"{path}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -32,10 +32,9 @@ def write_checkpoint(path: str, lines: Iterable[str]) -> None:
 
 
 def overwrite_checkpoint(path: str, lines: Iterable[str]) -> None:
-    """Overwrite the file in place.
+    """Overwrite the file in place, which a crash can corrupt; for content that can be rebuilt.
 
-    This is ten times faster on file systems that flush a replaced file. A crash can corrupt it, so use it only for
-    content that can be rebuilt.
+    This is ten times faster on file systems that flush a replaced file.
     """
     data = _checkpoint(lines).encode()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
@@ -52,7 +51,7 @@ def _checkpoint(lines: Iterable[str]) -> str:
 
 
 def read_checkpoint(path: str) -> list[list[str]]:
-    """Return the words of each line; none if there is no such file. Raises UnreadableFileError."""
+    """Return the words of each line; none without such a file. Raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             version, count, *lines = file.read().splitlines()

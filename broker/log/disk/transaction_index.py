@@ -14,7 +14,7 @@ _ENTRY = Struct(">hqqqq")  # version, producer id, first offset, last offset, la
 
 
 def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) -> None:
-    """Write the file, or remove it if there are no aborted transactions. Raises OSError."""
+    """Write the file, or remove it if nothing was aborted. Raises OSError."""
     if aborted:
         entries = (
             _ENTRY.pack(_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
@@ -26,7 +26,6 @@ def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) ->
 
 
 def read_transaction_index(path: str) -> list[AbortedTransaction]:
-    """Read the index. Raises CorruptIndexError, OSError."""
     with open(path, "rb") as file:
         data = file.read()
     if len(data) % _ENTRY.size:
