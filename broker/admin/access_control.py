@@ -1,12 +1,12 @@
-"""Access control of the admin port: a bearer token or, without a token, requests from this machine only.
+"""Access control of the admin port: a bearer token or, without one, requests from this machine only.
 
-A browser on this machine sends what any page tells it to send, so three more checks are made:
+Any web page can make a browser on this machine send requests, so three more checks are made:
 
-- DNS rebinding: a name that another site's DNS resolves to this machine would make its pages same-origin. Without a
-  token the port accepts only `Host` headers that mean this machine. With one, no other site's page knows the token;
-- the browser names the site that sends (`Origin`): only the port's own is accepted;
-- a form needs no permission: a request that changes something must be JSON or have a header that only the port's own
-  pages can send (operation.py).
+- DNS rebinding: if another site's DNS resolves a name to this machine, the site's pages become same-origin. Without a
+  token, the port therefore accepts only loopback names as `Host`. With one, other sites' pages lack the token;
+- if the browser sends the `Origin`, it must be the port itself;
+- browsers send forms without a preflight request: a request that changes something must be JSON or have a header that
+  only the port's own pages can send (operation.py).
 """
 
 from hmac import compare_digest
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Served without a token: an orchestrator's probe has none, and the response reveals nothing. The same holds for the
-# files of the page, whose own requests have the token.
+# Served without a token: probes of an orchestrator have none, and the response reveals nothing. This also holds for the
+# files of the web page, whose requests have the token.
 OPEN = frozenset({"/", "/healthz"})
 _PAGE = "/page/"
 
@@ -43,15 +43,12 @@ class AccessControl:
     def _refused(self, headers: Headers, path: str) -> "Response | None":
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._token and not _is_here(host):
-            words = (
-                f"host {host}: without sluice.admin.token this port answers to loopback names alone, such as localhost"
-            )
-            return problem(403, words)
+            return problem(403, f"host {host}: not a loopback name; use localhost, or set sluice.admin.token")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return problem(403, f"origin {origin}: pages of other sites may not ask this port")
+            return problem(403, f"origin {origin}: another site's page; expected the port's own origin, {host}")
         is_open = path in OPEN or path.startswith(_PAGE)
         if self._token and not is_open and not self._is_known(headers.get("authorization", "")):
-            message = "this port asks for the bearer token that sluice.admin.token names"
+            message = "authorization: missing or wrong; send the value of sluice.admin.token as a bearer token"
             return problem(401, message, headers={"www-authenticate": "Bearer"})
         return None
 
@@ -60,7 +57,7 @@ class AccessControl:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a Host header, which browsers always send, names this machine."""
+    """Return whether a Host header, which browsers always send, names this machine."""
     name = host.lower().rpartition(":")[0] if not host.endswith("]") and ":" in host else host.lower()
     if name in ("", "localhost"):
         return True

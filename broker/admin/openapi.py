@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document of the admin port: /api/openapi.json, and docs/openapi.json.
+"""The OpenAPI 3.1 document of the admin port: /api/openapi.json and docs/openapi.json.
 
-Made from the table of operations, the types in it and their docstrings.
+Generated from the table of operations, their types and the docstrings of these.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,16 +15,16 @@ from .operation import ACCEPT, JSON, SAFE, SENDER, AdminContext, Nothing, Operat
 _REFERENCE = "#/components/schemas/{name}"
 _TOKEN = "bearer"  # noqa: S105  (the name of the scheme)
 _DESCRIPTION = """\
-What `sluice` and its page ask a running broker. What changes something is sent as JSON (`content-type:
-application/json`) or, without a body, with the header `X-Sluice-Request: 1`: no page of another site can send either.
-A port with `sluice.admin.token` asks for it as a bearer token; one without answers to loopback names alone."""
+The HTTP API that `sluice` and its web page use. Send requests that change something as JSON (`content-type:
+application/json`) or, without a body, with the header `X-Sluice-Request: 1`; pages of other sites can send neither.
+If `sluice.admin.token` is set, send it as a bearer token; otherwise the port accepts only loopback host names."""
 _REASONS = {
-    400: "Parameters or body are not what is accepted.",
-    401: "The token is missing or wrong.",
-    403: "Another site's page may have sent it, or the name of the host is not this machine's.",
-    404: "There is no such thing; what there is is told.",
-    409: "It cannot be as things are now.",
-    415: "The body is not sent as JSON.",
+    400: "Invalid parameters or body.",
+    401: "Missing or wrong token.",
+    403: "A page of another site may have sent the request, or the host name is not a loopback name.",
+    404: "The resource does not exist.",
+    409: "The current state does not allow the operation.",
+    415: "The body is not JSON.",
 }
 _OMITTED = frozenset({"title"})  # Python class names
 
@@ -71,7 +71,7 @@ def _anything(kind: type) -> Schema:
 def _operation(one: Operation, schema_of: dict[object, Schema], components: dict[str, Schema]) -> Schema:
     parameters = [*_parameters(one, components)]
     if one.method not in SAFE and not one.has_body:
-        words = "Says that no page of another site has sent it."
+        words = "States that no page of another site sent the request."
         sender = {"name": SENDER, "in": "header", "schema": {"const": "1"}, "required": True}
         parameters.append({**sender, "description": words})
     made: Schema = {"operationId": _operation_id(one), "summary": one.summary, "tags": [_tag(one)]}
@@ -114,7 +114,7 @@ def _responses(one: Operation, schema_of: dict[object, Schema]) -> Schema:
     if one.answer is not None:
         content = {JSON: {"schema": schema_of[one.answer]}, **content}
     made: Schema = {
-        "200": {"description": "It is done." if one.method not in SAFE else "What there is.", "content": content}
+        "200": {"description": "Done." if one.method not in SAFE else "The requested data.", "content": content}
     }
     for status in sorted({*_errors(one), *one.errors}):
         made[str(status)] = {"description": _REASONS[status], "content": {JSON: {"schema": schema_of[Problem]}}}
@@ -132,13 +132,13 @@ def _errors(one: Operation) -> Iterator[int]:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return a schema without a default that means "left out"."""
+    """Return a schema without a default that means an absent value."""
     return {name: value for name, value in schema.items() if not (name == "default" and value in (None, []))}
 
 
 def _without_titles(value: object) -> object:
     if isinstance(value, dict):
-        # A property may have such a name; then its value is not text.
+        # A property may have this name; then its value is not a string.
         return {
             name: _without_titles(inner)
             for name, inner in value.items()

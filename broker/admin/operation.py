@@ -1,11 +1,10 @@
-"""The operations of the admin port: rows of a table, each with its parameters, body, response and handler.
+"""The operations of the admin port: a table with their parameters, body, response and handler.
 
-    Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stops a broker.", stop,
+    Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stop a broker.", stop,
                  params=BrokerParams, body=Stop, answer=BrokerShown, errors=(404, 409))
 
-Both the routes and the OpenAPI document (openapi.py) are made from these rows, so they always agree. Parameters and
-bodies are decoded by the types in the row before the handler runs. An invalid one gets a response with one line that
-names the place and what is accepted.
+The routes and the OpenAPI document (openapi.py) are both generated from this table. Parameters and bodies are decoded
+by their types before the handler runs; an error response names the invalid place and what is accepted.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
 JSON = "application/json"
-SAFE = frozenset({"GET"})  # methods that change nothing
-# A page of another site can make a browser send a form, but neither this header nor a JSON body: for those the browser
-# sends a preflight request first, which the broker does not accept.
+SAFE = frozenset({"GET"})  # methods without side effects
+# A page of another site can make a browser send a form, but neither this header nor a JSON body, which require a
+# preflight request that the broker does not accept.
 SENDER = "x-sluice-request"
 ACCEPT = "accept"  # a parameter of this name has the value of the header
 _LARGEST_BODY = 64 * 1024
@@ -47,10 +46,10 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """Why a request is refused.
+    """The reason for an error response.
 
-    error: in one line
-    path: where in the body the mistake is, such as quotas.producer_byte_rate; left out where it is at no one place
+    error: message of one line
+    path: place in the body, such as quotas.producer_byte_rate; absent if the error has no single place
     """
 
     error: str
@@ -58,7 +57,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 class RefusedError(Exception):
-    """A request that is rejected with this HTTP status."""
+    """An error response with this HTTP status."""
 
     def __init__(self, status: int, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -67,7 +66,7 @@ class RefusedError(Exception):
 
 
 class AdminContext:
-    """What handlers of operations use: the cluster, its journal and metrics, and the runs of scenarios."""
+    """The context of operations' handlers: the cluster, its journal and metrics, and the scenario runs."""
 
     def __init__(self, server: ClusterServer, operations: "Sequence[Operation]") -> None:
         self.server = server
@@ -75,7 +74,7 @@ class AdminContext:
 
     @cached_property
     def journal(self) -> JournalReader | None:
-        """The journal of the cluster; None if it has none."""
+        """The journal of the cluster; None if it is disabled."""
         cluster = self.server.cluster
         return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
 
@@ -86,22 +85,22 @@ class AdminContext:
 
     @cached_property
     def runs(self) -> Runs:
-        """The runs of scenarios."""
+        """The scenario runs."""
         return Runs(self.server)
 
 
 class Operation(NamedTuple):
-    """One row: `params` are the parameters of path and query, `bodies` the JSON bodies that are accepted."""
+    """One operation, with the types of its path and query parameters (`params`) and of its JSON body (`bodies`)."""
 
     method: str
     path: str
     summary: str
     act: Callable[[AdminContext, Mapping[str, str | list[str]], object], Awaitable[object]]
     params: type[msgspec.Struct]
-    bodies: tuple[type, ...]  # as documented: any of these
+    bodies: tuple[type, ...]  # accepted types
     answer: object  # the type of the JSON response; None if it is never JSON
-    errors: tuple[int, ...]  # besides those of any request
-    media: Mapping[str, object]  # responses that are not JSON: content type -> type
+    errors: tuple[int, ...]  # besides the ones of all operations
+    media: Mapping[str, object]  # types of other responses by content type
 
     @classmethod
     def of(
@@ -118,20 +117,20 @@ class Operation(NamedTuple):
         documented_as: tuple[type, ...] | None = None,
         media: Mapping[str, object] | None = None,
     ) -> "Operation":
-        """Return a row whose types match `handle`. `documented_as` are the types of a body that `handle` decodes."""
+        """Return an operation typed as `handle`; `documented_as` are the types of a body that it decodes itself."""
 
         async def act(context: AdminContext, texts: Mapping[str, str | list[str]], document: object) -> object:
             return await handle(context, _parameters(texts, params), read(document, body))
 
-        # msgspec analyses a type on first use, which is not safe in two threads at once, each with a broker. An import
-        # runs in one thread.
+        # msgspec analyses a type on first use, which is not thread-safe, and several threads may have brokers. Imports
+        # are serialized.
         for one in (params, body):
             msgspec.json.Decoder(one)
         return cls(method, path, summary, act, params, documented_as or (body,), answer, errors, media or {})
 
     @property
     def has_body(self) -> bool:
-        """Whether a body is read."""
+        """Whether the operation reads a body."""
         return self.bodies != (Nothing,)
 
     @property
@@ -140,7 +139,7 @@ class Operation(NamedTuple):
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
     async def respond(self, context: AdminContext, request: "Request") -> Response:
-        """Return the response to a request, or an error response."""
+        """Return the response to a request."""
         try:
             answer = await self._answer(context, request)
         except RefusedError as error:
@@ -167,21 +166,21 @@ class Operation(NamedTuple):
         return answer if isinstance(answer, Response) else json_response(answer)
 
     def _texts(self, request: "Request") -> dict[str, str | list[str]]:
-        """Return the parameters as text. Of a repeated one the last counts, unless it is a list."""
+        """Return the parameters as text; the last one counts unless the parameter is a list."""
         given = parse_qs(request.scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
         fields = {one.encode_name: one for one in msgspec.structs.fields(self.params)}
         accepted = [name for name in fields if name not in (ACCEPT, *self.in_path)]
         unknown = next((name for name in given if name not in accepted), None)
         if unknown is not None:
-            there_are = f"accepted are {', '.join(accepted)}" if accepted else "none are accepted"
-            raise RefusedError(400, f"{unknown}: there is no such parameter; {there_are}")
+            expected = ", ".join(accepted) or "no parameters"
+            raise RefusedError(400, f"{unknown}: unknown parameter; expected {expected}")
         query = {name: values if _is_list(fields[name].type) else values[-1] for name, values in given.items()}
         headers = {ACCEPT: request.headers.get(ACCEPT, "")} if ACCEPT in fields else {}
         return {**query, **headers, **request.path_params}
 
 
 class AdminExtension(NamedTuple):
-    """Operations and routes of a layer above the broker, such as the web page and its files."""
+    """Operations and routes of a layer above the broker, such as the web page."""
 
     operations: Sequence[Operation]
     routes: "Sequence[BaseRoute]"
@@ -201,7 +200,7 @@ def _parameters(texts: Mapping[str, str | list[str]], params: type[_Params]) -> 
     try:
         return read_texts(texts, params)
     except DecodeError as error:
-        raise RefusedError(400, str(error)) from None  # its path is not one in the body
+        raise RefusedError(400, str(error)) from None  # without the path, which would refer to the body
 
 
 async def _body_of(request: "Request") -> bytes:
@@ -209,19 +208,19 @@ async def _body_of(request: "Request") -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _LARGEST_BODY:
-            raise RefusedError(400, f"the body must have at most {_LARGEST_BODY} bytes")
+            raise RefusedError(400, f"the body is too large; expected at most {_LARGEST_BODY} bytes")
     return body
 
 
 def _check_sender(request: "Request", body: bytes) -> None:
-    """Reject a request that a browser may have sent for a page of another site."""
+    """Reject a request that a page of another site may have made a browser send."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == JSON:
         return
     if body:
-        raise RefusedError(415, f"content-type {content_type or '(none)'}: the body must be sent as {JSON}")
+        raise RefusedError(415, f"content-type: expected {JSON}, got {content_type or 'none'}")
     if request.headers.get(SENDER) != "1":
-        raise RefusedError(403, "what changes something is sent with the header X-Sluice-Request: 1, or as JSON")
+        raise RefusedError(403, "missing header; send X-Sluice-Request: 1, or a JSON body")
 
 
 def _document(body: bytes) -> object:
@@ -230,7 +229,7 @@ def _document(body: bytes) -> object:
     try:
         found: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RefusedError(400, f"the body must be JSON: {error}") from None
+        raise RefusedError(400, f"the body is not JSON: {error}") from None
     return found
 
 

@@ -1,4 +1,4 @@
-"""All operations of the admin port, in the order in which the path of a request is compared with theirs."""
+"""All operations of the admin port, in the order of path matching."""
 
 from sluice.broker.admin.resources.cluster import OPERATIONS as OF_CLUSTER
 from sluice.broker.admin.resources.faults import OPERATIONS as OF_FAULTS

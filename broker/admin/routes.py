@@ -1,4 +1,4 @@
-"""The routes of the admin port, made from the table of operations, and the responses to other paths."""
+"""The routes of the admin port, generated from its operations, and the responses to other paths."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
@@ -18,7 +18,7 @@ _Handler = Callable[[Request, Exception], Awaitable["Response"]]
 
 
 def routes(context: AdminContext, operations: Sequence[Operation]) -> list[Route]:
-    """Return one route for each path."""
+    """Return one route per path."""
     by_path = groupby(operations, key=lambda one: one.path)
     return [Route(path, _Path(context, [*those])) for path, those in by_path]
 
@@ -45,18 +45,18 @@ class _Path:
 
     def _refused(self, method: str, path: str) -> "Response":
         allowed = ", ".join(self._operations)
-        return problem(405, f"{method} {path}: accepted here are {allowed}", headers={"allow": allowed})
+        return problem(405, f"{method} {path}: method not allowed; expected {allowed}", headers={"allow": allowed})
 
 
 def refusals() -> Mapping[int | type[Exception], _Handler]:
-    """Return the handlers of unknown paths and of failures."""
+    """Return the handlers for unknown paths and internal errors."""
 
     async def of_http(request: Request, error: Exception) -> "Response":
         assert isinstance(error, HTTPException)
-        words = f"{request.scope['path']}: there is no such path; those there are stand in /api/openapi.json"
+        words = f"{request.scope['path']}: there is no such path; /api/openapi.json lists all paths"
         return problem(error.status_code, words if error.status_code == 404 else error.detail)
 
     async def of_anything(request: Request, error: Exception) -> "Response":
-        return problem(500, "the broker failed at this, which is a mistake of its own; its log says more")
+        return problem(500, "internal error; see the broker's log")
 
     return {HTTPException: of_http, Exception: of_anything}

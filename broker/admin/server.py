@@ -1,9 +1,9 @@
-"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, a web page.
+"""The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, and the web page.
 
 operations.py lists the operations, which resources/ defines; access_control.py authorizes requests.
 
-The HTTP stack is loaded in a thread with the first connection, so it delays neither the start nor running clients. The
-port is bound from the start: connections wait in its backlog meanwhile.
+A thread loads the HTTP stack on the first connection, so that it delays neither the start nor running clients. The port
+is bound from the start: connections wait in its backlog meanwhile.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from .operation import AdminExtension
 
-# Returns what the port serves of the web page.
+# Returns the operations and routes of the web page.
 Page = Callable[[ClusterServer], "AdminExtension"]
-# Imports it.
+# Imports the web page.
 LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
-# Used twice while a broker stops, which takes at most a second. Streams check 25 times per second whether it stops.
+# Used twice during a stop, which may take a second. Streams check for a stop at least 25 times per second.
 _ANSWERED_WITHIN_S = 0.25
 
 
@@ -43,7 +43,7 @@ class AdminPort:
         loop: asyncio.AbstractEventLoop,
         load_page: LoadPage | None,
     ) -> None:
-        """`load_page`: Import the web page, which is in a layer above the broker; None for no page."""
+        """Listen on a bound socket; `load_page` imports the web page, a layer above the broker; None: no page."""
         self.host, self.port = listening.getsockname()[:2]
         self._server = server
         self._socket = listening
@@ -77,7 +77,7 @@ class AdminPort:
 
 
 def _load(load_page: LoadPage | None) -> Page | None:
-    # In a thread: what is imported here takes a quarter of a second.
+    # In a thread, because these imports take 250 ms.
     for name in ("starlette.applications", "uvicorn", "sluice.broker.admin.routes", "sluice.broker.admin.operations"):
         import_module(name)
     return None if load_page is None else load_page()
@@ -87,15 +87,16 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     import uvicorn
 
     class Http(uvicorn.Server):
-        """Leaves the process's signals to the command that runs the broker."""
+        """A server that leaves the process's signals to the command that runs the broker."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             yield
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            """Let running requests end and streams see that the broker stops. uvicorn's own method, given a short
-            timeout, logs an error each time and another one for the requests that it cancels.
+            """Let running requests end, and streams notice the stop.
+
+            With a short timeout, uvicorn's method logs an error each time, and one per cancelled request.
             """
             for listening in self.servers:
                 listening.close()
@@ -132,5 +133,5 @@ def application(server: ClusterServer, page: Page | None = None) -> "Starlette":
     operations = (*OPERATIONS, *extension.operations)
     own = routes(AdminContext(server, operations), operations)
     app = Starlette(routes=[*own, *extension.routes], middleware=[access_control], exception_handlers=refusals())
-    app.router.redirect_slashes = False  # a path is there or not
+    app.router.redirect_slashes = False  # unknown paths are 404
     return app

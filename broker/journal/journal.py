@@ -2,8 +2,8 @@
 
 Theory of operation. Recording is cheap: about.py extracts a request's subject, one clock is read when the response is
 ready, and one tuple goes into the ring. The tuple refers to neither record bytes nor messages, which bounds the ring's
-memory. Readers convert tuples to events (entries.py). They poll (reader.py), so a reader cannot slow down the broker; if
-a reader is too slow, a `Gap` reports how many entries were overwritten.
+memory. Readers convert tuples to events (entries.py). They poll (reader.py), so a reader cannot slow down the broker.
+If it is too slow, a `Gap` reports how many entries were overwritten.
 
 Requests of one read are handled in turn, and their responses are sent together. Their entries share a list with the
 times of receipt and sending, which is completed when the responses are sent. A request starts when the previous

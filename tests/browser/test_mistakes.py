@@ -43,7 +43,7 @@ def test_a_mistake_is_told_at_its_field(open_page: OpenPage) -> None:
         form.get_by_label("schedule", exact=True).fill("")
         form.get_by_label("id", exact=True).fill("taken")
         add.click()
-        expect(_told(page, "#fault-form")).to_have_text("there is a fault rule taken already")
+        expect(_told(page, "#fault-form")).to_have_text("there is a fault rule taken already; choose another id")
         expect(form.get_by_label("id", exact=True)).to_be_focused()
 
         page.locator("#quota-new > summary").click()

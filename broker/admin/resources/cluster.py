@@ -1,6 +1,4 @@
-"""`/api/v1/cluster`, `/api/v1/brokers` and `/api/v1/partitions` of the admin port: who leads what, and making brokers
-stop, start, be cut off and come back.
-"""
+"""`/api/v1/cluster`, `/api/v1/brokers` and `/api/v1/partitions`: cluster state, stops, isolation and leaders."""
 
 from typing import Annotated, Literal
 
@@ -13,37 +11,37 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.text.typed_decoding import ACCEPTED
 
 _NodeId = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a node id", extra=ACCEPTED)]
-_Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a number of a partition", extra=ACCEPTED)]
+_Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a partition index", extra=ACCEPTED)]
 
 
 class BrokerParams(Struct, forbid_unknown_fields=True):
-    """Which broker."""
+    """A broker."""
 
     node_id: _NodeId
 
 
 class PartitionParams(Struct, forbid_unknown_fields=True):
-    """Which partition."""
+    """A partition."""
 
     topic: str
     index: _Index
 
 
 class Stop(Struct, forbid_unknown_fields=True):
-    """How a broker stops: `controlled`, it gives up what it leads first; else it is gone as if it was killed."""
+    """How to stop: `controlled`, the broker first gives up its leaderships; else it stops as if it was killed."""
 
     controlled: bool = True
 
 
 class Leader(Struct, forbid_unknown_fields=True):
-    """Who is to lead (`node`), or how that is to be found out (`election`): one of the two."""
+    """The new leader (`node`), or how to elect one (`election`): set exactly one."""
 
     node: _NodeId | None = None
     election: Literal["preferred", "unclean"] | None = None
 
 
 class BrokerShown(Struct):
-    """One broker: `fenced` is whether the controller takes it for dead."""
+    """One broker; `fenced` is whether the controller considers it dead, `leads` the number of partitions it leads."""
 
     id: int
     state: Literal["running", "stopped", "isolated"]
@@ -53,7 +51,7 @@ class BrokerShown(Struct):
 
 
 class PartitionShown(Struct):
-    """One partition, as its leader knows it; -1 for no leader."""
+    """One partition; `leader` is -1 if there is none."""
 
     index: int
     leader: int
@@ -108,7 +106,7 @@ async def _rejoin(context: AdminContext, params: BrokerParams, body: Nothing) ->
 
 async def _lead(context: AdminContext, params: PartitionParams, body: Leader) -> PartitionShown:
     if (body.node is None) == (body.election is None):
-        words = 'the body must be {"node": ID}, {"election": "preferred"} or {"election": "unclean"}'
+        words = 'expected the body {"node": ID}, {"election": "preferred"} or {"election": "unclean"}'
         raise RefusedError(400, words)
     if body.node is not None:
         context.server.move_leader(params.topic, params.index, body.node)
@@ -118,7 +116,7 @@ async def _lead(context: AdminContext, params: PartitionParams, body: Leader) ->
 
 
 def describe(server: ClusterServer) -> ClusterShown:
-    """The cluster as it is now."""
+    """Return the current state of the cluster."""
     cluster = server.cluster
     return ClusterShown(
         cluster_id=cluster.cluster_id,
@@ -132,7 +130,7 @@ def describe(server: ClusterServer) -> ClusterShown:
 
 
 def describe_broker(server: ClusterServer, node_id: int) -> BrokerShown:
-    """One broker."""
+    """Return the current state of a broker."""
     cluster = server.cluster
     topics = cluster.topics.values()
     return BrokerShown(
@@ -145,7 +143,7 @@ def describe_broker(server: ClusterServer, node_id: int) -> BrokerShown:
 
 
 def describe_partition(partition: Partition) -> PartitionShown:
-    """One partition."""
+    """Return the current state of a partition."""
     return PartitionShown(
         index=partition.index,
         leader=partition.leader,
@@ -163,19 +161,19 @@ _BROKER, _PARTITION = "/api/v1/brokers/{node_id}", "/api/v1/partitions/{topic}/{
 _GONE = (404, 409)
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", "/api/v1/cluster", "The brokers, and who leads which partition.", _get_cluster,
+    Operation.of("GET", "/api/v1/cluster", "Return the brokers, topics and partition leaders.", _get_cluster,
                  params=Nothing, body=Nothing, answer=ClusterShown),
-    Operation.of("POST", f"{_BROKER}/stop", "Stops a broker.", _stop,
+    Operation.of("POST", f"{_BROKER}/stop", "Stop a broker.", _stop,
                  params=BrokerParams, body=Stop, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_BROKER}/start", "Starts a broker that was stopped, where it was.", _start,
+    Operation.of("POST", f"{_BROKER}/start", "Start a stopped broker on its former addresses.", _start,
                  params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_BROKER}/isolate", "Cuts a broker off from controller and other brokers.", _isolate,
+    Operation.of("POST", f"{_BROKER}/isolate", "Cut a broker off from the controller and the other brokers.", _isolate,
                  params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_BROKER}/rejoin", "Ends that.", _rejoin,
+    Operation.of("POST", f"{_BROKER}/rejoin", "End a broker's isolation.", _rejoin,
                  params=BrokerParams, body=Nothing, answer=BrokerShown, errors=_GONE),
-    Operation.of("POST", f"{_PARTITION}/leader", "Moves the leader of a partition, or has one elected.", _lead,
+    Operation.of("POST", f"{_PARTITION}/leader", "Move the leader of a partition, or elect one.", _lead,
                  params=PartitionParams, body=Leader, answer=PartitionShown, errors=_GONE),
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""`/api/v1/faults` of the admin port: the fault rules, adding and removing them."""
+"""`/api/v1/faults` of the admin port: listing, adding and removing fault rules."""
 
 from typing import Annotated, Literal
 
@@ -17,25 +17,25 @@ _PATH = "/api/v1/faults"
 
 
 class FaultParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Which rule."""
+    """A fault rule."""
 
     id: Annotated[str, Meta(description="the id of a fault rule")]
 
 
 class Rules(msgspec.Struct, forbid_unknown_fields=True):
-    """Several rules: all of them are added, or none."""
+    """Several fault rules; either all are added, or none."""
 
     faults: list[Rule]
 
 
 class FaultShown(msgspec.Struct):
-    """A rule, and what came of it.
+    """A fault rule and its effect.
 
-    state: over is one that will hit nothing any more
-    matched: how many requests, connections or brokers it was about
-    hits: how many of these it has hit
-    problem: what went wrong with it, which has disabled it; else ""
-    rule: as it was given
+    state: "over" means that the rule cannot hit anything any more
+    matched: number of requests, connections or brokers that it matched
+    hits: number of these that it hit
+    problem: error that disabled it, else ""
+    rule: the rule as it was added
     """
 
     id: str
@@ -48,7 +48,7 @@ class FaultShown(msgspec.Struct):
 
 
 class FaultsShown(msgspec.Struct):
-    """Several of them."""
+    """Several fault rules."""
 
     faults: list[FaultShown]
 
@@ -86,7 +86,7 @@ async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> 
 
 
 def describe(fault: Fault) -> FaultShown:
-    """A rule as it is now."""
+    """Return the current state of a rule."""
     state: Literal["in force", "over", "disabled", "removed"] = "over" if fault.is_over else "in force"
     if fault.is_removed:
         state = "removed"
@@ -103,11 +103,11 @@ def describe(fault: Fault) -> FaultShown:
     )
 
 
-_ALONE = "fault"  # where one rule is that is the whole body
+_ALONE = "fault"  # path of the only rule, if it is the whole body
 
 
 def _rules_in(given: object) -> list[tuple[str, object]]:
-    """The rules of a request, each with the path to it."""
+    """Return the rules of a request, each with its path."""
     several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
     if not isinstance(several, list):
         return [(_ALONE, given)]
@@ -115,26 +115,26 @@ def _rules_in(given: object) -> list[tuple[str, object]]:
 
 
 def _place(path: str) -> str:
-    """The same in the body."""
+    """Return the path in the body."""
     return path.removeprefix(_ALONE).removeprefix(".") if path.split(".")[0] == _ALONE else path
 
 
 def _added(server: ClusterServer, given: list[tuple[str, object]]) -> list[Fault]:
-    """All of them, or none. Raises FaultError for what cannot work, RefusedError for an id that is taken."""
+    """Add all rules or none; raise FaultError for an invalid rule, RefusedError for an id in use."""
     faults = server.faults
     rules = [(at, faults.check(rule, at)) for at, rule in given]
     taken = {fault.id for fault in faults}
     for at, rule in rules:
         if rule.id in taken:
             path = f"{at}.id"
-            raise RefusedError(409, f"{path}: there is a fault rule {rule.id} already", _place(path))
+            raise RefusedError(409, f"{path}: there is a fault rule {rule.id} already; choose another id", _place(path))
         if rule.id is not None:
             taken.add(rule.id)
     added: list[Fault] = []
     try:
         for at, rule in rules:
             added.append(faults.add(rule, at))
-    except SluiceError:  # a state that cannot be brought about as things are
+    except SluiceError:  # the cluster's current state does not allow a rule's action
         for fault in reversed(added):
             fault.remove()
         raise
@@ -149,19 +149,19 @@ def _find(server: ClusterServer, fault_id: str) -> Fault:
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", _PATH, "All fault rules, with what they have matched and hit.", _list,
+    Operation.of("GET", _PATH, "Return all fault rules with their numbers of matches and hits.", _list,
                  params=Nothing, body=Nothing, answer=FaultsShown),
-    Operation.of("POST", _PATH, "Adds a rule, or several: all of them, or none.", _add,
+    Operation.of("POST", _PATH, "Add one rule or several; either all are added, or none.", _add,
                  params=Nothing, body=object, answer=FaultsShown, errors=(409,), documented_as=(Rule, Rules)),
-    Operation.of("DELETE", _PATH, "Removes all rules.", _remove_all,
+    Operation.of("DELETE", _PATH, "Remove all rules.", _remove_all,
                  params=Nothing, body=Nothing, answer=FaultsShown),
-    Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of a rule.", _get_schema,
+    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of a rule.", _get_schema,
                  params=Nothing, body=Nothing, answer=dict[str, object]),
-    Operation.of("GET", f"{_PATH}/{{id}}", "One rule.", _get,
+    Operation.of("GET", f"{_PATH}/{{id}}", "Return a rule.", _get,
                  params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
-    Operation.of("DELETE", f"{_PATH}/{{id}}", "Removes a rule.", _remove,
+    Operation.of("DELETE", f"{_PATH}/{{id}}", "Remove a rule.", _remove,
                  params=FaultParams, body=Nothing, answer=FaultShown, errors=(404,)),
 )
 # fmt: on

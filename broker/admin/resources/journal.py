@@ -1,4 +1,4 @@
-"""`/api/v1/journal` of the admin port: what happened, as JSON, and as NDJSON while it happens."""
+"""`/api/v1/journal` of the admin port: events as a JSON document, or as an NDJSON stream."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -15,18 +15,18 @@ from sluice.journal_events import KINDS, AnyEvent, schema
 _PATH = "/api/v1/journal"
 _LIMIT, _MOST = 1000, 10_000
 _SIGN_OF_LIFE_MS = 5_000
-_NO_JOURNAL = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
+_NO_JOURNAL = "there is no journal: sluice.journal.events is 0; set it to 16384, for example"
 _NDJSON, _JSON_SCHEMA = "application/x-ndjson", "application/schema+json"
 
 
-# Told in the document alone: what is none of them is refused by who reads them (journal/reader.py), with all of them.
+# For the document only: journal/reader.py rejects other values, with a message that lists the accepted ones.
 _Api = Annotated[str, Meta(extra_json_schema={"enum": [*API_NAMES]})]
 _Kind = Annotated[str, Meta(extra_json_schema={"enum": [*KINDS]})]
 _NodeId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]+$"})]
 
 
 class Filters(msgspec.Struct, forbid_unknown_fields=True):
-    """Which events; each may come several times."""
+    """Filters for events; each may be repeated."""
 
     client_id: list[str] = []
     api: list[_Api] = []
@@ -35,18 +35,18 @@ class Filters(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def event_filter(self) -> EventFilter:
-        """Raises ValueError, one line that says what is accepted."""
+        """The filter; raises ValueError for an unknown value."""
         given = {"client_id": self.client_id, "api": self.api, "kind": self.kind, "broker": self.broker}
         return parse_event_filter({name: values for name, values in given.items() if values})
 
 
 class EventQuery(Filters):
-    """Which events: filters, each of which may come several times, and where to begin and end.
+    """Filters for events, each of which may be repeated, and a range.
 
-    after: events after this one; without it, from the oldest that is kept
-    last: instead of it: the last so many of those that are wanted
-    limit: at most so many
-    follow: an event a line, without end; an empty line now and then says that the broker is there
+    after: return events with a higher `seq`; default: from the oldest event in the journal
+    last: instead of `after`, return this number of matching events before the newest
+    limit: maximum number of events
+    follow: stream one event per line without end; an empty line from time to time shows that the broker is alive
     """
 
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] | UnsetType = UNSET
@@ -58,8 +58,8 @@ class EventQuery(Filters):
 class JournalShown(msgspec.Struct):
     """Some events.
 
-    after: what to ask for next: events after this one
-    last: the number of the newest event that there is
+    after: value of `after` for the next request
+    last: `seq` of the newest event in the journal
     """
 
     events: list[AnyEvent]
@@ -87,17 +87,17 @@ def _beginning(reader: JournalReader, params: EventQuery, event_filter: EventFil
     if params.last is UNSET:
         return 0 if params.after is UNSET else params.after
     if params.after is not UNSET:
-        raise RefusedError(400, "after and last exclude each other")
+        raise RefusedError(400, "after and last exclude each other; set one of them")
     return reader.before_last(params.last, event_filter)
 
 
 async def _lines(
     server: ClusterServer, reader: JournalReader, event_filter: EventFilter, after: int
 ) -> AsyncIterator[bytes]:
-    """An event a line, until the client goes or the broker stops."""
+    """Yield one line per event until the client disconnects or the broker stops."""
     clock, encode = server.cluster.clock, msgspec.json.encode
     quiet_since_ms = clock.monotonic_ms()
-    yield b"\n"  # it is accepted: there may be nothing to tell for long
+    yield b"\n"  # send the response headers now: the first event may come late
     while not server.is_stopping:
         found = reader.read(after, event_filter, PAGE_ENTRIES, PAGE_ENTRIES)
         after = found.after
@@ -113,11 +113,11 @@ async def _lines(
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", _PATH, "What happened, oldest first; or what happens, as it does.", _get_journal,
+    Operation.of("GET", _PATH, "Return events, oldest first, or follow them.", _get_journal,
                  params=EventQuery, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),
-    Operation.of("GET", f"{_PATH}/schema", "The JSON Schema of an event.", _get_schema,
+    Operation.of("GET", f"{_PATH}/schema", "Return the JSON Schema of an event.", _get_schema,
                  params=Nothing, body=Nothing, answer=dict[str, object], media={_JSON_SCHEMA: dict[str, object]}),
 )
 # fmt: on

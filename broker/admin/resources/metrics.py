@@ -1,4 +1,4 @@
-"""`/metrics` and `/healthz` of the admin port, for those who watch a broker."""
+"""`/metrics` and `/healthz` of the admin port, for monitoring."""
 
 from typing import Literal
 
@@ -12,13 +12,13 @@ _FORMATS = {"text/plain": str, "application/openmetrics-text": str}
 
 
 class Format(msgspec.Struct, forbid_unknown_fields=True):
-    """Which format the metrics are to have: what the header `Accept` says."""
+    """The format of the metrics, from the header `Accept`."""
 
     accept: str = ""
 
 
 class Health(msgspec.Struct):
-    """A broker that answers is well."""
+    """The health of a broker; a response at all means that it is healthy."""
 
     status: Literal["ok"] = "ok"
 
@@ -33,11 +33,11 @@ async def _get_health(context: AdminContext, params: Nothing, body: Nothing) -> 
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", "/healthz", "Whether the broker is well; asks for no token.", _get_health,
+    Operation.of("GET", "/healthz", "Return whether the broker is healthy; no token required.", _get_health,
                  params=Nothing, body=Nothing, answer=Health),
-    Operation.of("GET", "/metrics", "The metrics, as Prometheus scrapes them.", _get_metrics,
+    Operation.of("GET", "/metrics", "Return the metrics in a format for Prometheus.", _get_metrics,
                  params=Format, body=Nothing, answer=None, media=_FORMATS),
 )
 # fmt: on

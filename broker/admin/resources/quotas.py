@@ -1,6 +1,6 @@
-"""`/api/v1/quotas` of the admin port: the quotas that were altered, altering them, and why a client waits.
+"""`/api/v1/quotas` of the admin port: altered quotas, altering them, and why a client is throttled.
 
-An entity is written as AlterClientQuotas has it, `{"user": "alice", "client-id": null}`, null for the default.
+Entities are as in AlterClientQuotas, such as `{"user": "alice", "client-id": null}`, where null is the default.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ class Alteration(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Removal(msgspec.Struct, forbid_unknown_fields=True):
-    """Quotas that are to be removed; left out, all that the entity has."""
+    """Quotas to remove; default: all of the entity."""
 
     entity: _Entity
     keys: list[str] | None = None
 
 
 class ClientParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Which client."""
+    """A client."""
 
     client_id: str
     user: str = ANONYMOUS
@@ -52,7 +52,7 @@ class QuotasShown(msgspec.Struct):
 
 
 class AllQuotasShown(msgspec.Struct):
-    """All quotas that were altered."""
+    """All altered quotas."""
 
     quotas: list[QuotasShown]
 
@@ -89,7 +89,7 @@ def _altered(server: ClusterServer, entity: dict[str, str | None], changes: Mapp
 
 
 def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> str:
-    """Where in the body it is that cannot be."""
+    """Return the path of the rejected value in the body."""
     refusal = server.cluster.client_quotas.refusal
     if refusal(entity, {}) is not None:
         wrong = (name for name in entity if refusal({name: entity[name]}, {}) is not None)
@@ -98,7 +98,7 @@ def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mappin
 
 
 def explanation(server: ClusterServer, client_id: str, user: str) -> Explanation:
-    """What all brokers know of a client; it changes nothing."""
+    """Return what all brokers know of a client, without side effects."""
     return Explanation(
         client_id=client_id,
         user=user,
@@ -137,15 +137,15 @@ def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", _PATH, "All quotas that were altered, by entity.", _list,
+    Operation.of("GET", _PATH, "Return all altered quotas by entity.", _list,
                  params=Nothing, body=Nothing, answer=AllQuotasShown),
-    Operation.of("PUT", _PATH, "Alters quotas of an entity: all of them, or none.", _alter,
+    Operation.of("PUT", _PATH, "Alter quotas of an entity, all or none.", _alter,
                  params=Nothing, body=Alteration, answer=QuotasShown),
-    Operation.of("DELETE", _PATH, "Removes quotas of an entity.", _remove,
+    Operation.of("DELETE", _PATH, "Remove quotas of an entity.", _remove,
                  params=Nothing, body=Removal, answer=QuotasShown),
-    Operation.of("GET", f"{_PATH}/explain", "Why a client waits: its quotas, in numbers.", _explain,
+    Operation.of("GET", f"{_PATH}/explain", "Explain why a client is throttled, with its quotas and rates.", _explain,
                  params=ClientParams, body=Nothing, answer=Explanation),
 )
 # fmt: on

@@ -1,4 +1,4 @@
-"""`/api/v1/scenarios` of the admin port: the catalogue, and runs of its scenarios or of others."""
+"""`/api/v1/scenarios` of the admin port: the catalogue, and runs of scenarios."""
 
 from typing import Annotated
 
@@ -15,13 +15,13 @@ _PATH = "/api/v1/scenarios"
 
 
 class RunParams(msgspec.Struct, forbid_unknown_fields=True):
-    """Which run."""
+    """A run."""
 
     id: Annotated[str, Meta(description="the id of a run")]
 
 
 class RunRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What is to run: one of the catalogue by its name, or a scenario. With `keep` all stays as it is at its end."""
+    """A scenario to run: `name` of the catalogue, or `scenario`. `keep` keeps the final state after the run."""
 
     name: str | None = None
     scenario: dict[str, object] | None = None
@@ -29,27 +29,27 @@ class RunRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WantedName(msgspec.Struct, forbid_unknown_fields=True):
-    """A scenario of the catalogue. With `keep` all stays as it is at its end."""
+    """A scenario of the catalogue. `keep` keeps the final state after the run."""
 
     name: str
     keep: bool = False
 
 
 class WantedScenario(msgspec.Struct, forbid_unknown_fields=True):
-    """A scenario. With `keep` all stays as it is at its end."""
+    """A scenario. `keep` keeps the final state after the run."""
 
     scenario: Scenario
     keep: bool = False
 
 
 class CatalogueShown(msgspec.Struct):
-    """The scenarios that there are."""
+    """The scenarios of the catalogue."""
 
     scenarios: list[Entry]
 
 
 class RunsShown(msgspec.Struct):
-    """All runs that are remembered, the newest last."""
+    """The latest runs, newest last."""
 
     runs: list[RunReport]
 
@@ -65,7 +65,7 @@ async def _run(context: AdminContext, params: Nothing, body: RunRequest) -> RunR
         elif body.scenario is not None and body.name is None:
             scenario = scenario_of(body.scenario)
         else:
-            words = 'the body must be {"name": NAME} or {"scenario": {...}}, with "keep": true or without'
+            words = 'expected the body {"name": NAME} or {"scenario": {...}}, optionally with "keep": true'
             raise RefusedError(400, words)
     except ScenarioError as error:
         place = "name" if body.scenario is None else f"scenario.{error.path}".removesuffix(".")
@@ -88,18 +88,19 @@ async def _stop_run(context: AdminContext, params: RunParams, body: Nothing) -> 
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table row is easier to read on few lines.
 OPERATIONS = (
-    Operation.of("GET", _PATH, "The catalogue.", _get_catalogue,
+    Operation.of("GET", _PATH, "Return the catalogue.", _get_catalogue,
                  params=Nothing, body=Nothing, answer=CatalogueShown),
-    Operation.of("POST", f"{_PATH}/run", "Runs a scenario, one at a time.", _run,
+    Operation.of("POST", f"{_PATH}/run", "Run a scenario; only one can run at a time.", _run,
                  params=Nothing, body=RunRequest, answer=RunReport, errors=(409,),
                  documented_as=(WantedName, WantedScenario)),
-    Operation.of("GET", f"{_PATH}/runs", "All runs, the newest last.", _get_runs,
+    Operation.of("GET", f"{_PATH}/runs", "Return the latest runs, newest last.", _get_runs,
                  params=Nothing, body=Nothing, answer=RunsShown),
-    Operation.of("GET", f"{_PATH}/runs/{{id}}", "One run.", _get_run,
+    Operation.of("GET", f"{_PATH}/runs/{{id}}", "Return a run.", _get_run,
                  params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
-    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stops a run, if it is under way.", _stop_run,
+    Operation.of("DELETE", f"{_PATH}/runs/{{id}}", "Stop a run if it is in progress.", _stop_run,
+
                  params=RunParams, body=Nothing, answer=RunReport, errors=(404,)),
 )
 # fmt: on

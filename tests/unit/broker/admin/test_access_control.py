@@ -39,7 +39,7 @@ def test_without_a_token_this_machine_is_answered(host: str) -> None:
 def test_without_a_token_a_name_that_was_bent_to_lead_here_is_not(host: str) -> None:
     status, _, answer = ask(CLUSTER, host=host)
     assert status == 403
-    assert answer["error"].startswith(f"host {host}: without sluice.admin.token this port answers to loopback names")
+    assert answer["error"].startswith(f"host {host}: not a loopback name; use localhost")
 
 
 def test_with_a_token_any_name_is_answered() -> None:
@@ -53,7 +53,10 @@ def test_with_a_token_any_name_is_answered() -> None:
 def test_a_page_of_another_site_is_refused(origin: str, method: str) -> None:
     body = RULE if method == "POST" else ""
     status, answered, answer = ask(FAULTS, method, body, host="localhost:9644", origin=origin)
-    assert (status, answer["error"]) == (403, f"origin {origin}: pages of other sites may not ask this port")
+    assert (status, answer["error"]) == (
+        403,
+        f"origin {origin}: another site's page; expected the port's own origin, localhost:9644",
+    )
     assert not [name for name in answered if name.startswith("access-control")]
 
 
@@ -88,4 +91,6 @@ def test_what_changes_something_is_sent_as_no_form_can(
 def test_without_the_token_nothing_is_told_not_even_what_there_is(path: str) -> None:
     status, answered, answer = ask(path, override=TOKEN, host="sluice:9644")
     assert (status, answered["www-authenticate"]) == (401, "Bearer")
-    assert answer == {"error": "this port asks for the bearer token that sluice.admin.token names"}
+    assert answer == {
+        "error": "authorization: missing or wrong; send the value of sluice.admin.token as a bearer token"
+    }

@@ -33,7 +33,7 @@ def test_another_method_is_refused_with_those_that_there_are(path: str) -> None:
 def test_what_is_not_there_is_told(path: str) -> None:
     status, _, body = call(application(VirtualBroker().cluster_server), path)
     assert status == 404
-    assert json.loads(body) == {"error": f"{path}: there is no such path; those there are stand in /api/openapi.json"}
+    assert json.loads(body) == {"error": f"{path}: there is no such path; /api/openapi.json lists all paths"}
 
 
 def test_head_is_answered_where_get_is() -> None:

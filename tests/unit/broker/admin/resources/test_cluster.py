@@ -119,7 +119,7 @@ def test_a_leader_is_moved_and_elected() -> None:
             id="no partition",
         ),
         pytest.param("partitions/t/0/leader", '{"node": 3}', 409, "broker 3 has no replica of t-0", id="no replica"),
-        pytest.param("partitions/t/0/leader", "{}", 400, 'the body must be {"node": ID}', id="nothing wished"),
+        pytest.param("partitions/t/0/leader", "{}", 400, 'expected the body {"node": ID}', id="nothing wished"),
         pytest.param("partitions/t/0/leader", '{"election": "fair"}', 400, "election: 'fair': must be", id="unknown"),
     ],
 )

@@ -72,7 +72,7 @@ def test_the_schema_is_served() -> None:
 
 TAKEN = {"action": "close", "id": "a"}
 WRONG = {
-    "no JSON": ("action: close", 400, "the body must be JSON: JSON is malformed"),
+    "no JSON": ("action: close", 400, "the body is not JSON: JSON is malformed"),
     "no action": ({"api": "Produce"}, 400, "fault.action: is needed"),
     "an action that there is not": (
         {"action": "explode"},

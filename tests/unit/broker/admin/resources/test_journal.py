@@ -70,13 +70,13 @@ def test_the_schema_is_there(app: Starlette) -> None:
 
 ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
 WRONG = {
-    "an unknown name": ("colour=red", f"colour: there is no such parameter; accepted are {ACCEPTED}"),
+    "an unknown name": ("colour=red", f"colour: unknown parameter; expected {ACCEPTED}"),
     "an unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
     "an unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
     "a broker that is no number": ("broker=x", "broker=x: must be a node id"),
     "no number": ("after=x", "after: must be a whole number, not 'x'"),
     "too many": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),
-    "two beginnings": ("after=1&last=1", "after and last exclude each other"),
+    "two beginnings": ("after=1&last=1", "after and last exclude each other; set one of them"),
     "neither true nor false": ("follow=maybe", "follow: must be true or false, not 'maybe'"),
 }
 
@@ -88,7 +88,7 @@ def test_what_is_not_accepted_is_answered_with_what_is(app: Starlette, query: st
 
 def test_without_a_journal_there_is_nothing_to_read() -> None:
     app = application(VirtualBroker().cluster_server)
-    error = "there is no journal: sluice.journal.events is 0; 16384 keeps so many events"
+    error = "there is no journal: sluice.journal.events is 0; set it to 16384, for example"
     assert ask(app) == (404, {"error": error})
 
 

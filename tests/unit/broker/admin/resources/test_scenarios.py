@@ -74,14 +74,14 @@ def test_the_oldest_runs_are_forgotten() -> None:
 
 
 WRONG = {
-    "no scenario": ({}, 400, 'the body must be {"name": NAME} or {"scenario": {...}}, with'),
-    "two of them": ({"name": "a", "scenario": {}}, 400, 'the body must be {"name": NAME} or'),
+    "no scenario": ({}, 400, 'expected the body {"name": NAME} or {"scenario": {...}}, optionally'),
+    "two of them": ({"name": "a", "scenario": {}}, 400, 'expected the body {"name": NAME} or'),
     "what has no end": (
         '{"scenario": {"name": ' + "[" * 5000 + "]" * 5000 + "}}",
         400,
         "the body is nested too deeply",
     ),
-    "no JSON": ("name = 'x'", 400, "the body must be JSON: JSON is malformed"),
+    "no JSON": ("name = 'x'", 400, "the body is not JSON: JSON is malformed"),
     "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario, did you mean rolling-restart?"),
     "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario; a file ends in "),
     "what contradicts itself": (
