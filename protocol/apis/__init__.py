@@ -1,8 +1,10 @@
-"""The APIs this project speaks, one module each; request and response in all versions that ever existed.
+"""Kafka's APIs, one module each, with request and response in all versions that ever existed.
 
-`API_KEYS` is the registry that versions, header versions and names are taken from (Kafka's class `ApiKeys`). It is made
-of `index`, which `make generate` writes from the message classes, so that knowing of an API costs no import: a module
-is loaded when its messages are first used.
+`API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`). It is built from `index`, which
+`make generate` writes from the message classes, so a module is imported only when its messages are first used.
+
+Each module's docstring lists the changes per version. "Flexible" is KIP-482. From the version with "client-side
+throttling" on, clients wait for the throttle time before their next request (KIP-219).
 """
 
 import re
@@ -19,7 +21,7 @@ _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class Api:
-    """One API: its key, its name without `Request`, its versions, and, on demand, its two messages."""
+    """One API: its key, its name without `Request`, its versions, and its messages, imported on demand."""
 
     __slots__ = (
         "_messages",
@@ -36,13 +38,13 @@ class Api:
         self.name = name
         self.min_version = versions.min
         self.max_version = versions.max
-        self.flexible_since = versions.flexible.first  # beyond every version where none is flexible
+        self.flexible_since = versions.flexible.first  # above all versions if none is flexible
         self.latest_unstable = versions.latest_unstable
         self._messages: tuple[type[Message], type[Message]] | None = None
 
     @property
     def module(self) -> str:
-        """The name that its modules here and among the broker's handlers have: `api_versions` for ApiVersions."""
+        """The name of the API's modules, here and in the broker's handlers: `api_versions` for ApiVersions."""
         return _WORD_START.sub("_", self.name).lower()
 
     @property
@@ -54,13 +56,13 @@ class Api:
         return self._load()[1]
 
     def request_header_version(self, version: int) -> int:
-        """The version of the RequestHeader before a request of `version`."""
+        """Return the header version for a request of `version`."""
         return 2 if version >= self.flexible_since else 1
 
     def response_header_version(self, version: int) -> int:
-        """The version of the ResponseHeader before a response of `version`.
+        """Return the header version for a response of `version`.
 
-        0 for every ApiVersions response (KIP-511): its reader cannot know yet which versions the broker speaks.
+        Always 0 for ApiVersions (KIP-511): the client does not know the broker's versions yet.
         """
         return 1 if version >= self.flexible_since and self.key != ApiKey.API_VERSIONS else 0
 
@@ -69,8 +71,8 @@ class Api:
         return any(field.name == "throttle_time_ms" and version in field.versions for field in fields_of(self.response))
 
     def client_throttles(self, version: int) -> bool:
-        """Return whether a client waits out the throttle time of a response of `version` itself (KIP-219)."""
-        versions: Versions = self.response.VERSIONS  # type: ignore[attr-defined]  # every response has versions
+        """Return whether a client applies the throttle time of a response of `version` itself (KIP-219)."""
+        versions: Versions = self.response.VERSIONS  # type: ignore[attr-defined] # all responses have versions
         return version in versions.client_throttles
 
     def _load(self) -> tuple[type[Message], type[Message]]:

@@ -1,7 +1,6 @@
-"""AddOffsetsToTxn (key 25): a group's offsets become part of a transaction (KIP-98).
+"""AddOffsetsToTxn (key 25): adds a group's offsets to a transaction (KIP-98).
 
-Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4 may answer
-TRANSACTION_ABORTABLE (KIP-890).
+Versions: 1 client-side throttling; 2 PRODUCER_FENCED (KIP-588); 3 flexible; 4 TRANSACTION_ABORTABLE (KIP-890).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message):
-    """Adds the partition of __consumer_offsets that has the group."""
+    """Adds the group's partition of __consumer_offsets."""
 
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
@@ -25,8 +24,6 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    """Whether TxnOffsetCommit may follow."""
-
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+", client_throttles="1+")
 

@@ -1,8 +1,7 @@
-"""AddPartitionsToTxn (key 24): partitions become part of a transaction (KIP-98).
+"""AddPartitionsToTxn (key 24): adds partitions to a transaction (KIP-98).
 
-Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4, of brokers
-alone, takes many transactions and can ask whether partitions are in already; 5 may answer TRANSACTION_ABORTABLE
-(KIP-890). Clients stay at 3.
+Versions: 1 client-side throttling; 2 PRODUCER_FENCED (KIP-588); 3 flexible; 4, only between brokers, several
+transactions and verification; 5 TRANSACTION_ABORTABLE (KIP-890). Clients use at most 3.
 """
 
 from __future__ import annotations
@@ -14,24 +13,20 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class AddPartitionsToTxnTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class AddPartitionsToTxnTransaction(Message):
-    """A transaction, and the partitions it shall have."""
-
     transactional_id: Annotated[string, V("4+", entity="transactionalId")] = ""
     producer_id: Annotated[int64, V("4+")] = 0
     producer_epoch: Annotated[int16, V("4+")] = 0
-    verify_only: Annotated[boolean, V("4+")] = False  # ask only, add nothing
+    verify_only: Annotated[boolean, V("4+")] = False  # only check that they were added
     topics: Annotated[list[AddPartitionsToTxnTopic], V("4+")] = []
 
 
 class AddPartitionsToTxnRequest(Message):
-    """The transaction of a client up to version 3, those of a broker from 4."""
+    """A client's transaction up to version 3, a broker's transactions from 4."""
 
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -44,8 +39,6 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnPartitionResult(Message):
-    """What became of one partition."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     partition_error_code: Annotated[
         int16,
@@ -54,21 +47,17 @@ class AddPartitionsToTxnPartitionResult(Message):
 
 
 class AddPartitionsToTxnTopicResult(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     results_by_partition: Annotated[list[AddPartitionsToTxnPartitionResult], V(answers="partitions")] = []
 
 
 class AddPartitionsToTxnResult(Message):
-    """The partitions of one transaction."""
-
     transactional_id: Annotated[string, V("4+", entity="transactionalId")] = ""
     topic_results: Annotated[list[AddPartitionsToTxnTopicResult], V("4+", answers="topics")] = []
 
 
 class AddPartitionsToTxnResponse(Message):
-    """By topic up to version 3, by transaction from 4."""
+    """Results by topic up to version 3, by transaction from 4."""
 
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")

@@ -1,6 +1,6 @@
 """AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses (KIP-546).
 
-Version 1 is flexible.
+Versions: 1 flexible.
 """
 
 from __future__ import annotations
@@ -12,29 +12,25 @@ from sluice.protocol.types import V, Versions, boolean, float64, int16, int32, s
 
 
 class EntityData(Message):
-    """One part of an entity; its name is null where it is the default."""
+    """One part of an entity; a null name is the default entity."""
 
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class OpData(Message):
-    """A quota to set or to remove."""
-
     key: string = ""  # `producer_byte_rate`, ...
-    value: float64 = 0.0  # ignored where it is removed
+    value: float64 = 0.0  # ignored for removals
     remove: boolean = False
 
 
 class EntryData(Message):
-    """The changes of one entity."""
-
     entity: list[EntityData] = []
     ops: list[OpData] = []
 
 
 class AlterClientQuotasRequest(Message):
-    """Each entity succeeds or fails on its own."""
+    """Each entity succeeds or fails independently."""
 
     API_KEY: ClassVar[int] = 49
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
@@ -44,7 +40,7 @@ class AlterClientQuotasRequest(Message):
 
 
 class EntryResult(Message):
-    """What became of one entity. Kafka calls this struct EntryData, as the other."""
+    """The result for one entity; in Kafka this struct is named EntryData too."""
 
     error_code: Annotated[int16, V(errors="any controller INVALID_CONFIG")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error="message")] = ""
@@ -52,8 +48,6 @@ class EntryResult(Message):
 
 
 class AlterClientQuotasResponse(Message):
-    """One result an entity."""
-
     API_KEY: ClassVar[int] = 49
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 

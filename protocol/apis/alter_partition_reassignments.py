@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (key 45): moves partitions to other brokers, or stops such a move (KIP-455).
+"""AlterPartitionReassignments (key 45): moves partitions to other brokers, or cancels a move (KIP-455).
 
-Version 1 can refuse to change the replication factor (KIP-860). All versions are flexible.
+Versions: 0 flexible; 1 may forbid changes of the replication factor (KIP-860).
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class ReassignablePartition(Message):
-    """The brokers that shall have the partition; null to stop a move that is under way."""
+    """The target replicas; null cancels a move."""
 
     partition_index: Annotated[int32, V(entity="partition")] = 0
     replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None
 
 
 class ReassignableTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ReassignablePartition] = []
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """Answered when the moves begin, not when they end."""
+    """The response is sent when the moves start."""
 
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
@@ -37,8 +35,6 @@ class AlterPartitionReassignmentsRequest(Message):
 
 
 class ReassignablePartitionResponse(Message):
-    """Whether the move begins."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16,
@@ -51,20 +47,16 @@ class ReassignablePartitionResponse(Message):
 
 
 class ReassignableTopicResponse(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ReassignablePartitionResponse] = []
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    """Results, partition by partition."""
-
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as asked
+    allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as in the request
     error_code: Annotated[int16, V(errors="controller")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     responses: Annotated[list[ReassignableTopicResponse], V(answers="topics")] = []

@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (key 34): moves replicas of one broker to other of its log directories (KIP-113).
+"""AlterReplicaLogDirs (key 34): moves replicas between log directories of one broker (KIP-113).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+Versions: 1 client-side throttling; 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class AlterReplicaLogDirTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class AlterReplicaLogDir(Message):
-    """A directory, and the replicas it shall have."""
+    """A directory, and the replicas to move there."""
 
     path: string = ""
     topics: list[AlterReplicaLogDirTopic] = []
 
 
 class AlterReplicaLogDirsRequest(Message):
-    """Goes to the broker that has the replicas; it answers before they are moved."""
+    """Sent to the broker with the replicas; the response is sent before they move."""
 
     API_KEY: ClassVar[int] = 34
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -35,8 +33,6 @@ class AlterReplicaLogDirsRequest(Message):
 
 
 class AlterReplicaLogDirPartitionResult(Message):
-    """Whether the replica will be moved."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16,
@@ -48,15 +44,11 @@ class AlterReplicaLogDirPartitionResult(Message):
 
 
 class AlterReplicaLogDirTopicResult(Message):
-    """Partitions of one topic."""
-
     topic_name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[AlterReplicaLogDirPartitionResult] = []
 
 
 class AlterReplicaLogDirsResponse(Message):
-    """Results, partition by partition."""
-
     API_KEY: ClassVar[int] = 34
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 

@@ -9,14 +9,12 @@ from sluice.protocol.types import V, Versions, bytes_, int8, int16, int32, strin
 
 
 class ScramCredentialDeletion(Message):
-    """A credential to remove."""
-
     name: string = ""
     mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
 
 
 class ScramCredentialUpsertion(Message):
-    """A credential to set. The client salts the password, so that the broker never sees it."""
+    """A credential to set. The client salts the password, so the broker never receives it."""
 
     name: string = ""
     mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
@@ -26,7 +24,7 @@ class ScramCredentialUpsertion(Message):
 
 
 class AlterUserScramCredentialsRequest(Message):
-    """A user may be in one of the two lists, and once."""
+    """Each user may occur only once in both lists."""
 
     API_KEY: ClassVar[int] = 51
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -36,16 +34,12 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class AlterUserScramCredentialsResult(Message):
-    """What became of one user."""
-
     user: Annotated[string, V(map_key=True)] = ""
     error_code: Annotated[int16, V(errors="any scram controller")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class AlterUserScramCredentialsResponse(Message):
-    """One result a user."""
-
     API_KEY: ClassVar[int] = 51
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 

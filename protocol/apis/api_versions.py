@@ -1,8 +1,8 @@
-"""ApiVersions (key 18): what a client asks first, to learn which versions the broker speaks.
+"""ApiVersions (key 18): the first request of a client, for the versions that the broker supports.
 
-Version 1 adds the throttle time, 2 nothing, 3 the client's name and version (KIP-511) and features (KIP-584), 4 allows
-features from 0 (KAFKA-17011), 5 lets a client say whom it meant to reach (KIP-1242). The response's header is always
-version 0; a request of an unknown version is answered in version 0 with UNSUPPORTED_VERSION.
+Versions: 1 throttle time; 2 client-side throttling; 3 flexible, the client's name and version (KIP-511), features
+(KIP-584); 4 features from level 0 (KAFKA-17011); 5 the intended cluster and node (KIP-1242). The response header is
+always version 0; a request of an unknown version gets UNSUPPORTED_VERSION in version 0.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class ApiVersionsRequest(Message):
 
     client_software_name: Annotated[string, V("3+")] = ""
     client_software_version: Annotated[string, V("3+")] = ""
-    cluster_id: Annotated[string | None, V("5+", null="5+")] = None  # whom the client means to reach, if it knows
-    node_id: Annotated[int32, V("5+")] = -1  # -1: not known
+    cluster_id: Annotated[string | None, V("5+", null="5+")] = None  # the intended cluster, if known
+    node_id: Annotated[int32, V("5+")] = -1  # the intended node; -1: unknown
 
 
 class ApiVersion(Message):
-    """An API and the versions of it that are served, both inclusive."""
+    """An API and its supported versions, both inclusive."""
 
     api_key: int16 = 0
     min_version: int16 = 0
@@ -34,7 +34,7 @@ class ApiVersion(Message):
 
 
 class SupportedFeatureKey(Message):
-    """A feature and the levels of it that the broker could run."""
+    """A feature and the levels that the broker supports."""
 
     name: Annotated[string, V("3+")] = ""
     min_version: Annotated[int16, V("3+")] = 0
@@ -42,7 +42,7 @@ class SupportedFeatureKey(Message):
 
 
 class FinalizedFeatureKey(Message):
-    """A feature and the levels of it that the cluster runs."""
+    """A feature and its levels in the cluster."""
 
     name: Annotated[string, V("3+")] = ""
     max_version_level: Annotated[int16, V("3+")] = 0
@@ -50,7 +50,7 @@ class FinalizedFeatureKey(Message):
 
 
 class ApiVersionsResponse(Message):
-    """The finalized features mean something only with an epoch of 0 or more."""
+    """The finalized features are valid only if their epoch is 0 or more."""
 
     API_KEY: ClassVar[int] = 18
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69): state, epochs and members of KIP-848 groups.
 
-Version 1 tells classic members from those of the new protocol (KIP-1099). All versions are flexible.
+Versions: 0 flexible; 1 the members' type (KIP-1099).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, 
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """Groups, which the asked broker must coordinate."""
+    """Sent to the groups' coordinator."""
 
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
@@ -24,21 +24,17 @@ class ConsumerGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Message):
-    """Partitions of one topic."""
-
     topic_id: uuid = ZERO_UUID
     topic_name: string = ""
     partitions: list[int32] = []
 
 
 class Assignment(Message):
-    """Partitions of one member."""
-
     topic_partitions: list[TopicPartitions] = []
 
 
 class Member(Message):
-    """One member: what it has, and what it shall have."""
+    """A member with its current and target assignment."""
 
     member_id: string = ""
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
@@ -50,12 +46,10 @@ class Member(Message):
     subscribed_topic_regex: Annotated[string | None, V("0+", null="0+")] = None
     assignment: Assignment = field(default_factory=Assignment)
     target_assignment: Assignment = field(default_factory=Assignment)
-    member_type: Annotated[int8, V("1+")] = -1  # -1: not known, 0: classic, 1: consumer
+    member_type: Annotated[int8, V("1+")] = -1  # -1: unknown, 0: classic, 1: consumer
 
 
 class DescribedGroup(Message):
-    """One group."""
-
     error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     group_id: Annotated[string, V(entity="groupId")] = ""
@@ -64,12 +58,10 @@ class DescribedGroup(Message):
     assignment_epoch: int32 = 0
     assignor_name: string = ""
     members: list[Member] = []
-    authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for
+    authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested
 
 
 class ConsumerGroupDescribeResponse(Message):
-    """One description a group."""
-
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

@@ -1,6 +1,6 @@
-"""CreateAcls (key 30): new entries of access control lists (KIP-140).
+"""CreateAcls (key 30): adds ACLs (KIP-140).
 
-Version 1 adds patterns of resource names (KIP-290); 2 is flexible; 3 adds users as resources (KIP-373).
+Versions: 1 client-side throttling, resource name patterns (KIP-290); 2 flexible; 3 users as resources (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class AclCreation(Message):
-    """A new entry: who may, or must not, do what from where."""
-
     resource_type: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
     resource_name: string = ""
     resource_pattern_type: Annotated[int8, V("1+")] = 3  # 3: literal, 4: prefixed
     principal: string = ""  # `User:name`
     host: string = ""  # `*`: any
-    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as Kafka's AclOperation
+    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as in Kafka's AclOperation
     permission_type: int8 = 0  # 2: deny, 3: allow
 
 
 class CreateAclsRequest(Message):
-    """Each entry succeeds or fails on its own."""
+    """Each ACL succeeds or fails independently, in this order."""
 
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -33,15 +31,11 @@ class CreateAclsRequest(Message):
 
 
 class AclCreationResult(Message):
-    """What became of one entry."""
-
     error_code: Annotated[int16, V(errors="any acls")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
 
 
 class CreateAclsResponse(Message):
-    """Results in the order of the request."""
-
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

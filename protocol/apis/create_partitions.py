@@ -1,6 +1,6 @@
-"""CreatePartitions (key 37): topics get more partitions (KIP-195).
+"""CreatePartitions (key 37): adds partitions to topics (KIP-195).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 may answer THROTTLING_QUOTA_EXCEEDED (KIP-599).
+Versions: 1 client-side throttling; 2 flexible; 3 THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class CreatePartitionsAssignment(Message):
-    """The brokers of one new partition, the preferred leader first."""
+    """The replicas of one new partition, the preferred leader first."""
 
     broker_ids: list[int32] = []
 
 
 class CreatePartitionsTopic(Message):
-    """A topic, and how many partitions it shall have. Null assignments leave the brokers to the controller."""
+    """A topic; with null assignments the controller assigns the replicas."""
 
     name: Annotated[string, V(entity="topicName")] = ""
-    count: int32 = 0  # in all, the old ones too
+    count: int32 = 0  # the new total
     assignments: Annotated[list[CreatePartitionsAssignment] | None, V("0+", null="0+")] = []
 
 
 class CreatePartitionsRequest(Message):
-    """Each topic succeeds or fails on its own."""
+    """Each topic succeeds or fails independently."""
 
     API_KEY: ClassVar[int] = 37
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -37,8 +37,6 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopicResult(Message):
-    """What became of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     error_code: Annotated[
         int16,
@@ -51,8 +49,6 @@ class CreatePartitionsTopicResult(Message):
 
 
 class CreatePartitionsResponse(Message):
-    """One result a topic."""
-
     API_KEY: ClassVar[int] = 37
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

@@ -1,6 +1,6 @@
-"""DeleteAcls (key 31): the entries of access control lists that match filters are removed (KIP-140).
+"""DeleteAcls (key 31): removes ACLs that match filters (KIP-140).
 
-Version 1 adds patterns of resource names (KIP-290); 2 is flexible; 3 adds users as resources (KIP-373).
+Versions: 1 client-side throttling, resource name patterns (KIP-290); 2 flexible; 3 users as resources (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class DeleteAclsFilter(Message):
-    """A null name, principal or host matches all."""
+    """A null name, principal or host matches any."""
 
     resource_type_filter: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
     resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: all that apply to the name, 3: literal, 4: prefixed
+    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: any that applies to the name, 3: literal, 4: prefixed
     principal_filter: Annotated[string | None, V("0+", null="0+")] = ""
     host_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as Kafka's AclOperation
+    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as in Kafka's AclOperation
     permission_type: int8 = 0  # 2: deny, 3: allow
 
 
 class DeleteAclsRequest(Message):
-    """Each filter succeeds or fails on its own."""
+    """Each filter succeeds or fails independently, in this order."""
 
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -33,7 +33,7 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Message):
-    """An entry that matched, and whether it could be removed."""
+    """A matching ACL and the result of its removal."""
 
     error_code: Annotated[int16, V(errors="")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
@@ -47,16 +47,12 @@ class DeleteAclsMatchingAcl(Message):
 
 
 class DeleteAclsFilterResult(Message):
-    """The entries that one filter matched."""
-
     error_code: Annotated[int16, V(errors="any acls")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     matching_acls: list[DeleteAclsMatchingAcl] = []
 
 
 class DeleteAclsResponse(Message):
-    """Results in the order of the request."""
-
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

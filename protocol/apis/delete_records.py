@@ -1,6 +1,6 @@
-"""DeleteRecords (key 21): records before an offset are given up, which moves the log's start (KIP-107).
+"""DeleteRecords (key 21): deletes records before an offset, the new log start offset (KIP-107).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+Versions: 1 client-side throttling; 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,21 +12,17 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class DeleteRecordsPartition(Message):
-    """Where the log of one partition shall start."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     offset: int64 = 0  # -1: the high watermark
 
 
 class DeleteRecordsTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[DeleteRecordsPartition] = []
 
 
 class DeleteRecordsRequest(Message):
-    """Goes to the partitions' leaders; answered when all replicas have done it."""
+    """Sent to the leaders; the response is sent after all replicas have deleted the records."""
 
     API_KEY: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
@@ -36,23 +32,19 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Message):
-    """Where the log of one partition starts now, on all of its replicas."""
+    """The lowest log start offset of all replicas."""
 
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    low_watermark: Annotated[int64, V(on_error=-1)] = 0  # -1 where there is an error
+    low_watermark: Annotated[int64, V(on_error=-1)] = 0  # -1 on errors
     error_code: Annotated[int16, V(errors="any moved OFFSET_OUT_OF_RANGE POLICY_VIOLATION INVALID_TOPIC_EXCEPTION")] = 0
 
 
 class DeleteRecordsTopicResult(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[DeleteRecordsPartitionResult] = []
 
 
 class DeleteRecordsResponse(Message):
-    """Results, partition by partition."""
-
     API_KEY: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 

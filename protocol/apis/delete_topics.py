@@ -1,7 +1,7 @@
-"""DeleteTopics (key 20): topics to remove, by name or (from version 6, KIP-516) by id.
+"""DeleteTopics (key 20): deletes topics.
 
-Version 1 adds the throttle time; 4 is flexible; 5 adds error messages and may answer THROTTLING_QUOTA_EXCEEDED
-(KIP-599).
+Versions: 1 throttle time; 2 client-side throttling; 4 flexible; 5 error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599);
+6 topic ids (KIP-516).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, 
 
 
 class DeleteTopicState(Message):
-    """A topic, by name or, if that is null, by id."""
+    """A topic by name or, if that is null, by id."""
 
     name: Annotated[string | None, V("6+", null="6+", entity="topicName")] = None
     topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
 
 
 class DeleteTopicsRequest(Message):
-    """Names alone up to version 5, names or ids from 6."""
+    """Names up to version 5; names or ids from 6."""
 
     API_KEY: ClassVar[int] = 20
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
@@ -31,8 +31,6 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Message):
-    """What became of one topic."""
-
     name: Annotated[string | None, V(null="6+", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
     error_code: Annotated[
@@ -42,8 +40,6 @@ class DeletableTopicResult(Message):
 
 
 class DeleteTopicsResponse(Message):
-    """One result a topic."""
-
     API_KEY: ClassVar[int] = 20
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+", client_throttles="2+")
 

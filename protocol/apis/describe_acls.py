@@ -1,7 +1,7 @@
-"""DescribeAcls (key 29): the access control lists that match a filter (KIP-140).
+"""DescribeAcls (key 29): the ACLs that match a filter (KIP-140).
 
-Version 1 adds patterns of resource names (KIP-290); 2 is flexible; 3 adds users as resources (KIP-373). What is unknown
-is 0 and what is any 1, in all of the enumerations here.
+Versions: 1 client-side throttling, resource name patterns (KIP-290); 2 flexible; 3 users as resources (KIP-373). In all
+enumerations of ACLs, 0 is unknown and 1 any.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class DescribeAclsRequest(Message):
-    """A null name, principal or host matches all."""
+    """A null name, principal or host matches any."""
 
     API_KEY: ClassVar[int] = 29
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
     resource_type_filter: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
     resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: all that apply to the name, 3: literal, 4: prefixed
+    pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: any that applies to the name, 3: literal, 4: prefixed
     principal_filter: Annotated[string | None, V("0+", null="0+")] = ""
     host_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as Kafka's AclOperation
+    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as in Kafka's AclOperation
     permission_type: int8 = 0  # 2: deny, 3: allow
 
 
 class AclDescription(Message):
-    """Who may, or must not, do what from where."""
-
     principal: string = ""
     host: string = ""
     operation: int8 = 0
@@ -37,7 +35,7 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    """What is protected, and its entries that match."""
+    """A resource and its matching ACLs."""
 
     resource_type: int8 = 0
     resource_name: string = ""
@@ -46,8 +44,6 @@ class DescribeAclsResource(Message):
 
 
 class DescribeAclsResponse(Message):
-    """Entries, by resource."""
-
     API_KEY: ClassVar[int] = 29
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

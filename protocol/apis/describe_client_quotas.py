@@ -1,6 +1,6 @@
 """DescribeClientQuotas (key 48): the quotas of users, client ids and addresses that match a filter (KIP-546).
 
-Version 1 is flexible.
+Versions: 1 flexible.
 """
 
 from __future__ import annotations
@@ -12,46 +12,42 @@ from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, in
 
 
 class ComponentData(Message):
-    """What one part of an entity must be like."""
+    """A condition on one part of an entity."""
 
     entity_type: string = ""  # `user`, `client-id` or `ip`
     match_type: int8 = 0  # 0: this name, 1: the default, 2: any name
-    match: Annotated[string | None, V("0+", null="0+")] = ""  # null but for type 0
+    match: Annotated[string | None, V("0+", null="0+")] = ""  # null except for type 0
 
 
 class DescribeClientQuotasRequest(Message):
-    """An entity matches where every component does."""
+    """All components must match."""
 
     API_KEY: ClassVar[int] = 48
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
     components: list[ComponentData] = []
-    strict: boolean = False  # True: entities with other types beside do not match
+    strict: boolean = False  # whether to exclude entities with other parts
 
 
 class EntityData(Message):
-    """One part of an entity; its name is null where it is the default."""
+    """One part of an entity; a null name is the default entity."""
 
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class ValueData(Message):
-    """One quota."""
-
     key: string = ""  # `producer_byte_rate`, ...
     value: float64 = 0.0
 
 
 class EntryData(Message):
-    """The quotas of one entity."""
-
     entity: list[EntityData] = []
     values: list[ValueData] = []
 
 
 class DescribeClientQuotasResponse(Message):
-    """The entries are null where there is an error."""
+    """The entries are null on errors."""
 
     API_KEY: ClassVar[int] = 48
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")

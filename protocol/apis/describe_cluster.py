@@ -1,6 +1,6 @@
-"""DescribeCluster (key 60): the brokers, the controller and the cluster's id (KIP-700).
+"""DescribeCluster (key 60): brokers, controller and cluster id, for admin clients (KIP-700).
 
-Version 1 can ask for controllers (KIP-919), version 2 shows fenced brokers (KIP-1073). All versions are flexible.
+Versions: 0 flexible; 1 controllers (KIP-919); 2 fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class DescribeClusterRequest(Message):
-    """Asks any broker or controller."""
+    """Sent to any broker or controller."""
 
     API_KEY: ClassVar[int] = 60
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
@@ -23,7 +23,7 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterBroker(Message):
-    """Where a broker, or controller, listens."""
+    """The address of a broker or controller."""
 
     broker_id: int32 = 0
     host: string = ""
@@ -33,8 +33,6 @@ class DescribeClusterBroker(Message):
 
 
 class DescribeClusterResponse(Message):
-    """Asked for by admin clients, where consumers and producers ask for metadata."""
-
     API_KEY: ClassVar[int] = 60
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
@@ -47,4 +45,4 @@ class DescribeClusterResponse(Message):
     cluster_id: string = ""
     controller_id: int32 = -1
     brokers: list[DescribeClusterBroker] = []
-    cluster_authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for
+    cluster_authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested

@@ -1,7 +1,7 @@
-"""DescribeConfigs (key 32): the configuration of topics, brokers and others, and where each value comes from.
+"""DescribeConfigs (key 32): the configs of topics, brokers and other resources, with the source of each value.
 
-Version 1 replaces `is_default` by the source and adds synonyms (KIP-226); 3 adds types and documentation (KIP-569);
-4 is flexible.
+Versions: 1 the source instead of `is_default`, and synonyms (KIP-226); 2 client-side throttling; 3 types and
+documentation (KIP-569); 4 flexible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class DescribeConfigsResource(Message):
-    """One resource, and which of its settings: null for all."""
+    """A resource and the names of its configs; null: all."""
 
     resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
     resource_name: string = ""
@@ -21,8 +21,6 @@ class DescribeConfigsResource(Message):
 
 
 class DescribeConfigsRequest(Message):
-    """Resources to describe."""
-
     API_KEY: ClassVar[int] = 32
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
@@ -32,7 +30,7 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsSynonym(Message):
-    """A setting that would apply if those before it were not there."""
+    """A config that applies if those before it are not set."""
 
     name: Annotated[string, V("1+")] = ""
     value: Annotated[string | None, V("1+", null="0+")] = ""
@@ -40,8 +38,6 @@ class DescribeConfigsSynonym(Message):
 
 
 class DescribeConfigsResourceResult(Message):
-    """One setting."""
-
     name: string = ""
     value: Annotated[string | None, V("0+", null="0+")] = ""
     read_only: boolean = False
@@ -54,8 +50,6 @@ class DescribeConfigsResourceResult(Message):
 
 
 class DescribeConfigsResult(Message):
-    """The settings of one resource."""
-
     error_code: Annotated[int16, V(errors="any config")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     resource_type: Annotated[int8, V(map_key=True)] = 0
@@ -64,8 +58,6 @@ class DescribeConfigsResult(Message):
 
 
 class DescribeConfigsResponse(Message):
-    """One result a resource."""
-
     API_KEY: ClassVar[int] = 32
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 

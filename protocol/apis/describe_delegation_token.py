@@ -1,6 +1,6 @@
-"""DescribeDelegationToken (key 41): the tokens of some owners, or all that the asker may see (KIP-48).
+"""DescribeDelegationToken (key 41): the tokens of some owners, or all that the requester may see (KIP-48).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 adds who asked for a token (KIP-373).
+Versions: 1 client-side throttling; 2 flexible; 3 the token's requester (KIP-373).
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, stri
 
 
 class DescribeDelegationTokenOwner(Message):
-    """An owner of tokens."""
-
     principal_type: string = ""
     principal_name: string = ""
 
 
 class DescribeDelegationTokenRequest(Message):
-    """Null for every owner."""
+    """Null: all owners."""
 
     API_KEY: ClassVar[int] = 41
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
@@ -28,14 +26,14 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribedDelegationTokenRenewer(Message):
-    """Someone beside the owner who may renew the token."""
+    """A principal other than the owner that may renew the token."""
 
     principal_type: string = ""
     principal_name: string = ""
 
 
 class DescribedDelegationToken(Message):
-    """A token; its times are milliseconds."""
+    """A token; times are in ms."""
 
     principal_type: string = ""
     principal_name: string = ""
@@ -43,14 +41,14 @@ class DescribedDelegationToken(Message):
     token_requester_principal_name: Annotated[string, V("3+")] = ""
     issue_timestamp: int64 = 0
     expiry_timestamp: int64 = 0
-    max_timestamp: int64 = 0  # no renewal goes beyond
+    max_timestamp: int64 = 0  # limit of renewals
     token_id: string = ""
     hmac: bytes_ = b""
     renewers: list[DescribedDelegationTokenRenewer] = []
 
 
 class DescribeDelegationTokenResponse(Message):
-    """Tokens, with their secrets."""
+    """The tokens, including their hmacs."""
 
     API_KEY: ClassVar[int] = 41
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")

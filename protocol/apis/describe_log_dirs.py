@@ -1,7 +1,7 @@
-"""DescribeLogDirs (key 35): a broker's log directories, and how large the replicas in them are (KIP-113).
+"""DescribeLogDirs (key 35): a broker's log directories and the sizes of their replicas (KIP-113).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible; 3 adds an error of the whole answer (KIP-784); 4 the
-size of the volumes (KIP-827); 5 whether a directory takes no new replicas (KIP-1066).
+Versions: 1 client-side throttling; 2 flexible; 3 top-level error (KIP-784); 4 volume sizes (KIP-827); 5 whether a
+directory accepts new replicas (KIP-1066).
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class DescribableLogDirTopic(Message):
-    """Partitions of one topic."""
-
     topic: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class DescribeLogDirsRequest(Message):
-    """Goes to the broker in question; null for all topics."""
+    """Sent to the broker in question; null: all topics."""
 
     API_KEY: ClassVar[int] = 35
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+")
@@ -33,31 +31,25 @@ class DescribeLogDirsPartition(Message):
 
     partition_index: int32 = 0
     partition_size: int64 = 0
-    offset_lag: int64 = 0  # behind the high watermark; a future replica's: behind the current one
-    is_future_key: boolean = False  # being moved here, not yet in use
+    offset_lag: int64 = 0  # behind the high watermark; for a future replica, behind the current one
+    is_future_key: boolean = False  # still being moved to this directory
 
 
 class DescribeLogDirsTopic(Message):
-    """Partitions of one topic."""
-
     name: string = ""
     partitions: list[DescribeLogDirsPartition] = []
 
 
 class DescribeLogDirsResult(Message):
-    """One directory."""
-
     error_code: Annotated[int16, V(errors="any KAFKA_STORAGE_ERROR LOG_DIR_NOT_FOUND")] = 0
     log_dir: Annotated[string, V(map_key=True)] = ""
     topics: list[DescribeLogDirsTopic] = []
-    total_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
-    usable_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: not known
+    total_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: unknown
+    usable_bytes: Annotated[int64, V("4+")] = -1  # of the volume; -1: unknown
     is_cordoned: Annotated[boolean, V("5+")] = False
 
 
 class DescribeLogDirsResponse(Message):
-    """One result a directory."""
-
     API_KEY: ClassVar[int] = 35
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="2+", client_throttles="1+")
 

@@ -1,7 +1,4 @@
-"""DescribeProducers (key 61): what partitions know of their idempotent and transactional producers (KIP-664).
-
-The only version is flexible.
-"""
+"""DescribeProducers (key 61): partitions' state of their idempotent and transactional producers (KIP-664). Flexible."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class TopicRequest(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partition_indexes: Annotated[list[int32], V(entity="partition")] = []
 
 
 class DescribeProducersRequest(Message):
-    """Goes to the partitions' leaders."""
+    """Sent to the partitions' leaders."""
 
     API_KEY: ClassVar[int] = 61
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -28,7 +23,7 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Message):
-    """The last that a partition saw of a producer."""
+    """The last state of a producer in a partition."""
 
     producer_id: int64 = 0
     producer_epoch: int32 = 0
@@ -39,8 +34,6 @@ class ProducerState(Message):
 
 
 class PartitionResponse(Message):
-    """The producers of one partition."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[int16, V(errors="any moved INVALID_TOPIC_EXCEPTION")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
@@ -48,15 +41,11 @@ class PartitionResponse(Message):
 
 
 class TopicResponse(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[PartitionResponse], V(answers="partition_indexes")] = []
 
 
 class DescribeProducersResponse(Message):
-    """Producers, partition by partition."""
-
     API_KEY: ClassVar[int] = 61
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

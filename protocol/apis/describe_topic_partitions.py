@@ -1,7 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics page by page, with replicas that may become leader (KIP-966).
-
-The only version is flexible.
-"""
+"""DescribeTopicPartitions (key 75): topics page by page, with eligible leader replicas (KIP-966). Flexible."""
 
 from __future__ import annotations
 
@@ -12,13 +9,11 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class TopicRequest(Message):
-    """A topic, by name."""
-
     name: Annotated[string, V(entity="topicName")] = ""
 
 
 class Cursor(Message):
-    """Where a page begins: topics go by name, partitions by index."""
+    """The start of a page; topics are ordered by name, partitions by index."""
 
     topic_name: string = ""
     partition_index: int32 = 0
@@ -36,21 +31,19 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
-    """A partition, its leader and its replicas, by node id."""
-
     error_code: Annotated[int16, V(errors="")] = 0
     partition_index: Annotated[int32, V(entity="partition")] = 0
     leader_id: Annotated[int32, V(on_error=-1)] = 0
     leader_epoch: int32 = -1
     replica_nodes: Annotated[list[int32], V(on_error="kept")] = []
     isr_nodes: Annotated[list[int32], V(on_error="kept")] = []
-    eligible_leader_replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None  # not in sync, yet complete
+    eligible_leader_replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None  # complete, though not in sync
     last_known_elr: Annotated[list[int32] | None, V("0+", null="0+")] = None  # may lack records
     offline_replicas: list[int32] = []
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    """A topic, or the part of it that is on this page."""
+    """A topic, or its part on this page."""
 
     error_code: Annotated[
         int16, V(errors="any UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED")
@@ -59,11 +52,11 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
     is_internal: boolean = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = []
-    topic_authorized_operations: int32 = -0x8000_0000  # bits; the default: not asked for
+    topic_authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """One page; no cursor on the last."""
+    """One page; the last one has no cursor."""
 
     API_KEY: ClassVar[int] = 75
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")

@@ -1,7 +1,4 @@
-"""DescribeTransactions (key 65): what a coordinator knows of transactions, by transactional id (KIP-664).
-
-The only version is flexible.
-"""
+"""DescribeTransactions (key 65): the state of transactions, by transactional id (KIP-664). Flexible."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Message):
-    """Transactions, which the asked broker must coordinate."""
+    """Sent to the transactions' coordinator."""
 
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -21,28 +18,24 @@ class DescribeTransactionsRequest(Message):
 
 
 class TopicData(Message):
-    """Partitions of one topic."""
-
     topic: string = ""
     partitions: list[int32] = []
 
 
 class TransactionState(Message):
-    """One transactional id, and its transaction if there is one."""
+    """A transactional id and its transaction, if any."""
 
     error_code: Annotated[int16, V(errors="any txn_coordinator")] = 0
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     transaction_state: string = ""  # `Ongoing`, `PrepareCommit`, ...
     transaction_timeout_ms: int32 = 0
-    transaction_start_time_ms: int64 = 0  # -1: none has started
+    transaction_start_time_ms: int64 = 0  # -1: not started
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    topics: list[TopicData] = []  # once it ends, those without marker yet
+    topics: list[TopicData] = []  # while it ends, only those without a marker
 
 
 class DescribeTransactionsResponse(Message):
-    """One description a transactional id."""
-
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): which SCRAM credentials users have, never the secrets (KIP-554). Flexible."""
+"""DescribeUserScramCredentials (key 50): users' SCRAM mechanisms, without secrets (KIP-554). Flexible."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class UserName(Message):
-    """A user to describe."""
-
     name: string = ""
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    """Null, or nobody, for every user."""
+    """Null or empty: all users."""
 
     API_KEY: ClassVar[int] = 50
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -24,15 +22,11 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class CredentialInfo(Message):
-    """That a user has a credential of this mechanism."""
-
     mechanism: int8 = 0  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
     iterations: int32 = 0
 
 
 class DescribeUserScramCredentialsResult(Message):
-    """The credentials of one user."""
-
     user: Annotated[string, V(map_key=True, answers="name")] = ""
     error_code: Annotated[int16, V(errors="any scram")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
@@ -40,8 +34,6 @@ class DescribeUserScramCredentialsResult(Message):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    """One result a user."""
-
     API_KEY: ClassVar[int] = 50
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 

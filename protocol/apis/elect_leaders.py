@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43): partitions change to their preferred leader (KIP-183), or to any that lives (KIP-460).
+"""ElectLeaders (key 43): elects preferred leaders (KIP-183), or any live replicas (KIP-460).
 
-Version 0 has preferred leaders only; 1 adds the type of election and an error of the whole answer; 2 is flexible.
+Versions: 0 only preferred leaders; 1 type of election, top-level error; 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class TopicPartitions(Message):
-    """Partitions of one topic."""
-
     topic: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[int32], V(entity="partition")] = []
 
 
 class ElectLeadersRequest(Message):
-    """Null for all partitions there are."""
+    """Null: all partitions."""
 
     API_KEY: ClassVar[int] = 43
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
-    election_type: Annotated[int8, V("1+")] = 0  # 0: preferred leader, 1: any, if none in sync lives
+    election_type: Annotated[int8, V("1+")] = 0  # 0: preferred leader; 1: any live replica if none is in sync
     topic_partitions: Annotated[list[TopicPartitions] | None, V(null="0+", selects_all="null")] = []
     timeout_ms: int32 = 60000
 
 
 class PartitionResult(Message):
-    """What became of one partition; that it has this leader already is an error too."""
+    """A partition's result; it is an error if it already has this leader."""
 
     partition_id: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
@@ -44,14 +42,12 @@ class PartitionResult(Message):
 
 
 class ReplicaElectionResult(Message):
-    """Partitions of one topic."""
-
     topic: Annotated[string, V(entity="topicName")] = ""
     partition_result: Annotated[list[PartitionResult], V(answers="partitions")] = []
 
 
 class ElectLeadersResponse(Message):
-    """Where all partitions were asked for, those that needed no election are left out."""
+    """For a request of all partitions, those without an election are omitted."""
 
     API_KEY: ClassVar[int] = 43
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="0+")

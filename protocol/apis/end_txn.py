@@ -1,7 +1,7 @@
-"""EndTxn (key 26): a transaction is committed or aborted (KIP-98).
+"""EndTxn (key 26): commits or aborts a transaction (KIP-98).
 
-Version 1 changes how it is throttled (KIP-219); 2 may answer PRODUCER_FENCED (KIP-588); 3 is flexible; 4 may answer
-TRANSACTION_ABORTABLE; with 5 every transaction gets an epoch of its own, which the answer brings (KIP-890).
+Versions: 1 client-side throttling; 2 PRODUCER_FENCED (KIP-588); 3 flexible; 4 TRANSACTION_ABORTABLE; 5 a new epoch per
+transaction, returned in the response (KIP-890).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class EndTxnRequest(Message):
-    """Answered when the decision is written, before the markers are."""
+    """The response is sent once the decision is written, before the markers."""
 
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -21,11 +21,11 @@ class EndTxnRequest(Message):
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    committed: boolean = False  # False: aborted
+    committed: boolean = False  # false: abort
 
 
 class EndTxnResponse(Message):
-    """What the producer writes into its batches from now on, from version 5."""
+    """From version 5, the id and epoch for the next batches."""
 
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")

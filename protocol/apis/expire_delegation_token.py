@@ -1,6 +1,6 @@
-"""ExpireDelegationToken (key 40): a token expires earlier, or at once (KIP-48).
+"""ExpireDelegationToken (key 40): shortens a token's lifetime (KIP-48).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+Versions: 1 client-side throttling; 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ from sluice.protocol.types import Versions, bytes_, int16, int32, int64
 
 
 class ExpireDelegationTokenRequest(Message):
-    """The token, known by its hmac."""
-
     API_KEY: ClassVar[int] = 40
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     hmac: bytes_ = b""
-    expiry_time_period_ms: int64 = 0  # from now; -1: at once
+    expiry_time_period_ms: int64 = 0  # from now; -1: immediately
 
 
 class ExpireDelegationTokenResponse(Message):
-    """When the token expires now."""
-
     API_KEY: ClassVar[int] = 40
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 

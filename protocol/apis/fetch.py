@@ -1,10 +1,9 @@
-"""Fetch (key 1): records from partitions, for consumers and followers.
+"""Fetch (key 1): reads records from partitions, for consumers and followers.
 
-Versions 0 to 3 serve message sets of magic 0 and 1; 1 adds the throttle time (KIP-13), 3 a limit for the whole
-response (KIP-74), 4 transactions (KIP-98), 5 the log's start, 7 sessions (KIP-227), 8 another way to throttle
-(KIP-219), 9 leader epochs (KIP-320), 10 zstd (KIP-110), 11 the rack (KIP-392), 12 is flexible and finds divergence
-(KIP-595), 13 names topics by id (KIP-516), 15 moves the replica id (KIP-903), 16 names new leaders (KIP-951), 17 has
-directories (KIP-853), 18 the follower's high watermark (KIP-1166).
+Versions: 0 to 3 message sets of magic 0 and 1; 1 throttle time (KIP-13); 3 limit of the whole response (KIP-74); 4
+transactions (KIP-98); 5 log start offset; 7 sessions (KIP-227); 8 client-side throttling; 9 leader epochs (KIP-320); 10
+zstd (KIP-110); 11 racks (KIP-392); 12 flexible, divergence (KIP-595); 13 topic ids (KIP-516); 15 tagged replica state
+(KIP-903); 16 new leaders (KIP-951); 17 directories (KIP-853); 18 the follower's high watermark (KIP-1166).
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ from sluice.protocol.types import ZERO_UUID, Single, V, Versions, int8, int16, i
 
 
 class ReplicaState(Message):
-    """The follower that fetches; -1 where a consumer does."""
+    """The follower that fetches; -1 for a consumer."""
 
     replica_id: Annotated[int32, V("15+")] = -1
     replica_epoch: Annotated[int64, V("15+")] = -1
 
 
 class FetchPartition(Message):
-    """Where to read one partition from, and how much."""
-
     partition: Annotated[int32, V(entity="partition")] = 0
     current_leader_epoch: Annotated[int32, V("9+")] = -1  # -1: do not check
     fetch_offset: int64 = 0
@@ -32,19 +29,17 @@ class FetchPartition(Message):
     log_start_offset: Annotated[int64, V("5+")] = -1  # of the follower
     partition_max_bytes: int32 = 0
     replica_directory_id: Annotated[uuid, V("17+", tag=0)] = ZERO_UUID
-    high_watermark: Annotated[int64, V("18+", tag=1)] = 0x7FFF_FFFF_FFFF_FFFF  # largest: not supported
+    high_watermark: Annotated[int64, V("18+", tag=1)] = 0x7FFF_FFFF_FFFF_FFFF  # largest: unsupported
 
 
 class FetchTopic(Message):
-    """Partitions of one topic."""
-
     topic: Annotated[string, V("0-12", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partitions: list[FetchPartition] = []
 
 
 class ForgottenTopic(Message):
-    """Partitions that leave the session."""
+    """Partitions to remove from the session."""
 
     topic: Annotated[string, V("7-12")] = ""
     topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
@@ -52,7 +47,7 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message):
-    """Partitions are served in the order they have here, which matters since version 3."""
+    """Since version 3, partitions are served in this order."""
 
     API_KEY: ClassVar[int] = 1
     VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+")
@@ -61,26 +56,26 @@ class FetchRequest(Message):
     cluster_id: Annotated[string | None, V("12+", null="12+", tag=0)] = None
     replica_id: Annotated[int32, V("0-14")] = -1  # -1: a consumer
     replica_state: Annotated[ReplicaState | None, V("15+", tag=1)] = None
-    max_wait_ms: int32 = 0  # how long to wait for min_bytes
+    max_wait_ms: int32 = 0  # to wait for min_bytes
     min_bytes: int32 = 0
     max_bytes: Annotated[int32, V("3+")] = 0x7FFF_FFFF
     isolation_level: Annotated[int8, V("4+")] = 0  # 0: read uncommitted, 1: read committed
     session_id: Annotated[int32, V("7+")] = 0  # 0: no session yet
-    session_epoch: Annotated[int32, V("7+")] = -1  # -1: no session wanted, 0: a new one
+    session_epoch: Annotated[int32, V("7+")] = -1  # -1: no session, 0: new session
     topics: list[FetchTopic] = []
     forgotten_topics_data: Annotated[list[ForgottenTopic], V("7+")] = []
     rack_id: Annotated[string, V("11+")] = ""
 
 
 class EpochEndOffset(Message):
-    """An epoch and the offset where it ended."""
+    """An epoch and its end offset."""
 
     epoch: Annotated[int32, V("12+")] = -1
     end_offset: Annotated[int64, V("12+")] = -1
 
 
 class LeaderIdAndEpoch(Message):
-    """Who leads the partition now; -1 where that is not known."""
+    """The current leader; -1: unknown."""
 
     leader_id: Annotated[int32, V("12+")] = -1
     leader_epoch: Annotated[int32, V("12+")] = -1
@@ -94,15 +89,13 @@ class SnapshotId(Message):
 
 
 class AbortedTransaction(Message):
-    """Records of this producer from this offset on, up to its marker, were aborted."""
+    """This producer's records from this offset up to its marker are aborted."""
 
     producer_id: Annotated[int64, V("4+")] = 0
     first_offset: Annotated[int64, V("4+")] = 0
 
 
 class PartitionData(Message):
-    """What was read of one partition."""
-
     partition_index: Annotated[int32, V(entity="partition", answers="partition")] = 0
     error_code: Annotated[
         int16,
@@ -120,19 +113,17 @@ class PartitionData(Message):
     snapshot_id: Annotated[SnapshotId | None, V("12+", tag=2)] = None
     aborted_transactions: Annotated[list[AbortedTransaction] | None, V("4+", null="4+")] = []
     preferred_read_replica: Annotated[int32, V("11+")] = -1  # -1: this broker
-    records: Annotated[records_ | None, V("0+", null="0+")] = None  # before magic 2 the last may be cut
+    records: Annotated[records_ | None, V("0+", null="0+")] = None  # before magic 2 the last message may be truncated
 
 
 class FetchableTopicResponse(Message):
-    """Partitions of one topic."""
-
     topic: Annotated[string, V("0-12", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("13+", entity="topicId")] = ZERO_UUID
     partitions: list[PartitionData] = []
 
 
 class NodeEndpoint(Message):
-    """Where a leader named above listens."""
+    """The address of a new leader."""
 
     node_id: Annotated[int32, V("16+")] = 0
     host: Annotated[string, V("16+")] = ""
@@ -141,7 +132,7 @@ class NodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    """In a session only the partitions with something new."""
+    """In a session, only partitions with changes."""
 
     API_KEY: ClassVar[int] = 1
     VERSIONS: ClassVar[Versions] = Versions("0-18", flexible="12+", client_throttles="8+")

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): the broker that coordinates a group, a transactional id or a share partition.
 
-Version 1 adds the kind of key and the throttle time; 3 is flexible; 4 asks for many keys at once (KIP-699) and answers
-with an array; 5 adds an error code (KIP-890); 6 share groups (KIP-932), whose keys are `group:topic id:partition`.
+Versions: 1 key type, throttle time; 2 client-side throttling; 3 flexible; 4 several keys (KIP-699); 5 a new error code
+(KIP-890); 6 share groups (KIP-932), with keys `group:topic id:partition`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class FindCoordinatorRequest(Message):
-    """One key up to version 3, many from 4."""
+    """One key up to version 3, several from 4."""
 
     API_KEY: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
@@ -26,8 +26,6 @@ class FindCoordinatorRequest(Message):
 
 
 class Coordinator(Message):
-    """The coordinator of one key."""
-
     key: Annotated[string, V("4+", map_key=True)] = ""
     node_id: Annotated[int32, V("4+", on_error=-1)] = 0
     host: Annotated[string, V("4+")] = ""
@@ -39,7 +37,7 @@ class Coordinator(Message):
 
 
 class FindCoordinatorResponse(Message):
-    """The single coordinator's fields are those of versions 0 to 3."""
+    """Versions 0 to 3 have the top-level fields of a single coordinator."""
 
     API_KEY: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="2+")

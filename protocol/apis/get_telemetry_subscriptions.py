@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71): a client asks which of its metrics the cluster wants (KIP-714). Flexible."""
+"""GetTelemetrySubscriptions (key 71): the client metrics that the cluster subscribes to (KIP-714). Flexible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, 
 
 
 class GetTelemetrySubscriptionsRequest(Message):
-    """A client without an id yet sends a zero one."""
+    """A client without an id sends zero."""
 
     API_KEY: ClassVar[int] = 71
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -18,17 +18,17 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    """What to push, how often and how."""
+    """The metrics to push, their interval and format."""
 
     API_KEY: ClassVar[int] = 71
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, V(errors="any")] = 0
-    client_instance_id: uuid = ZERO_UUID  # given to a client that had none, else zero
+    client_instance_id: uuid = ZERO_UUID  # assigned to a new client, else zero
     subscription_id: int32 = 0
     accepted_compression_types: list[int8] = []  # as in a record batch's attributes
     push_interval_ms: int32 = 0
     telemetry_max_bytes: int32 = 0
-    delta_temporality: boolean = False  # counters as what was added since, else in all
-    requested_metrics: list[string] = []  # prefixes: none for no metrics, an empty one for all
+    delta_temporality: boolean = False  # counters as differences, not totals
+    requested_metrics: list[string] = []  # prefixes; no items: no metrics, an empty item: all

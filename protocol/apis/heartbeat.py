@@ -1,7 +1,6 @@
-"""Heartbeat (key 12): a member of a classic group lives; the answer tells it of a rebalance.
+"""Heartbeat (key 12): keeps a classic group's member alive; the response reports a rebalance.
 
-Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 adds static members (KIP-345);
-4 is flexible.
+Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 static members (KIP-345); 4 flexible.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class HeartbeatRequest(Message):
-    """Of a member, as it knows itself."""
-
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+")
 
@@ -25,7 +22,7 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    """REBALANCE_IN_PROGRESS says: join again."""
+    """After REBALANCE_IN_PROGRESS, the member must rejoin."""
 
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs (key 44): changes some settings of a resource and leaves the others (KIP-339).
+"""IncrementalAlterConfigs (key 44): changes some configs of a resource (KIP-339).
 
-Version 1 is flexible.
+Versions: 1 flexible.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class AlterableConfig(Message):
-    """A change of one setting. The value to delete is not looked at."""
+    """A change of one config; DELETE ignores the value."""
 
     name: string = ""
-    config_operation: int8 = 0  # 0: set, 1: delete, 2: append, 3: subtract; the last two of lists
+    config_operation: int8 = 0  # 0: set, 1: delete, 2: append to a list, 3: subtract from a list
     value: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class AlterConfigsResource(Message):
-    """A resource and the changes to it."""
-
     resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
     resource_name: string = ""
     configs: list[AlterableConfig] = []
 
 
 class IncrementalAlterConfigsRequest(Message):
-    """Each resource succeeds or fails on its own."""
+    """Each resource succeeds or fails independently."""
 
     API_KEY: ClassVar[int] = 44
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
@@ -38,8 +36,6 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    """What became of one resource."""
-
     error_code: Annotated[int16, V(errors="any config")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     resource_type: Annotated[int8, V(map_key=True)] = 0
@@ -47,8 +43,6 @@ class AlterConfigsResourceResponse(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    """One result a resource."""
-
     API_KEY: ClassVar[int] = 44
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+", client_throttles="0+")
 

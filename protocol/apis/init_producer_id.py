@@ -1,7 +1,7 @@
-"""InitProducerId (key 22): the id and epoch of an idempotent or transactional producer (KIP-98).
+"""InitProducerId (key 22): assigns id and epoch to an idempotent or transactional producer (KIP-98).
 
-Version 2 is flexible; 3 lets a producer bring its id and epoch along (KIP-360); 4 and 5 add error codes only (KIP-588,
-KIP-890); 6, not stable in Kafka 4.4, is for two-phase commit (KIP-939).
+Versions: 1 client-side throttling; 2 flexible; 3 the producer's current id and epoch (KIP-360); 4 and 5 error codes
+(KIP-588, KIP-890); 6, unstable in Kafka 4.4, two-phase commit (KIP-939).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class InitProducerIdRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", latest_unstable=True)
 
     transactional_id: Annotated[string | None, V(null="0+", entity="transactionalId")] = ""
-    transaction_timeout_ms: int32 = 0  # a transaction open for longer is aborted
+    transaction_timeout_ms: int32 = 0  # after which an open transaction is aborted
     producer_id: Annotated[int64, V("3+")] = -1
     producer_epoch: Annotated[int16, V("3+")] = -1
     enable2_pc: Annotated[boolean, V("6+")] = False
@@ -27,8 +27,6 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    """What the producer writes into its batches from now on."""
-
     API_KEY: ClassVar[int] = 22
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", client_throttles="1+")
 

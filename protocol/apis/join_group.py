@@ -1,9 +1,8 @@
-"""JoinGroup (key 11): a member enters a classic group, or a rebalance of it, and waits until all others did.
+"""JoinGroup (key 11): joins a classic group or its rebalance; the response is sent when all members have joined.
 
-Version 1 has a rebalance timeout of its own (KIP-62); 2 adds the throttle time (KIP-124); 3 changes how it is throttled
-(KIP-219); 4 makes a new member join again with the id it is given (KIP-394); 5 adds static members (KIP-345); 6 is
-flexible; 7 answers with the protocol type (KIP-559); 8 asks for a reason (KIP-800); 9 can tell a leader not to assign
-anew (KIP-814).
+Versions: 1 rebalance timeout (KIP-62); 2 throttle time (KIP-124); 3 client-side throttling; 4 new members rejoin with
+an assigned id (KIP-394); 5 static members (KIP-345); 6 flexible; 7 returns the protocol type (KIP-559); 8 reason
+(KIP-800); 9 may skip the leader's assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, st
 
 
 class JoinGroupRequestProtocol(Message):
-    """A way to assign that the member can follow, with what its leader would need to know."""
+    """An assignment strategy that the member supports, with metadata for the leader."""
 
     name: string = ""
     metadata: bytes_ = b""
 
 
 class JoinGroupRequest(Message):
-    """The member's protocols stand in the order it prefers them."""
+    """Protocols are in order of preference."""
 
     API_KEY: ClassVar[int] = 11
     VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+")
 
     group_id: Annotated[string, V(entity="groupId")] = ""
-    session_timeout_ms: int32 = 0  # without heartbeat for longer, it is dead
-    rebalance_timeout_ms: Annotated[int32, V("1+")] = -1  # how long others wait for it; version 0: as above
-    member_id: string = ""  # empty: not given yet
+    session_timeout_ms: int32 = 0  # maximum time between heartbeats
+    rebalance_timeout_ms: Annotated[int32, V("1+")] = -1  # maximum time to rejoin; version 0: the session timeout
+    member_id: string = ""  # empty: not assigned yet
     group_instance_id: Annotated[string | None, V("5+", null="5+")] = None
     protocol_type: string = ""  # `consumer`, `connect`, ...
     protocols: list[JoinGroupRequestProtocol] = []
@@ -38,7 +37,7 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Message):
-    """What the leader needs to know of a member."""
+    """A member's metadata for the leader."""
 
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("5+", null="5+")] = None
@@ -46,7 +45,7 @@ class JoinGroupResponseMember(Message):
 
 
 class JoinGroupResponse(Message):
-    """Only the leader gets the members."""
+    """Only the leader receives the members."""
 
     API_KEY: ClassVar[int] = 11
     VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+", client_throttles="3+")
@@ -64,5 +63,5 @@ class JoinGroupResponse(Message):
     protocol_name: Annotated[string | None, V("0+", null="7+")] = ""
     leader: string = ""  # the leader's member id
     skip_assignment: Annotated[boolean, V("9+")] = False
-    member_id: string = ""  # of the one who asked
+    member_id: string = ""  # of the receiver
     members: list[JoinGroupResponseMember] = []

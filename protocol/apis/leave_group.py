@@ -1,7 +1,7 @@
-"""LeaveGroup (key 13): members leave a classic group, without the wait for their session to time out.
+"""LeaveGroup (key 13): removes members of a classic group before their session timeout.
 
-Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 names many members, static ones
-by their instance id (KIP-345); 4 is flexible; 5 asks for a reason (KIP-800).
+Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 several members, static ones by instance id (KIP-345);
+4 flexible; 5 reason (KIP-800).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class MemberIdentity(Message):
-    """A member, by its id, or a static one by its instance id."""
+    """A member by its id, or a static one by its instance id."""
 
-    member_id: Annotated[string, V("3+")] = ""  # may be empty where there is an instance id
+    member_id: Annotated[string, V("3+")] = ""  # optional with an instance id
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
     reason: Annotated[string | None, V("5+", null="5+")] = None
 
 
 class LeaveGroupRequest(Message):
-    """One member up to version 2, many from 3."""
+    """One member up to version 2, several from 3."""
 
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
@@ -32,15 +32,13 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Message):
-    """What became of one member."""
-
     member_id: Annotated[string, V("3+", map_key=True)] = ""
     group_instance_id: Annotated[string | None, V("3+", null="3+", map_key=True)] = ""
     error_code: Annotated[int16, V("3+", errors="UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID")] = 0
 
 
 class LeaveGroupResponse(Message):
-    """From version 3 on the top-level error is about the group alone."""
+    """From version 3, the top-level error is only about the group."""
 
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")

@@ -1,7 +1,6 @@
-"""ListConfigResources (key 74): the resources that have settings of their own.
+"""ListConfigResources (key 74): the resources that have their own configs.
 
-Version 0, then called ListClientMetricsResources, has client metrics only (KIP-714); 1 has all types (KIP-1142). All
-versions are flexible.
+Versions: 0, then named ListClientMetricsResources, flexible, only client metrics (KIP-714); 1 all types (KIP-1142).
 """
 
 from __future__ import annotations
@@ -22,15 +21,11 @@ class ListConfigResourcesRequest(Message):
 
 
 class ConfigResource(Message):
-    """One resource."""
-
     resource_name: string = ""
-    resource_type: Annotated[int8, V("1+")] = 16  # client metrics, the only one of version 0
+    resource_type: Annotated[int8, V("1+")] = 16  # client metrics, the only type in version 0
 
 
 class ListConfigResourcesResponse(Message):
-    """All resources of these types."""
-
     API_KEY: ClassVar[int] = 74
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

@@ -1,7 +1,6 @@
-"""ListGroups (key 16): the groups that one broker coordinates, of every type.
+"""ListGroups (key 16): the groups that a broker coordinates.
 
-Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 is flexible; 4 adds states
-(KIP-518); 5 adds types (KIP-848).
+Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 flexible; 4 states (KIP-518); 5 types (KIP-848).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class ListGroupsRequest(Message):
-    """Empty filters let every group through."""
+    """Empty filters match all groups."""
 
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
@@ -23,16 +22,14 @@ class ListGroupsRequest(Message):
 
 
 class ListedGroup(Message):
-    """One group."""
-
     group_id: string = ""
-    protocol_type: string = ""  # empty: offsets only, committed from outside
+    protocol_type: string = ""  # empty: a group with only committed offsets
     group_state: Annotated[string, V("4+")] = ""
     group_type: Annotated[string, V("5+")] = ""  # `classic`, `consumer`, `share` or `streams`
 
 
 class ListGroupsResponse(Message):
-    """Those that the asker may describe."""
+    """Groups that the requester may describe."""
 
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")

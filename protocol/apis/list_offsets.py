@@ -1,9 +1,10 @@
-"""ListOffsets (key 2): the offset for a timestamp, or one of the special ones below zero.
+"""ListOffsets (key 2): the offset for a timestamp, or for one of the special timestamps below zero.
 
--1 is the log's end, -2 its start, -3 the record with the largest timestamp (version 7, KIP-734), -4 the local log's
-start (8, KIP-405), -5 the last tiered offset (9, KIP-1005), -6 the earliest not yet uploaded (11, KIP-1023).
-Version 0 asks for a number of segment starts instead of one offset; 2 adds isolation and the throttle time; 4 leader
-epochs (KIP-320); 6 is flexible; 10 adds a timeout (KIP-1075).
+-1 is the log end, -2 the log start, -3 the record with the largest timestamp (version 7, KIP-734), -4 the local log
+start (8, KIP-405), -5 the last tiered offset (9, KIP-1005), -6 the earliest offset not yet uploaded (11, KIP-1023).
+
+Versions: 0 requests several segment starts instead; 2 isolation level, throttle time; 3 client-side throttling; 4
+leader epochs (KIP-320); 6 flexible; 10 timeout (KIP-1075).
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string
 
 
 class ListOffsetsPartition(Message):
-    """A timestamp to look up in one partition."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     current_leader_epoch: Annotated[int32, V("4+")] = -1  # -1: do not check
     timestamp: int64 = 0
@@ -24,14 +23,12 @@ class ListOffsetsPartition(Message):
 
 
 class ListOffsetsTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ListOffsetsPartition] = []
 
 
 class ListOffsetsRequest(Message):
-    """Consumers are replica -1."""
+    """The replica id of consumers is -1."""
 
     API_KEY: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+")
@@ -43,7 +40,7 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Message):
-    """The first offset whose timestamp is not smaller; -1 where there is none."""
+    """The first offset with this timestamp or a later one; -1 if there is none."""
 
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[int16, V(errors="any moved UNSUPPORTED_FOR_MESSAGE_FORMAT OFFSET_NOT_AVAILABLE")] = 0
@@ -54,15 +51,11 @@ class ListOffsetsPartitionResponse(Message):
 
 
 class ListOffsetsTopicResponse(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[ListOffsetsPartitionResponse] = []
 
 
 class ListOffsetsResponse(Message):
-    """Offsets, partition by partition."""
-
     API_KEY: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0-11", flexible="6+", client_throttles="3+")
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): the moves of partitions that are under way (KIP-455). Flexible."""
+"""ListPartitionReassignments (key 46): current moves of partitions (KIP-455). Flexible."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class ListPartitionReassignmentsTopics(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partition_indexes: Annotated[list[int32], V(entity="partition")] = []
 
 
 class ListPartitionReassignmentsRequest(Message):
-    """Null for all topics."""
+    """Null: all topics."""
 
     API_KEY: ClassVar[int] = 46
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -26,24 +24,20 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class OngoingPartitionReassignment(Message):
-    """The brokers that have the partition now, those that come and those that go."""
+    """A partition's current, added and removed replicas."""
 
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    replicas: list[int32] = []  # those that come and go among them
+    replicas: list[int32] = []  # including added and removed ones
     adding_replicas: list[int32] = []
     removing_replicas: list[int32] = []
 
 
 class OngoingTopicReassignment(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: Annotated[list[OngoingPartitionReassignment], V(answers="partition_indexes")] = []
 
 
 class ListPartitionReassignmentsResponse(Message):
-    """Only the partitions that move."""
-
     API_KEY: ClassVar[int] = 46
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 

@@ -1,8 +1,8 @@
-"""Metadata (key 3): brokers, topics, and who leads which partition.
+"""Metadata (key 3): brokers, topics and partition leaders.
 
-Version 1 adds the controller, racks, internal topics and null for "all topics"; 2 the cluster id; 3 the throttle time;
-4 auto-creation; 5 offline replicas; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430), of which 11 drops the
-cluster's; 9 is flexible; 10 adds topic ids (KIP-516), usable from 12; 13 a top-level error.
+Versions: 1 controller, racks, internal topics, null for all topics; 2 cluster id; 3 throttle time; 4 auto-creation; 5
+offline replicas; 6 client-side throttling; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430); 9 flexible; 10
+topic ids (KIP-516), requestable from 12; 11 without the cluster's authorized operations; 13 top-level error.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class MetadataRequestTopic(Message):
-    """A topic, by name or by id."""
+    """A topic by name or id."""
 
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     name: Annotated[string | None, V(null="10+", entity="topicName")] = ""
 
 
 class MetadataRequest(Message):
-    """All topics: null from version 1, an empty array in version 0. No topics: an empty array from version 1."""
+    """All topics: null, in version 0 an empty array. No topics: an empty array from version 1."""
 
     API_KEY: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")
@@ -33,8 +33,6 @@ class MetadataRequest(Message):
 
 
 class MetadataResponseBroker(Message):
-    """Where a broker listens."""
-
     node_id: int32 = 0
     host: string = ""
     port: int32 = 0
@@ -42,8 +40,6 @@ class MetadataResponseBroker(Message):
 
 
 class MetadataResponsePartition(Message):
-    """A partition, its leader and its replicas, by node id."""
-
     error_code: Annotated[int16, V(errors="REPLICA_NOT_AVAILABLE LISTENER_NOT_FOUND")] = 0
     partition_index: Annotated[int32, V(entity="partition")] = 0
     leader_id: Annotated[int32, V(on_error=-1)] = 0
@@ -54,7 +50,7 @@ class MetadataResponsePartition(Message):
 
 
 class MetadataResponseTopic(Message):
-    """A topic. The name is null where an unknown id was asked for, the id zero where an unknown name was."""
+    """A topic. For an unknown id the name is null, for an unknown name the id is zero."""
 
     error_code: Annotated[
         int16,
@@ -68,12 +64,10 @@ class MetadataResponseTopic(Message):
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     is_internal: Annotated[boolean, V("1+")] = False
     partitions: list[MetadataResponsePartition] = []
-    topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000  # bits; the default: not asked for
+    topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000  # bit field; default: not requested
 
 
 class MetadataResponse(Message):
-    """The cluster, as far as it was asked for."""
-
     API_KEY: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+", client_throttles="6+")
 
@@ -82,5 +76,5 @@ class MetadataResponse(Message):
     cluster_id: Annotated[string | None, V("2+", null="2+")] = None
     controller_id: Annotated[int32, V("1+")] = -1
     topics: list[MetadataResponseTopic] = []
-    cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000  # bits; the default: not asked for
+    cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000  # bit field; default: not requested
     error_code: Annotated[int16, V("13+", errors="REBOOTSTRAP_REQUIRED", errors_fall_back=False)] = 0

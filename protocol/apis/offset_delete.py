@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): committed offsets of a group are forgotten, for topics it does not read (KIP-496).
+"""OffsetDelete (key 47): deletes a group's committed offsets for topics without a subscription (KIP-496).
 
 The only version is not flexible.
 """
@@ -12,20 +12,16 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class OffsetDeleteRequestPartition(Message):
-    """A partition whose offset goes."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
 
 
 class OffsetDeleteRequestTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[OffsetDeleteRequestPartition] = []
 
 
 class OffsetDeleteRequest(Message):
-    """Goes to the group's coordinator."""
+    """Sent to the group's coordinator."""
 
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
@@ -35,8 +31,6 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponsePartition(Message):
-    """What became of one offset."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16, V(errors="any GROUP_SUBSCRIBED_TO_TOPIC TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION")
@@ -44,14 +38,12 @@ class OffsetDeleteResponsePartition(Message):
 
 
 class OffsetDeleteResponseTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     partitions: list[OffsetDeleteResponsePartition] = []
 
 
 class OffsetDeleteResponse(Message):
-    """Unlike elsewhere, the throttle time comes after the error."""
+    """Unlike elsewhere, the throttle time follows the error."""
 
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none", client_throttles="0+")

@@ -1,9 +1,8 @@
-"""OffsetFetch (key 9): how far a group has read, as it was committed.
+"""OffsetFetch (key 9): returns a group's committed offsets.
 
-Version 0 read from ZooKeeper. Version 2 can ask for all topics and has an error of the whole group (KIP-88); 3 adds the
-throttle time (KIP-124); 4 changes how it is throttled (KIP-219); 5 adds leader epochs (KIP-320); 6 is flexible; 7 can
-refuse offsets that an open transaction may still change (KIP-447); 8 asks for many groups at once (KIP-709); 9 says
-which member of a KIP-848 group asks; 10 names topics by id (KIP-848).
+Versions: 0 used ZooKeeper; 2 all topics, error of the group (KIP-88); 3 throttle time (KIP-124); 4 client-side
+throttling; 5 leader epochs (KIP-320); 6 flexible; 7 may reject offsets with a pending transaction (KIP-447); 8 several
+groups (KIP-709); 9 members of KIP-848 groups; 10 topic ids (KIP-848).
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class OffsetFetchRequestTopic(Message):
-    """Partitions of one topic, up to version 7."""
+    """One topic, up to version 7."""
 
     name: Annotated[string, V("0-7", entity="topicName")] = ""
     partition_indexes: Annotated[list[int32], V("0-7", entity="partition")] = []
 
 
 class OffsetFetchRequestTopics(Message):
-    """Partitions of one topic, from version 8."""
+    """One topic, from version 8."""
 
     name: Annotated[string, V("8-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
@@ -30,16 +29,16 @@ class OffsetFetchRequestTopics(Message):
 
 
 class OffsetFetchRequestGroup(Message):
-    """One group, and which of its topics: null for all that have offsets."""
+    """A group and its topics; null: all with offsets."""
 
     group_id: Annotated[string, V("8+", entity="groupId")] = ""
     member_id: Annotated[string | None, V("9+", null="9+")] = None
-    member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a member of a KIP-848 group
+    member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a KIP-848 member
     topics: Annotated[list[OffsetFetchRequestTopics] | None, V("8+", null="8+", selects_all="null")] = []
 
 
 class OffsetFetchRequest(Message):
-    """One group up to version 7, many from 8."""
+    """One group up to version 7, several from 8."""
 
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
@@ -47,11 +46,11 @@ class OffsetFetchRequest(Message):
     group_id: Annotated[string, V("0-7", entity="groupId")] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, V("0-7", null="2-7", selects_all="null")] = []
     groups: Annotated[list[OffsetFetchRequestGroup], V("8+")] = []
-    require_stable: Annotated[boolean, V("7+")] = False  # UNSTABLE_OFFSET_COMMIT where one is pending
+    require_stable: Annotated[boolean, V("7+")] = False  # return UNSTABLE_OFFSET_COMMIT for pending offsets
 
 
 class OffsetFetchResponsePartition(Message):
-    """A committed offset, up to version 7; -1 where there is none, which is no error."""
+    """A committed offset, up to version 7; -1, without an error, if there is none."""
 
     partition_index: Annotated[int32, V("0-7", entity="partition")] = 0
     committed_offset: Annotated[int64, V("0-7", on_error=-1)] = 0
@@ -61,14 +60,14 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    """Partitions of one topic, up to version 7."""
+    """One topic, up to version 7."""
 
     name: Annotated[string, V("0-7", entity="topicName")] = ""
     partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7", answers="partition_indexes")] = []
 
 
 class OffsetFetchResponsePartitions(Message):
-    """A committed offset, from version 8; -1 where there is none, which is no error."""
+    """A committed offset, from version 8; -1, without an error, if there is none."""
 
     partition_index: Annotated[int32, V("8+", entity="partition")] = 0
     committed_offset: Annotated[int64, V("8+", on_error=-1)] = 0
@@ -78,7 +77,7 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    """Partitions of one topic, from version 8."""
+    """One topic, from version 8."""
 
     name: Annotated[string, V("8-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
@@ -86,8 +85,6 @@ class OffsetFetchResponseTopics(Message):
 
 
 class OffsetFetchResponseGroup(Message):
-    """The offsets of one group."""
-
     group_id: Annotated[string, V("8+", entity="groupId")] = ""
     topics: Annotated[list[OffsetFetchResponseTopics], V("8+")] = []
     error_code: Annotated[
@@ -96,7 +93,7 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    """The fields of the single group are those of versions 0 to 7."""
+    """Versions 0 to 7 have the top-level fields of a single group."""
 
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+", client_throttles="4+")

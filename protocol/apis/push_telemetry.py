@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72): a client's metrics, of a subscription it was told (KIP-714). Flexible."""
+"""PushTelemetry (key 72): a client's metrics for its subscription (KIP-714). Flexible."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, bytes_, int8,
 
 
 class PushTelemetryRequest(Message):
-    """OpenTelemetry's MetricsData, version 1, as protobuf."""
+    """Metrics as OpenTelemetry's MetricsData, version 1, in protobuf."""
 
     API_KEY: ClassVar[int] = 72
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     client_instance_id: uuid = ZERO_UUID
     subscription_id: int32 = 0
-    terminating: boolean = False  # the last push of this client
+    terminating: boolean = False  # the client's last push
     compression_type: int8 = 0  # as in a record batch's attributes
     metrics: bytes_ = b""
 
 
 class PushTelemetryResponse(Message):
-    """Whether the metrics were taken."""
-
     API_KEY: ClassVar[int] = 72
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -1,6 +1,6 @@
-"""RenewDelegationToken (key 39): a token expires later, though never after its longest lifetime (KIP-48).
+"""RenewDelegationToken (key 39): extends a token's lifetime, up to its maximum (KIP-48).
 
-Version 1 changes how it is throttled (KIP-219); 2 is flexible.
+Versions: 1 client-side throttling; 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ from sluice.protocol.types import Versions, bytes_, int16, int32, int64
 
 
 class RenewDelegationTokenRequest(Message):
-    """The token, known by its hmac."""
-
     API_KEY: ClassVar[int] = 39
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     hmac: bytes_ = b""
-    renew_period_ms: int64 = 0  # from now; -1: as the broker is configured
+    renew_period_ms: int64 = 0  # from now; -1: the broker's default
 
 
 class RenewDelegationTokenResponse(Message):
-    """When the token expires now."""
-
     API_KEY: ClassVar[int] = 39
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+", client_throttles="1+")
 

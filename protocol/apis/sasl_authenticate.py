@@ -1,6 +1,6 @@
-"""SaslAuthenticate (key 36): one step of the exchange that a SASL mechanism prescribes (KIP-152).
+"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152).
 
-Version 1 adds the lifetime of a session (KIP-368); 2 is flexible.
+Versions: 1 session lifetime (KIP-368); 2 flexible.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int64, string
 
 
 class SaslAuthenticateRequest(Message):
-    """What the client says."""
-
     API_KEY: ClassVar[int] = 36
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
@@ -21,12 +19,10 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    """What the broker says."""
-
     API_KEY: ClassVar[int] = 36
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     error_code: Annotated[int16, V(errors="any SASL_AUTHENTICATION_FAILED ILLEGAL_SASL_STATE")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     auth_bytes: bytes_ = b""
-    session_lifetime_ms: Annotated[int64, V("1+")] = 0  # then authenticate anew; 0: never
+    session_lifetime_ms: Annotated[int64, V("1+")] = 0  # time until re-authentication; 0: unlimited

@@ -1,7 +1,7 @@
-"""SaslHandshake (key 17): the client names the SASL mechanism it wants (KIP-43).
+"""SaslHandshake (key 17): selects the SASL mechanism (KIP-43).
 
-After version 0 the exchange goes over the connection without Kafka's framing, after version 1 in SaslAuthenticate
-(KIP-152). There is no flexible version: old clients would choose it without being able to (KAFKA-9577).
+After version 0 the exchange is sent without Kafka's framing, after version 1 in SaslAuthenticate (KIP-152). There is no
+flexible version, because old clients would select it without supporting it (KAFKA-9577).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sluice.protocol.types import V, Versions, int16, string
 
 
 class SaslHandshakeRequest(Message):
-    """Comes before any request but ApiVersions, and again to authenticate anew."""
+    """Sent before all other requests except ApiVersions, and for re-authentication."""
 
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
@@ -22,7 +22,7 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    """The mechanisms are listed also where the one asked for is refused."""
+    """The enabled mechanisms, also if the requested one is unsupported."""
 
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")

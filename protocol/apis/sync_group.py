@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): the leader of a classic group hands in the assignment, and every member gets its part.
+"""SyncGroup (key 14): the leader of a classic group sends the assignment; each member receives its part.
 
-Version 1 adds the throttle time (KIP-124); 2 changes how it is throttled (KIP-219); 3 adds static members (KIP-345);
-4 is flexible; 5 says which protocol the group agreed on, so that a mistake shows (KIP-559).
+Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 static members (KIP-345); 4 flexible; 5 the group's
+protocol, for consistency checks (KIP-559).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, string
 
 
 class SyncGroupRequestAssignment(Message):
-    """What one member shall have, in the form its protocol type gives it."""
+    """A member's assignment, in the format of the protocol type."""
 
     member_id: string = ""
     assignment: bytes_ = b""
 
 
 class SyncGroupRequest(Message):
-    """Only the leader's has assignments."""
+    """Only the leader sends assignments."""
 
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
@@ -35,7 +35,7 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """What the asking member shall have."""
+    """The assignment of the receiver."""
 
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")

@@ -1,8 +1,7 @@
-"""TxnOffsetCommit (key 28): offsets of a group that count only if a transaction is committed (KIP-98).
+"""TxnOffsetCommit (key 28): a group's offsets, committed only together with a transaction (KIP-98).
 
-Version 1 changes how it is throttled (KIP-219); 2 adds leader epochs (KIP-320); 3 is flexible and says which member
-commits (KIP-447); 4 may answer TRANSACTION_ABORTABLE; 5 adds the group to the transaction by itself (KIP-890); 6 names
-topics by id (KIP-1319).
+Versions: 1 client-side throttling; 2 leader epochs (KIP-320); 3 flexible, the member (KIP-447); 4
+TRANSACTION_ABORTABLE; 5 adds the group to the transaction automatically (KIP-890); 6 topic ids (KIP-1319).
 """
 
 from __future__ import annotations
@@ -14,24 +13,22 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    """The offset of the record to read next, and what the client wants to remember with it."""
+    """The offset of the next record to read, and the client's own metadata."""
 
     partition_index: Annotated[int32, V(entity="partition")] = 0
     committed_offset: int64 = 0
-    committed_leader_epoch: Annotated[int32, V("2+")] = -1  # of the record before; -1: not known
+    committed_leader_epoch: Annotated[int32, V("2+")] = -1  # of the previous record; -1: unknown
     committed_metadata: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class TxnOffsetCommitRequestTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V("0-5", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
     partitions: list[TxnOffsetCommitRequestPartition] = []
 
 
 class TxnOffsetCommitRequest(Message):
-    """Goes to the group's coordinator. Without member (generation -1, no member id) nobody is fenced."""
+    """Sent to the group's coordinator. Without a member (generation -1, no member id) there is no fencing."""
 
     API_KEY: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
@@ -47,22 +44,18 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponsePartition(Message):
-    """What became of one offset."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[int16, V(errors="any commit producer")] = 0
 
 
 class TxnOffsetCommitResponseTopic(Message):
-    """Partitions of one topic."""
-
     name: Annotated[string, V("0-5", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("6+", entity="topicId")] = ZERO_UUID
     partitions: list[TxnOffsetCommitResponsePartition] = []
 
 
 class TxnOffsetCommitResponse(Message):
-    """What is wrong with the whole commit is said of each of its partitions."""
+    """Errors of the whole commit are repeated in each partition."""
 
     API_KEY: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="1+")

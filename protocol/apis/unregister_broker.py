@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64): a broker that is gone for good leaves a KRaft cluster's metadata. Flexible."""
+"""UnregisterBroker (key 64): removes a broker from a KRaft cluster's metadata permanently. Flexible."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class UnregisterBrokerRequest(Message):
-    """The broker that is gone."""
-
     API_KEY: ClassVar[int] = 64
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -18,8 +16,6 @@ class UnregisterBrokerRequest(Message):
 
 
 class UnregisterBrokerResponse(Message):
-    """Whether it is forgotten."""
-
     API_KEY: ClassVar[int] = 64
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
