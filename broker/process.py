@@ -36,7 +36,7 @@ class BrokerProcess(ClusterServer):
             return
         try:
             if hasattr(self._loop, "bind"):
-                raise SluiceError("there is no admin HTTP port in virtual time, which has no real sockets")
+                raise SluiceError("admin HTTP port: not available in virtual time, which has no sockets")
             self.admin = AdminPort(self, bind(*admin, BACKLOG), self._loop, self._load_page)
         except SluiceError:
             await self.stop()

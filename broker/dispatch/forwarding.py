@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
 
 
-# As for Kafka's channel from BrokerServer to the controller.
+# Kafka's timeout for the channel to the controller (BrokerServer).
 FORWARDING_TIMEOUT_MS = 60_000
 _CODE = ErrorCode.REQUEST_TIMED_OUT
 

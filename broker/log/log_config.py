@@ -55,7 +55,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """Return the settings of the log `name` ("topic-0"), some of which only brokers have."""
+    """Return the settings of the log `name` ("topic-0"); some come from broker configs."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(

@@ -8,7 +8,7 @@ from sluice.protocol.types import ZERO_UUID
 
 from .log_config import LogConfig
 from .memory_storage import MemoryStorage
-from .partition_log import Fails, PartitionLog
+from .partition_log import ErrorOf, PartitionLog
 from .retention import enforce_retention
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ class LogManager:
     They are in `directory`, or in up to `memory_bytes` (`sluice.log.memory.bytes`) of memory if it is None.
     """
 
-    __slots__ = ("_fails", "_logs", "_storage", "budget", "directory")
+    __slots__ = ("_errors_of", "_logs", "_storage", "budget", "directory")
 
     def __init__(self, memory_bytes: int, directory: "LogDirectory | None" = None) -> None:
         self.directory = directory
         self._storage = MemoryStorage(memory_bytes)
         self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
-        self._fails: list[Fails] = []
+        self._errors_of: list[ErrorOf] = []
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
@@ -45,29 +45,29 @@ class LogManager:
         else:
             log = self.directory.open_log(name, config, topic_id)
         self._logs[name] = log
-        if self._fails:
+        if self._errors_of:
             log.fail_appends(self._failure)
         return log
 
-    def fail_appends(self, fails: Fails) -> Callable[[], None]:
+    def fail_appends(self, error_of: ErrorOf) -> Callable[[], None]:
         """Fail appends to all logs, including later ones, until the returned function is called.
 
-        `fails` receives the log's name and returns the error or None.
+        `error_of` receives the log's name and returns the error or None.
         """
-        self._fails.append(fails)
+        self._errors_of.append(error_of)
         self._apply_failures()
-        return partial(self._stop_failing, fails)
+        return partial(self._stop_failing, error_of)
 
-    def _stop_failing(self, fails: Fails) -> None:
-        self._fails.remove(fails)
+    def _stop_failing(self, error_of: ErrorOf) -> None:
+        self._errors_of.remove(error_of)
         self._apply_failures()
 
     def _apply_failures(self) -> None:
         for log in self:
-            log.fail_appends(self._failure if self._fails else None)
+            log.fail_appends(self._failure if self._errors_of else None)
 
     def _failure(self, name: str) -> OSError | None:
-        return next((error for fails in self._fails if (error := fails(name)) is not None), None)
+        return next((error for error_of in self._errors_of if (error := error_of(name)) is not None), None)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
         """Return a new log in memory that is not registered here."""

@@ -52,7 +52,7 @@ class MemoryBudget:
         self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
 
     def allocate(self, capacity: int) -> SegmentMemory:
-        """Return `capacity` bytes, after evictions if necessary; a segment larger than the limit is allowed."""
+        """Return memory of `capacity` bytes, after evictions if necessary; one segment may exceed the limit."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()

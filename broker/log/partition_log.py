@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ROLL_TIME_UNKNOWN = -2
 
 # Receives the log's name; returns an error for the append, or None.
-Fails = Callable[[str], OSError | None]
+ErrorOf = Callable[[str], OSError | None]
 
 
 class PartitionLog:
@@ -44,7 +44,7 @@ class PartitionLog:
     __slots__ = (
         "_append_config",
         "_epochs",
-        "_fails",
+        "_error_of",
         "_producers",
         "_rolls_after",
         "config",
@@ -74,7 +74,7 @@ class PartitionLog:
         self.storage = storage
         self._producers = ProducerState(name)
         self._epochs = LeaderEpochs()
-        self._fails: Fails | None = None
+        self._error_of: ErrorOf | None = None
         self.update_config(config)
         self.segment_list = SegmentList()
         if restored is None:
@@ -89,9 +89,9 @@ class PartitionLog:
         self._append_config = replace(config.append, partition=self.name)
         self.storage.configure(config)
 
-    def fail_appends(self, fails: Fails | None) -> None:
-        """Let appends raise what `fails` returns, for fault rules; None ends this. Other appends have no extra cost."""
-        self._fails = fails
+    def fail_appends(self, error_of: ErrorOf | None) -> None:
+        """Fail appends with the error that `error_of` returns, for fault rules; None ends this."""
+        self._error_of = error_of
         self._rolls_after = _ROLL_TIME_UNKNOWN
 
     def begin_epoch(self, leader_epoch: int) -> None:
@@ -402,10 +402,10 @@ class PartitionLog:
 
     def _append_slow_path(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Append after a check for faults."""
-        if self._fails is None:
+        if self._error_of is None:
             self._append_and_roll(records, last_offset, max_timestamp, now_ms)
             return
-        if (error := self._fails(self.name)) is not None:
+        if (error := self._error_of(self.name)) is not None:
             raise error
         self._append_and_roll(records, last_offset, max_timestamp, now_ms)
         self._rolls_after = _ROLL_TIME_UNKNOWN  # sends the next append here too

@@ -361,7 +361,7 @@ class ProducerState:
             del self._verifications[producer_id]
 
     def last_records(self) -> dict[int, LastRecord]:
-        """Return what compaction must keep of each producer."""
+        """Return the last record of each producer, which compaction must keep."""
         return {
             producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
             for producer_id, entry in self._entries.items()

@@ -110,7 +110,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """First offset of any replica, for DeleteRecords."""
+        """Smallest log start offset of all replicas, for DeleteRecords."""
         start = self.log.log_start_offset
         return min(start, self.replicas_log_start_offset) if self.log.has_followers else start
 

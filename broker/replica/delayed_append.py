@@ -1,4 +1,4 @@
-"""Waits for the replicas of records that a broker itself appends, like acks=all for clients."""
+"""Waiting for the replication of records that a broker itself appends, as acks=all does for clients."""
 
 from collections.abc import Callable, Collection, Mapping
 

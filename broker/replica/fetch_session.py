@@ -153,12 +153,12 @@ class FetchSession:
         """Add, change and remove partitions."""
         for requested in request.topics:
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
-            for wanted in requested.partitions:
-                known = self.partitions.get((topic, wanted.partition))
+            for item in requested.partitions:
+                known = self.partitions.get((topic, item.partition))
                 if known is None:
-                    self.partitions[topic, wanted.partition] = RequestedPartition(topic, wanted, metadata)
+                    self.partitions[topic, item.partition] = RequestedPartition(topic, item, metadata)
                 else:
-                    known.request = wanted
+                    known.request = item
         for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:

@@ -31,80 +31,80 @@ class PartitionReader:
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
-        """Return whether a partition of a session is certainly unchanged, without reading."""
-        partition, wanted = item.partition, item.request
+        """Return whether a partition of a session is known to be unchanged, without reading."""
+        partition, requested = item.partition, item.request
         if partition is None or partition.deleted:
             return False
         log = partition.log
         return (
             partition.leader == self._node_id
-            and wanted.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
+            and requested.fetch_offset == (log.last_stable_offset if self._committed_only else log.high_watermark)
             and item.high_watermark == log.high_watermark
             and item.log_start_offset == log.log_start_offset
-            and wanted.current_leader_epoch in (-1, partition.leader_epoch)
-            and wanted.last_fetched_epoch < 0
+            and requested.current_leader_epoch in (-1, partition.leader_epoch)
+            and requested.last_fetched_epoch < 0
         )
 
     def is_at_end(self, item: RequestedPartition) -> bool:
         """Return whether the partition has no error and nothing to read, without reading."""
-        partition, wanted = item.partition, item.request
+        partition, requested = item.partition, item.request
         if partition is None:
             return False
-        log, offset = partition.log, wanted.fetch_offset
+        log, offset = partition.log, requested.fetch_offset
         end = log.last_stable_offset if self._committed_only else log.high_watermark
-        return log.log_start_offset <= offset == end and self._read_error(partition, wanted) is None
+        return log.log_start_offset <= offset == end and self._read_error(partition, requested) is None
 
     def bytes_waiting(self, item: RequestedPartition) -> int | None:
         """Return the bytes that count for a long poll; None to complete it now (DelayedFetch)."""
-        partition, wanted = item.partition, item.request
-        if partition is None or self._read_error(partition, wanted) is not None:
+        partition, requested = item.partition, item.request
+        if partition is None or self._read_error(partition, requested) is not None:
             return None
-        log, offset = partition.log, wanted.fetch_offset
+        log, offset = partition.log, requested.fetch_offset
         end = self.up_to(log)
         if offset == end:
             return 0
         if not log.log_start_offset <= offset < end:
             return None
-        return log.bytes_between(offset, end, wanted.partition_max_bytes)
+        return log.bytes_between(offset, end, requested.partition_max_bytes)
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
         """Return the size of the records that `read` would return, from the index."""
-        partition, wanted = item.partition, item.request
-        if partition is None or self._read_error(partition, wanted) is not None:
+        partition, requested = item.partition, item.request
+        if partition is None or self._read_error(partition, requested) is not None:
             return 0
         log = partition.log
-        return log.size_available(wanted.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
+        return log.size_available(requested.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
 
     def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
         """Return the response for a partition, and the size of its records in bytes."""
-        partition, wanted = item.partition, item.request
+        partition, requested = item.partition, item.request
         if partition is None:
             return error_data(item, item.error_code), 0
         log = partition.log
-        error = self._read_error(partition, wanted)
+        error = self._read_error(partition, requested)
         if error is not None:
             data = error_data(item, error) if isinstance(error, ErrorCode) else _diverging(item, log, error)
             return data, 0
         end = log.last_stable_offset if self._committed_only else log.high_watermark
-        found = log.read(wanted.fetch_offset, max_bytes, end, min_one_batch)
+        found = log.read(requested.fetch_offset, max_bytes, end, min_one_batch)
         if found.error_code:
             return error_data(item, found.error_code), 0
         aborted = None
         if self._committed_only:
-            aborted = aborted_transactions(log, wanted.fetch_offset, found.next_offset)
-        return partition_data(log, wanted.partition, aborted, found.parts), found.size
+            aborted = aborted_transactions(log, requested.fetch_offset, found.next_offset)
+        return partition_data(log, requested.partition, aborted, found.parts), found.size
 
-    def _read_error(self, partition: Partition, wanted: FetchPartition) -> ErrorCode | EpochEndOffset | None:
+    def _read_error(self, partition: Partition, requested: FetchPartition) -> ErrorCode | EpochEndOffset | None:
         """Return an error or a diverging epoch that prevents a read, or None."""
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        epoch = wanted.current_leader_epoch
+        epoch = requested.current_leader_epoch
         if partition.leader != self._node_id or (epoch >= 0 and epoch != partition.leader_epoch):
             return ErrorCode(partition.access_error(self._node_id, max(epoch, -1)))
         if self._for_follower:  # Partition.followerReplicaOrThrow
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if wanted.last_fetched_epoch >= 0:
-            return _divergence(wanted, partition.log)
+        if requested.last_fetched_epoch >= 0:
+            return _divergence(requested, partition.log)
         return None
 
 
@@ -119,7 +119,8 @@ def partition_data(
     log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
 ) -> PartitionData:
     """Return the response for a partition without an error."""
-    # Positional for speed. The Nones: diverging epoch, current leader, snapshot id; -1: preferred read replica.
+    # In order: index, error code, high watermark, last stable offset, log start offset, diverging epoch, current
+    # leader, snapshot id, aborted transactions, preferred read replica, records.
     return PartitionData(
         index,
         0,
@@ -136,9 +137,9 @@ def partition_data(
     # fmt: on
 
 
-def _divergence(wanted: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
+def _divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
     """Return where the client's log diverges from this one (KIP-595)."""
-    offset, fetched_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
+    offset, fetched_epoch = requested.fetch_offset, requested.last_fetched_epoch
     epoch, end_offset = log.end_offset_for_epoch(fetched_epoch)
     if epoch == UNDEFINED_EPOCH or end_offset == UNDEFINED_OFFSET or offset < log.log_start_offset:
         return ErrorCode.OFFSET_OUT_OF_RANGE

@@ -17,7 +17,7 @@ class Channel(Protocol):
     closed: bool
     number: int  # in the journal
     opened_ms: float  # monotonic, like `read_ms`
-    read_ms: float  # last read of any bytes
+    read_ms: float  # time of the last read
     read_times: ReadTimes | None  # shared by the journal entries of one read, until their responses are sent
     close_reason: str
     ended_by_client: bool

@@ -32,7 +32,7 @@ from .record_sections import Section
 from .transactions import CleanedTransactions
 
 MOST_WAITS = 600
-_LARGEST_OFFSET_RANGE = 2**31 - 1  # of one segment: offsets have 32 bits
+_LARGEST_OFFSET_RANGE = 2**31 - 1  # in one segment, where relative offsets have 32 bits
 
 
 class CleanableSegment(Protocol):

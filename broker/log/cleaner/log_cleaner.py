@@ -5,7 +5,7 @@
     cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
     cleaning  -- the log lost segments under cleaning -->  idle
 
-A cleaning runs for up to TURN_MS, then frees the event loop for at least as long. A thread would block the loop as
+A cleaning runs for up to SLICE_MS, then frees the event loop for at least as long. A thread would block the loop as
 much: it keeps the interpreter lock for 5 ms at a time.
 """
 
@@ -25,7 +25,7 @@ from .compacted_log import CompactedLog
 from .offset_map import BYTES_A_KEY
 from .selection import LogToClean, filthiest
 
-TURN_MS = 2.0
+SLICE_MS = 2.0
 WAIT_MS = 100.0  # between checks of a flush, which may take a minute
 
 _logger = logging.getLogger("sluice.broker")
@@ -40,13 +40,13 @@ class LogCleaner:
         self._clock = clock
         self._scheduler = scheduler
         self._cleaning: LogCleaning[LogSegment] | None = None
-        self._of: PartitionLog | None = None
+        self._log: PartitionLog | None = None
         self._steps: Iterator[None] = iter(())
         self._uncleanable: set[PartitionLog] = set()
 
     def start(self) -> None:
         """Clean the next log, unless a cleaning is in progress."""
-        if self._of is None:
+        if self._log is None:
             self._begin_next()
 
     def _begin_next(self) -> None:
@@ -56,10 +56,10 @@ class LogCleaner:
         chosen = filthiest([log for log in logs if log not in self._uncleanable], now_ms)
         if chosen is not None:
             self._begin(chosen, now_ms)
-            self._turn()
+            self._run_slice()
 
     def _begin(self, chosen: LogToClean, now_ms: int) -> None:
-        self._of = chosen.log
+        self._log = chosen.log
         self._cleaning = LogCleaning(
             CompactedLog(chosen.log),
             chosen.first_dirty_offset,
@@ -74,24 +74,24 @@ class LogCleaner:
         usable = config.integer("log.cleaner.dedupe.buffer.size") * config.number("log.cleaner.io.buffer.load.factor")
         return max(int(usable / BYTES_A_KEY), 1)
 
-    def _turn(self) -> None:
+    def _run_slice(self) -> None:
         clock = self._clock
-        end_ms = clock.monotonic_ms() + TURN_MS
-        cleaning, log = self._cleaning, self._of
+        end_ms = clock.monotonic_ms() + SLICE_MS
+        cleaning, log = self._cleaning, self._log
         assert cleaning is not None
         assert log is not None
         try:
             for _ in self._steps:
                 if cleaning.is_waiting:
-                    self._scheduler.schedule_once(WAIT_MS, self._turn)
+                    self._scheduler.schedule_once(WAIT_MS, self._run_slice)
                     return
                 if clock.monotonic_ms() >= end_ms:
-                    self._scheduler.schedule_once(TURN_MS, self._turn)
+                    self._scheduler.schedule_once(SLICE_MS, self._run_slice)
                     return
         except (InvalidRecords, OSError) as error:
             self._uncleanable.add(log)
             _logger.warning("compaction of %s disabled: %s", log.name, error)
-        self._of = self._cleaning = None
+        self._log = self._cleaning = None
         if cleaning.end_offset > log.first_dirty_offset:
             log.first_dirty_offset = cleaning.end_offset
             self._logs.save_cleaned()

@@ -6,8 +6,8 @@
     a tombstone (no value), a marker whose records are removed    removed after its batch's delete horizon
     all others, and all after the last offset in the map          kept
 
-The cleaning that first finds a tombstone or a removable marker sets the delete horizon (KIP-534), its own time plus
-delete.retention.ms, in place of the batch's base timestamp, and a flag.
+The first cleaning that finds a tombstone or a removable marker sets the delete horizon (KIP-534) of its batch to its own
+time plus delete.retention.ms. The horizon replaces the base timestamp; a flag indicates this.
 
 A batch keeps its base and last offset. Of batches without records, only two headers stay: the last of a known producer,
 for its sequence or epoch, and the last before the high watermark, for the log end offset. An unchanged batch is copied
@@ -75,8 +75,8 @@ class BatchCleaner:
         """Return the remains of `batch`, or None. Raises InvalidRecords if its records are unreadable."""
         useless = self._transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
-        goes = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
-        if goes or header.record_count == 0:
+        is_removable = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
+        if is_removable or header.record_count == 0:
             return self._without_records(header)
         section = Section(header, batch)
         if header.is_control:

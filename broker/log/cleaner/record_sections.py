@@ -28,7 +28,7 @@ class Section:
         self._header = header
         self._left = header.record_count
         self._position = 0
-        self._starts: list[int] = []  # of records to keep, like `_ends`
+        self._starts: list[int] = []  # of the records to keep, like `_ends`
         self._ends: list[int] = []
         self.dropped = False  # whether a record is removed
         self.kept_tombstone = False  # whether a record without a value is kept

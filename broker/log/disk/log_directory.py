@@ -96,7 +96,7 @@ class LogDirectory:
             raise SluiceError(str(error)) from None
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
-        # names in the current file of log start offsets
+        # logs in the saved checkpoint of log start offsets
         self._saved_starts: Collection[str] = {f"{topic}-{index}" for topic, index in self._log_starts}
         self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()

@@ -91,7 +91,7 @@ class TestABroker:
                 pass
 
         with pytest.raises(
-            SluiceError, match=r"^there is no admin HTTP port in virtual time, which has no real sockets$"
+            SluiceError, match=r"^admin HTTP port: not available in virtual time, which has no sockets$"
         ):
             testing.run(main())
 

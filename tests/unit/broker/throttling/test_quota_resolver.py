@@ -61,7 +61,7 @@ def test_it_is_closed_with_the_broker() -> None:
 
 
 def test_a_class_that_is_none_stops_the_start() -> None:
-    with pytest.raises(ConfigError, match=r"client\.quota\.callback\.class=nowhere\.Class: cannot be used"):
+    with pytest.raises(ConfigError, match=r"client\.quota\.callback\.class=nowhere\.Class: cannot load"):
         VirtualBroker("client.quota.callback.class=nowhere.Class")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.log.cleaner.log_cleaner import TURN_MS, LogCleaner
+from sluice.broker.log.cleaner.log_cleaner import SLICE_MS, LogCleaner
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.clock import ManualClock
@@ -109,7 +109,7 @@ def test_cleaning_lets_others_in_after_each_turn() -> None:
     turns = 0
     while left(partition) != [197, 198, 199]:
         cleaner.start()  # it is at work: this does nothing
-        broker.advance(TURN_MS)
+        broker.advance(SLICE_MS)
         turns += 1
         assert turns < 1000
     assert turns > 20  # about eight looks at the clock a turn, and one after each of 400 batches
@@ -132,7 +132,7 @@ def test_records_that_go_meanwhile_end_the_cleaning() -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()
     for _ in range(70):  # it has all keys, and is in the middle of the first group
-        broker.advance(TURN_MS)
+        broker.advance(SLICE_MS)
     partition.log.delete_records_before(1)
     broker.advance(10_000)
     assert len(left(partition)) == 199
