@@ -6,8 +6,8 @@
     a tombstone (no value), a marker whose records are removed    removed after its batch's delete horizon
     all others, and all after the last offset in the map          kept
 
-The first cleaning that finds a tombstone or a removable marker sets the delete horizon (KIP-534) of its batch to its own
-time plus delete.retention.ms. The horizon replaces the base timestamp; a flag indicates this.
+The first cleaning that finds a tombstone or a removable marker sets the batch's delete horizon (KIP-534): the time
+of the cleaning plus delete.retention.ms. The horizon replaces the base timestamp; a flag indicates this.
 
 A batch keeps its base and last offset. Of batches without records, only two headers stay: the last of a known producer,
 for its sequence or epoch, and the last before the high watermark, for the log end offset. An unchanged batch is copied
