@@ -48,7 +48,7 @@ class LogSegment(Protocol):
         """Iterate from the first batch that ends at or after `offset`."""
 
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate from the first batch that may reach both `timestamp` and `offset`."""
+        """Iterate from the first batch that may have a record at or after both `timestamp` and `offset`."""
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that contains `offset` and all later ones; readers' bytes stay unchanged."""

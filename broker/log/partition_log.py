@@ -243,7 +243,7 @@ class PartitionLog:
             return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return the transactions to skip in a committed read; `upper_offset` is exclusive."""
+        """Return the aborted transactions to skip from `offset` to `upper_offset` (exclusive)."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
@@ -334,7 +334,7 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch that contains `offset`, or `offset`."""
+        """Return the base offset of the batch that contains `offset`, or `offset` if none does."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 

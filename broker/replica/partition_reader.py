@@ -109,7 +109,7 @@ class PartitionReader:
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """Return the transactions to skip; `upper_offset` is exclusive."""
+    """Return the aborted transactions to skip from `offset` to `upper_offset` (exclusive)."""
     return [
         AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
     ]

@@ -44,7 +44,7 @@ RECORDS_A_STEP = 500  # about half a millisecond
 _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 _T = TypeVar("_T")
-# Work in such steps, and its result.
+# A generator with such steps and a result.
 Steps = Generator[None, None, _T]
 # The remains of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]

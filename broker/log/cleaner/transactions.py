@@ -1,8 +1,9 @@
 """The transactions in the records of a cleaning: Kafka's CleanedTransactionMetadata.
 
-A marker stays while its transaction has records, and delete.retention.ms longer, so that a committed read in progress
-still finds the outcome. Records of aborted transactions are removed, and their marker when a cleaning finds no such
-records. The list of aborted transactions keeps those whose markers stay because of their records.
+A marker stays while its transaction has records, and delete.retention.ms longer, so that a read_committed consumer in
+the middle of them still finds the outcome. Records of aborted transactions are removed, and their marker when a
+cleaning finds no such records. The list of aborted transactions keeps those whose markers stay because of their
+records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ class CleanedTransactions:
         self._next_aborted = next(self._aborted, None)
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
         self._ongoing_committed: set[int] = set()
-        self._seen: set[int] = set()  # producers of ongoing aborted transactions with batches
+        self._seen: set[int] = set()  # producers of ongoing aborted transactions with a batch so far
         self.kept: list[AbortedTransaction] = []  # those whose markers stay because of their records
 
     def is_useless(self, header: BatchHeader, batch: memoryview) -> bool:

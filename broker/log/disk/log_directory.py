@@ -195,7 +195,7 @@ class LogDirectory:
         self._save(RECOVERY_POINTS, {name: one.storage.directory.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
-        """Save log start offsets inside a first segment."""
+        """Save the start offsets of logs that start inside their first segment."""
         starts = {
             name: one.log.log_start_offset
             for name, one in self._logs.items()

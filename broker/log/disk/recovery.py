@@ -1,10 +1,10 @@
 """Recovery of a partition's log from its directory: Kafka's LogLoader.
 
 Theory of operation. Records before the recovery point were validated and flushed: they are trusted and not read. After
-a clean shutdown that is the log end offset, so that only the end of the active segment, after its last index entry, is
-scanned. After a crash everything from the recovery point on is scanned: each batch must be complete, have a valid
-checksum and ascending offsets. The log is truncated at the first invalid batch, later segments are removed, and indexes
-are rebuilt.
+a clean shutdown the recovery point is the log end offset, so that only the end of the active segment, after its last
+index entry, is scanned. After a crash everything from the recovery point on is scanned: each batch must be complete,
+have a valid checksum and ascending offsets. The log is truncated at the first invalid batch, later segments are
+removed, and indexes are rebuilt.
 
 Snapshots of the producer state are from the last shutdown, the last checkpoint, or the start of a segment. The newest
 valid one is loaded, and later batches are replayed. Leader epochs come from their checkpoint and the scan.
