@@ -1,6 +1,6 @@
 """Reads a topic once: how many records each partition has, and from when to when.
 
-python examples/spark/batch_read.py TOPIC           (pip install 'kafka-sluice[spark]', and Java)
+python examples/spark/batch_read.py TOPIC           (pip install '.[spark]', and Java)
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Copies the topic `orders` to Parquet files, each record once, whatever becomes of the brokers meanwhile.
 
-python examples/spark/through_a_restart.py DIR      (pip install 'kafka-sluice[spark]', and Java)
+python examples/spark/through_a_restart.py DIR      (pip install '.[spark]', and Java)
 
 A broker that is away for less than Spark waits (60 s for a read) only makes a batch last longer. After that the query
 fails; started again it goes on from its checkpoint, and what the failed batch wrote does not count.

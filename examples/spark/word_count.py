@@ -1,6 +1,6 @@
 """Counts words: from the topic `lines` to the topic `words`, and says how long quotas made it wait.
 
-python examples/spark/word_count.py                 (pip install 'kafka-sluice[spark]', and Java)
+python examples/spark/word_count.py                 (pip install '.[spark]', and Java)
 
 With `kafka.client.id` the whole job has one quota; without, each of Spark's consumers would have one of its own.
     sluice quota set --client word-count producer_byte_rate=20k consumer_byte_rate=100k

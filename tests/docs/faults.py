@@ -70,30 +70,34 @@ def _fields(struct: type[msgspec.Struct], names: Iterable[str]) -> list[str]:
     lines = []
     for name in names:
         declared = hints[name]
-        told = next((each.description for each in declared.__metadata__ if isinstance(each, Meta)), "")
         shown = "needed" if name not in defaults else "" if defaults[name] is None else f"`{_toml(defaults[name])}`"
-        lines.append(f"| `{name}` | {_accepted(declared.__origin__)} | {shown} | {told} |")
+        lines.append(f"| `{name}` | {accepted(declared.__origin__)} | {shown} | {field_description(declared)} |")
     return ["| field | accepted | default | what it is |", "| --- | --- | --- | --- |", *lines]
+
+
+def field_description(declared: typing.Any) -> str:
+    """Return the description of a field's annotated type, or ""."""
+    return next((each.description or "" for each in declared.__metadata__ if isinstance(each, Meta)), "")
 
 
 def _toml(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _accepted(declared: object) -> str:
-    """A type in words."""
+def accepted(declared: object) -> str:
+    """Return a type in words."""
     origin = typing.get_origin(declared)
     if origin is typing.Annotated:
-        return _accepted(typing.get_args(declared)[0])
+        return accepted(typing.get_args(declared)[0])
     if origin in (typing.Union, types.UnionType):
-        each = [_accepted(one) for one in typing.get_args(declared) if one is not type(None)]
+        each = [accepted(one) for one in typing.get_args(declared) if one is not type(None)]
         return (
             ", ".join(dict.fromkeys(each)).replace("text, number", "text or number").replace("number, number", "number")
         )
     if origin is typing.Literal:
         return ", ".join(f"`{one}`" for one in typing.get_args(declared))
     if origin is list:
-        return f"list of {_accepted(typing.get_args(declared)[0])}s"
+        return f"list of {accepted(typing.get_args(declared)[0])}s"
     names = {int: "number", float: "number", str: "text", bool: "true or false"}
     return names.get(declared, "table") if isinstance(declared, type) else "table"
 

@@ -22,6 +22,7 @@ _IN_TEXT = re.compile(r"`((?:sluice|make|python) [^`]+)`")
 
 OUTPUT = "what is printed, not typed"
 SETTINGS = "settings of something else, which the page tells about"
+FOREIGN = "a change of a program for another tool"
 ENGINE = "needs a container engine"
 MINUTES = "takes minutes; a target of the Makefile, or a test of its own, runs it"
 ELSEWHERE = "the page that it leads to runs the same; here only whether there is such a command"
@@ -32,6 +33,7 @@ NOT_RUN = {
         "make demo": MINUTES,
     },
     "docs/acls.md": {"INFO ": OUTPUT},
+    "docs/coming-from.md": {"-": FOREIGN},
     "docs/containers.md": {
         "docker build": ENGINE,
         "import socket": ENGINE,

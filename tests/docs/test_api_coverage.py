@@ -1,0 +1,36 @@
+"""docs/reference/api-coverage.md is up to date, and its table of Kafka's APIs agrees with the vectors."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sluice.broker.dispatch.registry import HANDLERS
+from tests.docs.api_coverage import PAGE, page
+from tests.docs.kafka_apis import KAFKA_APIS
+
+_VECTORS = Path(os.environ.get("SLUICE_VECTORS", "")) / "api_versions-4.4.0.jsonl"
+
+
+def test_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run `python -m tests.docs.api_coverage`"
+
+
+def test_every_api_key_up_to_the_last_is_listed_once() -> None:
+    assert [api.api_key for api in KAFKA_APIS] == list(range(len(KAFKA_APIS)))
+
+
+def test_an_api_is_served_or_has_a_reason() -> None:
+    assert {api.api_key for api in KAFKA_APIS if not api.not_served} == HANDLERS.keys()
+
+
+@pytest.mark.skipif(not _VECTORS.is_file(), reason="SLUICE_VECTORS has no api_versions-4.4.0.jsonl")
+def test_names_and_versions_are_those_of_kafka() -> None:
+    declared = [json.loads(line) for line in _VECTORS.read_text().splitlines()]
+    listed = {api.api_key: (api.name, api.versions) for api in KAFKA_APIS if api.versions}
+    assert listed == {one["api_key"]: (one["name"], _versions(one["min"], one["highest_stable"])) for one in declared}
+
+
+def _versions(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}-{most}"
