@@ -15,6 +15,7 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure"]  # blocks with `...` for omitted text
 exclude_patterns = ["site"]
+napoleon_use_ivar = True  # autodoc documents attributes already
 autoclass_content = "both"  # the arguments are documented in `__init__`
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -36,7 +37,7 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 
-_SINGLE_BACKTICKS = re.compile(r"(?<![`:])`([^`\n]+)`(?!`)")
+_SINGLE_BACKTICKS = re.compile(r"(?<![`:])`([^`]+)`(?!`)")
 _before_napoleon: dict[str, list[str]] = {}
 _FIELD = re.compile(r"\w+: ")
 
@@ -56,8 +57,12 @@ def _to_restructured_text(app: Sphinx, what: str, name: str, target: object, opt
         lines[first:] = ["Attributes:", *(f"    {line}" if line else "" for line in lines[first:])]
     else:
         lines[:] = _with_literal_marks(lines)
-    lines[:] = [_SINGLE_BACKTICKS.sub(r"``\1``", line) for line in lines]
+    lines[:] = _SINGLE_BACKTICKS.sub(_literal, "\n".join(lines)).split("\n")
     _before_napoleon[name] = [*lines]
+
+
+def _literal(code: re.Match[str]) -> str:
+    return f"``{' '.join(code[1].split())}``"
 
 
 def _restore_property(app: Sphinx, what: str, name: str, target: object, options: object, lines: list[str]) -> None:
