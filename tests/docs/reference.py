@@ -172,7 +172,7 @@ def faults_page() -> str:
 
 def _class_of(action: type[Action]) -> str:
     kinds = {RequestAction: "requests", ConnectionAction: "connections", StateAction: "brokers, while the rule exists"}
-    return next(text for kind, text in kinds.items() if issubclass(action, kind))
+    return next(text for kind, text in kinds.items() if kind in action.__mro__)
 
 
 def _fields(struct: type[msgspec.Struct], names: Iterable[str]) -> str:

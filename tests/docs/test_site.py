@@ -13,7 +13,8 @@ from sluice.broker.faults.actions import KINDS
 from sluice.cli.main import COMMANDS
 from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
 from sluice.metrics import METRICS
-from tests.docs.site import ROOT, SECTIONS, lay_out, reference
+from tests.docs.reference import reference
+from tests.docs.site import ROOT, SECTIONS, lay_out
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
