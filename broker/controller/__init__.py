@@ -1,1 +1,1 @@
-"""Which brokers are alive, which of them lead partitions, and which topics exist."""
+"""The controller: liveness of brokers, partition leaders, topics and dynamic configs."""

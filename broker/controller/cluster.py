@@ -1,13 +1,12 @@
-"""What all brokers of the process share: each other, the topics, and what is set while they run.
+"""The state that the brokers of the process share: brokers, topics, and dynamic configs.
 
-Follows Kafka's ReplicationControlManager (create, add partitions, delete). Which topics can be is in
-topic_validation.py, what they are in topic.py. What is changed here is durable before it holds, where there is a
-metadata log.
+Follows Kafka's ReplicationControlManager (create, add partitions, delete). With a metadata log, changes are durable
+before they take effect.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.topic_validation import TopicRules
@@ -52,43 +51,43 @@ if TYPE_CHECKING:
     from .controller import Controller
     from .services import BrokerNode
 
-# How often it is looked for what has been flushed, and what is to be deleted.
+# Interval of flush results and pending deletions in the data directory.
 _DIRECTORY_TICK_MS = 1000
-# How many producer ids a broker takes at once (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE). The first begins with 0.
+# Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 _PRODUCER_IDS_PER_BLOCK = 1000
 
 
 class Cluster:
-    """What the brokers have in common."""
+    """The shared state of the brokers."""
 
     def __init__(self, config: Config, clock: Clock, random: Random) -> None:
-        """Without brokers: each joins as it is made. Topics take their defaults from `config`, the first broker's."""
+        """Create a cluster without brokers; each broker joins it. `config` is the first broker's."""
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
-        self.brokers: dict[int, BrokerNode] = {}  # by node id; those that are down, too
-        self.fenced: set[int] = set()  # node ids of those that the controller takes for dead
+        self.brokers: dict[int, BrokerNode] = {}  # by node id, including stopped ones
+        self.fenced: set[int] = set()  # node ids of the brokers that the controller considers dead
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
-        self.topics_created = 0  # since the start, those deleted again included
+        self.topics_created = 0  # since the start, including deleted ones
         self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
-        self.metadata_log: DurableMetadata | None = None  # where all is in memory
+        self.metadata_log: DurableMetadata | None = None  # None without a data directory
         self.actions = ActionQueue()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)
         self.logs = self._open_logs(config, clock, random)
-        # What was altered while it runs (KIP-226), by node id; "" is all brokers.
+        # Dynamic configs (KIP-226) by node id; "" has the cluster-wide defaults.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
         self.clock = clock
         self._random = random
         self.rules = TopicRules(self, config, random)
-        self.next_producer_id = 0  # the first that no broker was given
+        self.next_producer_id = 0
         self.quota_stores = QuotaStores(config)
         self._quota_resolver = QuotaResolver(config, PROFILES[config.text("quota.profile")].empty_client_id)
         self.controller_quotas = ControllerQuotas(
             config, self._quota_resolver.rules_of("ControllerMutation"), self.quota_stores
         )
-        # Whether a partition needs the controller from the beginning on: else from the first thing that happens.
+        # Whether new partitions need no controller until a broker or replica fails.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self.scheduler.schedule(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
         self._clean_logs_later()
@@ -103,29 +102,29 @@ class Cluster:
         return Journal(events, clock, self.topics_by_id)
 
     def close(self) -> None:
-        """Stops time for what belongs to no broker, and closes the logs."""
+        """Stop the cluster's timers and close the logs."""
         self.timer.close()
         self._quota_resolver.close()
         if self.metadata_log is not None:
             self.metadata_log.close()
         self.logs.close()
 
-    # The brokers
+    # -- brokers -------------------------------------------------------------------------------------------------------
 
     @cached_property
     def controller(self) -> "Controller":
-        """Who knows which brokers live, and who leads; there when something happens to a broker or a replica."""
-        from .controller import Controller  # not before: a start is not to wait for it
+        """The controller, created when a broker or replica first changes its state."""
+        from .controller import Controller  # deferred: slows down the start
 
         return Controller(self)
 
     @property
     def controller_in_use(self) -> "Controller | None":
-        """The same; None where nothing has happened: all brokers run, and followers have what leaders have."""
+        """The controller; None while all brokers run and all followers are in sync."""
         return self.controller if "controller" in vars(self) else None
 
     def next_node_id(self) -> int:
-        """The id of the next broker to join: they count on from node.id."""
+        """Return the node id of the next broker to join, counted from node.id."""
         return self.config.integer("node.id") + len(self.brokers)
 
     def join(self, broker: "BrokerNode") -> None:
@@ -136,77 +135,75 @@ class Cluster:
             broker.config.set_dynamic(own, cluster_default)
 
     def high_watermark_moved(self, partition: Partition) -> None:
-        """Consumers may read more, and produce requests have what they waited for."""
+        """Complete the fetch and produce requests that wait for a partition's high watermark."""
         leader = self.leader_of(partition)
         if leader is not None:
             leader.replicas.fetches.check_and_complete(partition)
-        for broker in self.brokers.values():  # a transaction's coordinator waits for others' partitions
+        for broker in self.brokers.values():  # transaction coordinators wait for other brokers' partitions
             if not broker.is_isolated:
                 broker.replicas.produces.check_and_complete(partition)
 
     @property
     def controller_id(self) -> int:
-        """The broker that clients send controller requests to, NO_LEADER while the controller is unavailable."""
+        """The node id that clients get as the controller; NO_LEADER while it is unavailable."""
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return NO_LEADER
         return self.metadata.controller_id
 
     def leader_of(self, partition: Partition) -> "BrokerNode | None":
-        """The broker that leads a partition, None if none does."""
+        """Return the leader of a partition, or None."""
         return self.brokers.get(partition.leader)
 
     def new_producer_ids(self, node_id: int) -> range:
-        """Producer ids that no broker had before, for this one. Raises NotDurableError."""
+        """Allocate new producer ids for a broker, or raise NotDurableError."""
         given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
         if self.metadata_log is not None and self.metadata_log.producer_ids_allocated(node_id, given.stop):
             raise NotDurableError("producer ids")
         self.next_producer_id = given.stop
         return given
 
-    # What is set while it runs, once for all brokers
+    # -- dynamic settings of all brokers -------------------------------------------------------------------------------
 
     @cached_property
     def client_quotas(self) -> "ClientQuotas":
-        """The quotas that can be altered: each holds on every broker; loaded with the first request that asks."""
+        """The client quotas, which apply on every broker; loaded on first use."""
         from sluice.quotas.client_quotas import ClientQuotas
 
         return ClientQuotas(self.quota_stores)
 
     @cached_property
     def group_configs(self) -> "GroupConfigs":
-        """What is set for groups."""
-        from sluice.broker.controller.configs.group_configs import (
-            GroupConfigs,  # with the first request that is about configs
-        )
+        """The configs of groups."""
+        from sluice.broker.controller.configs.group_configs import GroupConfigs  # deferred to the first use
 
         return GroupConfigs(self.config)
 
     @cached_property
     def client_metrics_configs(self) -> "ClientMetricsConfigs":
-        """Which metrics clients are asked for."""
-        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs  # as above
+        """The client metrics subscriptions."""
+        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs  # deferred to the first use
 
         return ClientMetricsConfigs()
 
     @cached_property
     def _log_cleaner(self) -> "LogCleaner":
-        from sluice.broker.log.cleaner.log_cleaner import LogCleaner  # with the first log that is compacted
+        from sluice.broker.log.cleaner.log_cleaner import LogCleaner  # deferred to the first compacted log
 
         return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
-        """What SCRAM users have, there from when one is first asked about."""
-        from sluice.broker.security.sasl.scram_credentials import ScramCredentials  # salting takes milliseconds
+        """The SCRAM credentials of users, created on first use."""
+        from sluice.broker.security.sasl.scram_credentials import ScramCredentials  # deferred: salting takes ms
 
         return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
 
-    # Topics and partitions
+    # -- topics and partitions -----------------------------------------------------------------------------------------
 
     @cached_property
     def acls(self) -> "Acls":
-        """The access control lists, which no broker looks at without an authorizer."""
-        from sluice.broker.security.acl.acl_store import Acls  # with the first that does
+        """The access control lists, which only an authorizer reads."""
+        from sluice.broker.security.acl.acl_store import Acls  # deferred to the first use
 
         return Acls(self._random.randbytes, self._write_acls)
 
@@ -214,7 +211,7 @@ class Cluster:
         return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
     def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
-        """Creates a topic, or says why not. With `validate_only` the topic is made but kept nowhere."""
+        """Create a topic or return an error; with `validate_only`, return the topic without storing it."""
         error = self.rules.validate(new)
         if error is not None:
             return error
@@ -232,7 +229,7 @@ class Cluster:
         return topic
 
     def restore(self, name: str, topic_id: bytes, own: Mapping[str, str], partitions: Sequence[PartitionState]) -> None:
-        """A topic is there again, with these configs of its own, and what its logs have on disk. Raises OSError."""
+        """Restore a topic with its own configs and its logs on disk, or raise OSError."""
         topic = Topic(name, topic_id, TopicConfig(self.config, own))
         self._extend(topic, partitions, self.logs.create)
         self._know(topic)
@@ -240,9 +237,10 @@ class Cluster:
     def add_partitions(
         self, topic: Topic, count: int, assignments: Sequence[Collection[int]] | None = None
     ) -> TopicError | None:
-        """Makes it `count` partitions in all, or says why not; the new ones are empty.
+        """Extend a topic to `count` partitions, or return an error.
 
-        They are placed as `assignments` says, valid as they are, or as many times as the topic's first partition.
+        The new, empty partitions have the replicas in `assignments`, which are valid; or as many replicas as the first
+        partition.
         """
         replication_factor = len(topic.partitions[0].replicas)
         if assignments is not None:
@@ -258,7 +256,7 @@ class Cluster:
         return error
 
     def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
-        """Gives a topic other configs of its own, or the broker's new defaults; its open logs follow at once."""
+        """Apply a topic's own configs, or the broker's changed defaults, also to its open logs."""
         topic.config = TopicConfig(self.config, own)
         topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
         for partition in topic.partitions:
@@ -267,16 +265,13 @@ class Cluster:
             self.controller.configured(topic)
 
     def auto_create(self, name: str) -> Topic | TopicError:
-        """Creates a topic that a client asked for by name, with the broker's defaults."""
+        """Create a topic that a client requested by name, with the broker's defaults."""
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.create(NewTopic(name))
 
     def internal_topic(self, name: str) -> Topic:
-        """One of Kafka's own topics, created when it is first asked for, as in Kafka with its settings there.
-
-        Raises NotDurableError.
-        """
+        """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
         topic = self.topics.get(name)
         if topic is None:
             prefix = _internal_prefix(name)
@@ -299,8 +294,12 @@ class Cluster:
     def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
         """Create topics from the logs in the data directory, with the broker's default configs.
 
-        `found` has the name of each, its id if known, and the leader epochs of its partitions. Raises OSError,
-        SluiceError.
+        Args:
+            found: Name of each topic, its id if known, and the leader epochs of its partitions.
+
+        Raises:
+            OSError: A log cannot be opened.
+            SluiceError: A log is invalid.
         """
         topics: list[tuple[Topic, Sequence[PartitionState]]] = []
         for name, topic_id, leader_epochs in found:
@@ -318,7 +317,7 @@ class Cluster:
         return failed
 
     def delete(self, topic: Topic) -> ErrorCode:
-        """Forgets a topic and its records, or says why not. What waits for its partitions the caller completes."""
+        """Delete a topic and its records, or return an error. The caller completes requests for its partitions."""
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
         if failed:
             return failed
@@ -335,7 +334,7 @@ class Cluster:
                 self.controller.publisher.partition_deleted(partition)
 
     def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
-        """Makes the logs of a topic's new partitions, and makes durable that there are such; or neither, and says why.
+        """Create the logs of new partitions and write the partitions to the metadata log, both or none.
 
         If the process dies in between, the logs are stray directories (server/log_dir_recovery.py).
         """
@@ -361,12 +360,12 @@ class Cluster:
         return TopicError(failed, None) if failed else None
 
     def _know(self, topic: Topic) -> None:
-        self._begin(topic.partitions)  # first: a controller that begins here takes what is known for what all know
+        self._begin(topic.partitions)  # first: a new controller considers existing topics as published
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
 
     def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
-        """New partitions on these brokers: those that live are in sync, and the first of them leads."""
+        """Return new partitions on these brokers: the live ones are in sync, and the first of them leads."""
         partitions = []
         for replicas in placements:
             isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)
@@ -374,7 +373,7 @@ class Cluster:
         return partitions
 
     def publish_new_partitions(self) -> None:
-        """From now on the controller hears of each, for there are brokers that do not know all at once."""
+        """Notify the controller of each new partition from now on, because some brokers learn of them later."""
         self._is_simple = False
 
     def _begin(self, partitions: Iterable[Partition]) -> None:
@@ -396,7 +395,7 @@ class Cluster:
             topic.partitions.append(partition)
 
     def _internal_replicas(self, prefix: str) -> int:
-        """As many as are configured, where there are so many brokers: one alone takes a Kafka's file as it is."""
+        """Return the configured replication factor, at most the number of brokers: one broker suffices."""
         return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))
 
     def _new_topic_id(self) -> bytes:
@@ -408,7 +407,7 @@ class Cluster:
         memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
         if not path:
             return LogManager(memory_bytes)
-        from sluice.broker.log.disk.log_directory import LogDirectory  # only those who have one wait for it
+        from sluice.broker.log.disk.log_directory import LogDirectory  # deferred: only with a data directory
         from sluice.broker.log.disk.meta_properties import Owner
 
         adopts_cluster_id = config.origin("sluice.cluster.id") == "default"

@@ -1,29 +1,28 @@
-"""Which brokers are alive, and who leads what: Kafka's controller (ReplicationControlManager, BrokerHeartbeatManager).
+"""The controller: liveness of brokers and leaders of partitions (ReplicationControlManager, BrokerHeartbeatManager).
 
-Theory of operation. A broker is in one of three states, and what happens to it leads from one to another:
+Theory of operation. A broker is in one of three states, which events change:
 
     state       stop       start      isolate    rejoin
     RUNNING     STOPPED               ISOLATED
     ISOLATED    STOPPED                          RUNNING
     STOPPED                RUNNING
 
-A *stopped* broker is gone; one that is told before that it will be stopped gives up its leaderships first, which is
-Kafka's controlled shutdown. An *isolated* one is reached by its clients, but not by the controller and the other
-brokers, so it goes on with what it knew (isolation.py).
+In a controlled shutdown, a broker gives up its leaderships before it is *stopped*. An *isolated* broker is reached by
+its clients, but not by the controller and the other brokers, and keeps its metadata (isolation.py).
 
-The controller notices that a broker is away when it has not heard of it for `sluice.election.delay.ms`: then the broker
-is *fenced*. It leaves the ISRs, but for those in which it is the last, and the partitions that it led get other leaders
-(elections.py) or none. A broker that is back is unfenced at once, follows, catches up, and joins the ISRs again
-(replication.py). One that was started before it was missed is fenced first: it is not the one that the controller knew.
+After `sluice.election.delay.ms` without a broker, the controller *fences* it: the broker leaves all ISRs except those
+whose last member it is, and other leaders are elected for its partitions, if possible (elections.py). A broker that
+returns is unfenced at once, fetches, catches up, and joins the ISRs again (replication.py). One that restarts before it
+was fenced is fenced first, because it is a new process.
 
 Every `leader.imbalance.check.interval.seconds` the preferred leaders are elected (auto.leader.rebalance.enable).
-Whatever changes is told to the brokers, each of which learns of it `sluice.metadata.lag.ms` later
-(metadata_publisher.py); who leads from then on, and who led until then, are told at once.
+Brokers receive changes after `sluice.metadata.lag.ms` (metadata_publisher.py), except that the old and the new leader
+of a partition are notified at once.
 
-Fault rules simulate failures. While the controller is *unavailable* (`make_unavailable`) no broker is fenced or
-unfenced, no replica joins an ISR or is elected, and forwarded requests wait; all of that happens when it is available
-again. While elections are *slow* (`slow`)
-a partition has no leader until its election is over. And `elect_uncleanly` makes a leader of one that has lost records.
+Fault rules simulate failures. While the controller is *unavailable* (`make_unavailable`), no broker is fenced or
+unfenced, no replica joins an ISR or is elected, and forwarded requests wait; all of this happens afterwards. While
+elections are *slow* (`slow`), a partition has no leader until its election ends. `elect_uncleanly` elects a leader that
+has lost records.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class BrokerState(Enum):
-    """See above."""
+    """The state of a broker; see the module's docstring."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -65,7 +64,7 @@ _ELECTION_RETRY_MS = 100
 
 
 class Controller:
-    """The controller of a cluster. It is none of the brokers, and fails only where a fault rule says so."""
+    """The controller of a cluster. It is not one of the brokers and fails only by fault rules."""
 
     def __init__(self, cluster: "ClusterState") -> None:
         config = cluster.config
@@ -73,27 +72,27 @@ class Controller:
         self.publisher = MetadataPublisher(cluster)
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
-        self._absences = dict.fromkeys(cluster.brokers, 0)  # how often each was away: which absence a timer is about
+        self._absences = dict.fromkeys(cluster.brokers, 0)  # number of absences; identifies the one of a timer
         self._outages = 0  # fault rules that make the controller unavailable
-        self._slow: list[float] = []  # how long elections take, for each rule that says so
-        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR that will be
+        self._slow: list[float] = []  # duration of elections in ms, by fault rule
+        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR after the slow election
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
             cluster.scheduler.schedule(interval_ms, self._elect_preferred_leaders)
 
-    # Brokers
+    # -- brokers -------------------------------------------------------------------------------------------------------
 
     def state(self, node_id: int) -> BrokerState:
-        """Of a broker that is there."""
+        """Return the state of an existing broker."""
         return self._states[node_id]
 
     def is_running(self, node_id: int) -> bool:
-        """Whether a broker runs, and is reached by the others."""
+        """Return whether a broker runs and is not isolated."""
         return self._states.get(node_id) is RUNNING
 
     def has_stopped(self, node_id: int) -> bool:
-        """Whether a broker is gone, which those notice at once that are connected to it."""
+        """Return whether a broker has stopped, which brokers connected to it notice at once."""
         return self._states.get(node_id) is STOPPED
 
     def transition_error(self, node_id: int, event: str) -> str | None:
@@ -104,17 +103,17 @@ class Controller:
         return None
 
     def shut_down(self, node_id: int) -> None:
-        """A broker will stop: it gives up what it leads, if it can say so, and is gone."""
+        """Stop a broker after it has given up its leaderships, if the controller is available."""
         if not self.is_unavailable:
             self._fence(node_id)
         self._on_broker_down(node_id, STOPPED)
 
     def crashed(self, node_id: int) -> None:
-        """A broker is gone, which nobody was told."""
+        """Stop a broker without notice to the controller."""
         self._on_broker_down(node_id, STOPPED)
 
     def isolate(self, node_id: int) -> None:
-        """A broker and the others no longer reach each other."""
+        """Cut a broker off from the controller and the other brokers."""
         broker = self._cluster.brokers[node_id]
         cluster = self._cluster
         broker.isolate(IsolatedMetadata(cluster.topics, cluster.fenced, cluster.brokers, node_id))
@@ -122,7 +121,7 @@ class Controller:
         self._on_broker_down(node_id, ISOLATED)
 
     def started(self, broker: "BrokerNode") -> None:
-        """A broker runs again, as a new one of its id."""
+        """Add a restarted broker, which replaces the former one with its id."""
         node_id = broker.node_id
         self.publisher.begin(broker)
         self._hold_forwarded(broker)
@@ -131,7 +130,7 @@ class Controller:
         self._on_broker_up(node_id)
 
     def rejoin(self, node_id: int) -> None:
-        """A broker is reached again, and learns what happened."""
+        """End a broker's isolation, and resign the leaderships that it lost meanwhile."""
         broker = self._cluster.brokers[node_id]
         isolated = broker.rejoin()
         self._hold_forwarded(broker)
@@ -191,10 +190,10 @@ class Controller:
             self._cluster.journal.add_cluster_event("broker-state", node_id, state=state)
 
     def is_live(self, node_id: int) -> bool:
-        """Whether the controller takes a broker for alive."""
+        """Return whether the controller considers a broker alive."""
         return node_id in self._states and node_id not in self._cluster.fenced
 
-    # Faults of its own
+    # -- failures of the controller ------------------------------------------------------------------------------------
 
     @property
     def is_unavailable(self) -> bool:
@@ -227,22 +226,24 @@ class Controller:
         broker.hold_forwarded(hold=self.is_unavailable or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
-        """Elections that begin from now on take so long, until what is returned is called. Of several the slowest
-        counts.
+        """Make elections that start from now on take this long until the returned function is called.
+
+        Of several durations the longest applies.
         """
         self._slow.append(election_ms)
         return partial(self._slow.remove, election_ms)
 
     def unclean_problem(self, partition: Partition, node_id: int | None) -> str | None:
-        """Why `elect_uncleanly` cannot be, None if it can."""
+        """Return why `elect_uncleanly` is not possible, None if it is."""
         if self.is_unavailable or not self._unclean_candidates(partition, node_id):
             other = "no other replica" if node_id is None else f"no replica on broker {node_id}"
             return f"{partition} has {other} that could lead"
         return None
 
     def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
-        """Makes another replica the leader, without `node_id` the first that lives, which lacks the last so many
-        records. What is lost are whole batches: so many records at least, if there are.
+        """Make another replica the leader (default: the first live one), without the last `records` records.
+
+        Whole batches are lost, so it may lose more than `records`.
         """
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log
@@ -255,10 +256,10 @@ class Controller:
         others = [other for other in wanted if other in partition.replicas and other != partition.leader]
         return list(filter(self.is_live, others))
 
-    # Leaders
+    # -- leaders -------------------------------------------------------------------------------------------------------
 
     def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
-        """Holds the election that someone asks for, or says why not (electLeader)."""
+        """Hold an election that a client requests, or return an error (electLeader)."""
         preferred = election is Election.PREFERRED
         if self.is_unavailable:
             return ErrorCode.REQUEST_TIMED_OUT
@@ -271,21 +272,21 @@ class Controller:
         return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
     def move_leader(self, partition: Partition, node_id: int) -> str | None:
-        """Makes a replica that is in sync the leader, or says why not. No client of Kafka can ask for that."""
+        """Make an in-sync replica the leader, or return the problem. Kafka's protocol has no such request."""
         if node_id not in partition.replicas:
-            return f"broker {node_id} has no replica of {partition}; those that have: {_listed(partition.replicas)}"
+            return f"broker {node_id} has no replica of {partition}; expected one of {_listed(partition.replicas)}"
         if node_id not in partition.isr:
-            return f"broker {node_id} is not in sync for {partition}; those that are: {_listed(partition.isr)}"
+            return f"broker {node_id} is not in sync for {partition}; expected one of {_listed(partition.isr)}"
         if not self.is_live(node_id):
             return f"broker {node_id} is {self._states[node_id].value}"
         if self.is_unavailable:
-            return "the controller is lost, by a fault rule"
+            return "the controller is unavailable because of a fault rule"
         if partition.leader != node_id:
             self._change(partition, node_id, partition.isr)
         return None
 
     def configured(self, topic: Topic) -> None:
-        """A topic has other configs: more may lead now, and fewer may suffice."""
+        """Apply a topic's new configs, which may allow more leaders or require fewer in-sync replicas."""
         for partition in topic.partitions:
             if partition.leader == NO_LEADER:
                 self._elect(partition, self._online_election(partition), partition.isr)
@@ -293,7 +294,7 @@ class Controller:
                 self.replication.update(partition)
 
     def created(self, partition: Partition) -> None:
-        """There is a partition more, new or from disk."""
+        """Add a new or restored partition."""
         self.replication.begin(partition)
         self.publisher.partition_created(partition)
 
@@ -315,7 +316,7 @@ class Controller:
         return elected.leader != before
 
     def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """Change leader or ISR: a new leader at once, unless elections are slow."""
+        """Change leader or ISR; a new leader takes effect at once, unless elections are slow."""
         if partition in self._elections:
             self._elections[partition] = leader, isr
         elif self._slow and leader not in (partition.leader, NO_LEADER):
@@ -332,12 +333,12 @@ class Controller:
         leader, isr = self._elections.pop(partition)
         if partition.deleted:
             return
-        if not self.is_live(leader):  # not any more
+        if not self.is_live(leader):  # no longer
             leader, isr = elect(self._online_election(partition), NO_LEADER, partition.replicas, isr, self.is_live)
         self._apply_change(partition, leader, isr)
 
     def _apply_change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """Change leader, ISR and epochs; nothing else does."""
+        """Apply a new leader or ISR, with its epochs."""
         partition.partition_epoch += 1
         if leader == partition.leader:
             partition.isr = isr
@@ -347,7 +348,7 @@ class Controller:
         self._publish_change(partition)
 
     def _publish_change(self, partition: Partition) -> None:
-        """Write a change to the metadata log and publish it to the brokers, also if it cannot be written."""
+        """Write a change to the metadata log and, even if that fails, publish it to the brokers."""
         if self._cluster.metadata_log is not None:
             self._cluster.metadata_log.partition_changed(partition)
         self.publisher.partition_changed(partition)
@@ -386,7 +387,7 @@ class Controller:
                 lost_records=lost_records if leader != NO_LEADER else 0,
             )
 
-    # In sync
+    # -- in-sync replicas ----------------------------------------------------------------------------------------------
 
     def expand_isr(self, partition: Partition, node_id: int) -> None:
         """Add a follower that has caught up with the leader to the ISR (AlterPartition)."""
@@ -397,13 +398,13 @@ class Controller:
             self.complete_reassignment(partition)
 
     def shrink_isr(self, partition: Partition, node_id: int) -> None:
-        """Remove a follower that lags too much from the ISR."""
+        """Remove a lagging follower from the ISR."""
         self._change(partition, partition.leader, tuple(other for other in partition.isr if other != node_id))
 
-    # Reassignments
+    # -- reassignments -------------------------------------------------------------------------------------------------
 
     def reassign(self, partition: Partition, plan: Plan) -> None:
-        """Begins to move a partition; it has all its replicas, old and new, until the new ones are in sync."""
+        """Start to move a partition; it has both old and new replicas until the new ones are in sync."""
         partition.replicas, partition.adding, partition.removing = plan
         partition.partition_epoch += 1
         for node_id in plan.adding:
@@ -414,13 +415,13 @@ class Controller:
         self.complete_reassignment(partition)
 
     def complete_reassignment(self, partition: Partition) -> None:
-        """Lets go of the replicas to be removed, if those to be added are in sync."""
+        """Remove the old replicas if the new ones are in sync."""
         done = completed(partition)
         if done is not None:
             self.settle(partition, done)
 
     def settle(self, partition: Partition, settled: Replicas) -> None:
-        """The partition has these replicas, and no reassignment is in progress."""
+        """Set the final replicas of a partition and end its reassignment."""
         replicas, isr = settled
         removed = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()

@@ -1,12 +1,12 @@
-"""Who leads a partition next: Kafka's PartitionChangeBuilder, as far as it elects.
+"""Leader elections: the part of Kafka's PartitionChangeBuilder that elects.
 
-    election    may lead                            is chosen
-    ONLINE      a live replica of the ISR           the leader as it is, if it may; else the first replica that may
-    PREFERRED   the same                            the first replica, if it may; else as ONLINE
-    UNCLEAN     the same, else any live replica     as ONLINE; the first live one, if none of the ISR lives
+    election    eligible                            elected
+    ONLINE      live replicas in the ISR            the current leader if eligible, else the first eligible replica
+    PREFERRED   the same                            the first replica if eligible, else as ONLINE
+    UNCLEAN     the same, else all live replicas    as ONLINE; the first live replica if no ISR member lives
 
-Without one that may lead, the partition is offline. Different on purpose: there are no eligible leader replicas
-(KIP-966), which Kafka counts to the ISR's members once too few are in sync.
+Without an eligible replica, the partition is offline. Different on purpose: there are no eligible leader replicas
+(KIP-966), which in Kafka may become leader in addition to the ISR.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from sluice.broker.metadata.topic import NO_LEADER
 
 
 class Election(Enum):
-    """The kinds of elections (KIP-460), and the one that the controller holds by itself."""
+    """The kinds of elections in requests (KIP-460), and ONLINE, which only the controller starts."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -25,7 +25,7 @@ class Election(Enum):
 
 
 class Elected(NamedTuple):
-    """Who leads, and who is in sync with it: after an unclean election nobody else."""
+    """A leader and the ISR; after an unclean election, the ISR is the leader alone."""
 
     leader: int
     isr: tuple[int, ...]
@@ -34,7 +34,7 @@ class Elected(NamedTuple):
 def elect(
     election: Election, leader: int, replicas: Sequence[int], isr: tuple[int, ...], is_live: Callable[[int], bool]
 ) -> Elected:
-    """The leader of a partition with these replicas, of which `leader` led until now."""
+    """Return the new leader and ISR of a partition; `leader` is the current one."""
     may_lead = [node_id for node_id in replicas if node_id in isr and is_live(node_id)]
     if may_lead:
         preferred = may_lead[0] == replicas[0] and election is Election.PREFERRED

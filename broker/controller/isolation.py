@@ -1,15 +1,15 @@
-"""The metadata and the logs of an isolated broker, which the controller and the other brokers do not reach.
+"""The metadata and logs of an isolated broker, which the controller and the other brokers do not reach.
 
-The broker still leads the partitions that it led, and returns the leaders it knew. As with a real broker:
+The broker keeps its leaderships and its metadata. As with a real broker:
 
-- a produce request with acks=all times out, since the followers do not fetch
-- records with acks=1 are appended, but the high watermark stays, so consumers do not read them; they are lost if
-  another broker has led the partition when the isolation ends
+- produce requests with acks=all time out, because followers do not fetch
+- records with acks=1 are appended, but the high watermark does not move, so consumers do not read them; they are lost
+  if another broker leads the partition when the isolation ends
 - requests for the controller (new topics, configs, quotas) wait until it is reached again (forwarding.py)
 
-A partition that the broker leads is the cluster's own object until the cluster elects another leader. From then on the
-broker has a copy, whose log is an `IsolatedLog`: the committed records up to the high watermark, and after them the
-records that only this broker has, in memory that is freed when the isolation ends.
+A partition that the broker leads is the cluster's own object until the cluster elects another leader. Then the broker
+gets a copy, whose log is an `IsolatedLog`: the committed records, and after the high watermark the broker's own
+records, in memory that is freed when the isolation ends.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
-# Most bytes that an isolated leader appends to a partition; they are lost anyway.
+# Maximum size of the records that an isolated leader appends to a partition.
 _MAX_UNCOMMITTED_BYTES = 64 * 1024 * 1024
 
 
 class IsolatedLog(PartitionLog):
-    """A log that branches off from another one: that has the committed records, this one the records appended since."""
+    """A log that branches off another one, which has the committed records."""
 
     __slots__ = ("_committed",)
 
@@ -84,9 +84,9 @@ class IsolatedMetadata(MetadataCache):
         return copy
 
     def retain_partition(self, partition: Partition, *, shares_log: bool) -> None:
-        """Keep a partition as it is here, before the cluster changes its leader.
+        """Keep this broker's version of a partition before the cluster changes its leader.
 
-        With `shares_log` the cluster has no leader for it, and this broker's log stays the only one.
+        With `shares_log`, the cluster has no leader for it, and this broker's log stays the only one.
         """
         topic = self.topics.get(partition.topic.name)
         local = topic.partition(partition.index) if topic is not None else None

@@ -1,8 +1,8 @@
-"""The delayed publication of metadata to brokers: Kafka's MetadataImage of each broker.
+"""Delayed publication of metadata to brokers, each of which has a MetadataImage as in Kafka.
 
-Without `sluice.metadata.lag.ms` brokers see every change at once, and there is no image. With it, a broker returns
-metadata of that long ago (Metadata, DescribeTopicPartitions, DescribeCluster, the hints of KIP-951, FindCoordinator).
-A fault rule can delay a single broker by more than that, or permanently (`MetadataPublisher.delay_updates`).
+Without `sluice.metadata.lag.ms`, brokers see changes at once and have no image. With it, a broker returns metadata that
+is this old (Metadata, DescribeTopicPartitions, DescribeCluster, the leader hints of KIP-951, FindCoordinator). A fault
+rule can delay a single broker further, or permanently (`MetadataPublisher.delay_updates`).
 """
 
 from collections.abc import Callable
@@ -37,8 +37,9 @@ class MetadataPublisher:
             broker.metadata.image = None
 
     def delay_updates(self, node_id: int, lag_ms: float) -> Callable[[], None]:
-        """Delay changes for a broker, permanently with inf, until the returned function is called; the broker then gets
-        the current metadata. Of several delays the longest applies.
+        """Delay changes for a broker, permanently with inf, until the returned function is called.
+
+        The broker then gets the current metadata. Of several delays the longest applies.
         """
         self._delays_ms.setdefault(node_id, []).append(lag_ms)
         self._cluster.publish_new_partitions()
@@ -64,7 +65,7 @@ class MetadataPublisher:
         return max(self._lag_ms, *self._delays_ms.get(node_id, ()), 0)
 
     def partition_created(self, partition: Partition) -> None:
-        """Publish a new partition, which also images that were just loaded do not have yet."""
+        """Publish a new partition; even images loaded just now may not have it yet."""
         self.partition_deleted(partition)
         self.partition_changed(partition)
 

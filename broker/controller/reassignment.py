@@ -1,7 +1,7 @@
-"""Moving partitions to other brokers (KIP-455): Kafka's PartitionReassignmentReplicas and PartitionReassignmentRevert.
+"""Partition reassignments (KIP-455): Kafka's PartitionReassignmentReplicas and PartitionReassignmentRevert.
 
-While a reassignment is in progress, a partition has the replicas that it is to have and, behind them, those that it is
-to lose. Once all that are added are in sync, the others go; nothing is in progress where none is added.
+During a reassignment, a partition's replicas are the target ones, followed by those to remove. Once all added replicas
+are in sync, the others are removed; if none is added, this happens at once.
 """
 
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from sluice.broker.metadata.topic import Partition
 
 
 class Replicas(NamedTuple):
-    """Those of a partition, and those of them that are in sync."""
+    """The replicas and in-sync replicas of a partition."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
 class Plan(NamedTuple):
-    """A reassignment as it begins."""
+    """The replicas at the start of a reassignment."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -25,12 +25,12 @@ class Plan(NamedTuple):
 
 
 def is_reassigned(partition: Partition) -> bool:
-    """Whether a reassignment is in progress."""
+    """Return whether a reassignment is in progress."""
     return bool(partition.adding or partition.removing)
 
 
 def plan(partition: Partition, target: tuple[int, ...]) -> Plan:
-    """How a partition gets to `target`, from wherever it is on its way to."""
+    """Return the reassignment to `target`, which replaces one in progress."""
     now = partition.replicas
     adding = tuple(sorted(set(target) - set(now) | set(partition.adding) & set(target)))
     removing = tuple(sorted(set(now) - set(target)))
@@ -38,7 +38,7 @@ def plan(partition: Partition, target: tuple[int, ...]) -> Plan:
 
 
 def completed(partition: Partition) -> Replicas | None:
-    """The replicas that stay, if all that were to join have done so; None: it goes on."""
+    """Return the final replicas if all added ones are in sync, else None."""
     adding, removing = partition.adding, partition.removing
     if not is_reassigned(partition):
         return None
@@ -47,19 +47,19 @@ def completed(partition: Partition) -> Replicas | None:
     if not isr or not replicas or not set(isr).issuperset(adding):
         return None
     if len(adding) < len(removing) and not set(isr).issuperset(replicas):
-        return None  # fewer replicas than before: none of them should be out of sync
+        return None  # with fewer replicas than before, all of them must be in sync
     return Replicas(replicas, isr)
 
 
 def reverted(partition: Partition) -> Replicas:
-    """The replicas as they were; without any in sync that stays, the first one counts as such: that is unclean."""
+    """Return the original replicas. If none of them is in sync, the first one is made so, uncleanly."""
     replicas = tuple(node_id for node_id in partition.replicas if node_id not in partition.adding)
     isr = tuple(node_id for node_id in partition.isr if node_id not in partition.adding)
     return Replicas(replicas, isr or replicas[:1])
 
 
 def changes_factor(partition: Partition, target: tuple[int, ...]) -> tuple[int, int] | None:
-    """How many replicas a partition is to have, now and then, where these are not as many (KIP-860)."""
+    """Return the old and the new replication factor if a reassignment changes it, else None (KIP-860)."""
     now = set(partition.replicas)
     if is_reassigned(partition):
         now = (now | set(partition.adding)) - set(partition.removing)

@@ -1,19 +1,18 @@
-"""Which brokers have which partition: Kafka's StripedReplicaPlacer for brokers without racks, and what it asks of an
-assignment that a client makes.
+"""Replica placement: Kafka's StripedReplicaPlacer without racks, and the validation of manual assignments.
 
-The brokers are put in a random order. Partition after partition, each next one leads, and those after it follow; once
-all have led, the order is drawn anew. A broker that is down gets replicas only where those that are up do not suffice,
-and leads none. A cluster of one draws nothing.
+The brokers are shuffled. For each partition, the next one is the preferred leader and those after it are followers;
+after a full round, they are shuffled again. A fenced broker gets replicas only if the live ones do not suffice, and is
+never the preferred leader. A cluster of one draws no random numbers.
 """
 
 from collections.abc import Collection, Sequence
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 
 
 def place(
     random: Random, up: Sequence[int], down: Sequence[int], partitions: int, replication_factor: int
 ) -> list[tuple[int, ...]]:
-    """The brokers of each partition, its preferred leader first; `placement_problem` has found nothing wrong."""
+    """Return the replicas of each partition, preferred leader first; `placement_problem` must be None."""
     placed = []
     order, spare = list(up), list(down)
     for index in range(partitions):
@@ -27,7 +26,7 @@ def place(
 
 
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:
-    """Why so many replicas cannot be had, in Kafka's words; None if they can."""
+    """Return why this replication factor is not possible, in Kafka's words, or None."""
     if up == 0:
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > registered:
@@ -43,9 +42,9 @@ def placement_problem(up: int, registered: int, replication_factor: int) -> str 
 def assignment_problem(
     broker_ids: Collection[int], registered: Collection[int], replication_factor: int | None = None
 ) -> str | None:
-    """What is wrong with the brokers that a partition is to have (validateManualPartitionAssignment), else None.
+    """Return the problem with a manual replica assignment, or None (validateManualPartitionAssignment).
 
-    `replication_factor` is how many they have to be, where that is known.
+    `replication_factor` is the required number of replicas, if known.
     """
     if not broker_ids:
         return "The manual partition assignment includes an empty replica list."

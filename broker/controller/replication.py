@@ -1,20 +1,19 @@
-"""How far the replicas of partitions are, and what follows from it: the high watermark, and who is in sync.
+"""The progress of replicas, and its effects: high watermarks and in-sync replicas.
 
 Follows Kafka's Partition (maybeIncrementLeaderHW, maybeShrinkIsr, maybeExpandIsr) and its fetchers. A partition has one
-log, the leader's; of a follower only an offset is known. Theory of operation:
+log, the leader's; a follower is only an offset. Theory of operation:
 
-- A follower *fetches* while it and the leader run and reach each other. Then it has what was appended
-  `sluice.replication.delay.ms` ago: `Partition.replicated_offset`, without a delay all there is.
-- Any other follower is in `Partition.lagging_followers`, with its offset. One that begins to fetch again, or for the
-  first time, or from another leader, has caught up when the delay is over; it leaves
-  `lagging_followers`, and joins the ISR.
-- The high watermark is the least that any replica of the ISR has. It stays where fewer are in sync than
-  min.insync.replicas asks for, and while a follower catches up, who would else never be as far as it.
-  `PartitionLog.has_followers` says that appends do not move it by themselves.
-- A follower of the ISR that has not caught up for `replica.lag.time.max.ms` is taken out of it by the leader, if that
-  reaches the controller.
+- A follower *fetches* while it and the leader run and reach each other. It then has everything appended more than
+  `sluice.replication.delay.ms` ago: `Partition.replicated_offset`; without a delay, everything.
+- Any other follower is in `Partition.lagging_followers`, with its offset. One that starts to fetch (again, or from a
+  new leader) has caught up after the delay; it leaves `lagging_followers` and joins the ISR.
+- The high watermark is the lowest offset in the ISR. It does not move if fewer than min.insync.replicas are in sync, or
+  while a follower catches up, which could otherwise never reach it. With `PartitionLog.has_followers`, appends do not
+  move it.
+- The leader removes a follower from the ISR that has not caught up for `replica.lag.time.max.ms`, if it reaches the
+  controller.
 
-A cluster of one has the delay, too: as if there were a follower that never fails.
+In a cluster of one broker, the delay applies as with one follower that never fails.
 """
 
 from collections.abc import Iterator
@@ -37,38 +36,38 @@ class Replication:
         self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
 
     def begin(self, partition: Partition) -> None:
-        """A partition is there, new or from disk: followers that are not in sync have nothing of it, as it were."""
+        """Add a new or restored partition; followers that are not in sync start with an empty log."""
         for node_id in partition.replicas:
             if node_id != partition.leader and node_id not in partition.isr:
                 self.add(partition, node_id)
         self.update(partition)
-        if partition.lagging_followers:  # not now: what is loaded from disk is not complete yet
+        if partition.lagging_followers:  # deferred: a restored partition is not complete yet
             self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
-        """The leader has more: its followers fetch it."""
+        """Replicate what the leader appended after the delay."""
         if self._delay_ms:
             fetched = partial(self._on_fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
             self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
 
     def offset_of(self, partition: Partition, node_id: int) -> int:
-        """Where the log of a replica ends: what would be left if it led.
+        """Return the log end offset of a replica, which would remain if it became the leader.
 
-        Of their own topics coordinators acknowledge what they wrote before it is replicated; so that none of it is
-        lost, followers that fetch have all of it.
+        Followers that fetch have all records of internal topics, because coordinators acknowledge their writes before
+        these are replicated, and none may be lost.
         """
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and node_id != partition.leader:
             return lag.offset
-        has_all = node_id == partition.leader or partition.leader == NO_LEADER  # the last that led is not behind
+        has_all = node_id == partition.leader or partition.leader == NO_LEADER  # the last leader is not behind
         if has_all or not self._delay_ms or partition.topic.is_internal:
             return partition.log.log_end_offset
         return partition.replicated_offset
 
-    # Who fetches
+    # -- fetching ------------------------------------------------------------------------------------------------------
 
     def broker_away(self, node_id: int) -> None:
-        """A broker stopped or is isolated: it fetches no more, and nobody from it."""
+        """Stop fetching from and by a broker that stopped or is isolated."""
         for partition in self._replicas_on(node_id):
             followers = partition.replicas if partition.leader == node_id else (node_id,)
             for follower in followers:
@@ -78,12 +77,12 @@ class Replication:
         self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
     def broker_back(self, node_id: int) -> None:
-        """A broker runs and is reached again: it fetches from the leaders, and others from it where it leads."""
+        """Resume fetching from and by a broker that runs and is reached again."""
         for partition in self._replicas_on(node_id):
             self.follow(partition, partition.replicas if partition.leader == node_id else (node_id,))
 
     def new_leader(self, partition: Partition) -> None:
-        """Another leads from the end of the log as it is now: all others fetch from there."""
+        """Make all followers fetch from a new leader, whose log ends where the partition's log does now."""
         end, now_ms = partition.log.log_end_offset, self._now_ms()
         fetched = FollowerLag(partition.replicated_offset if self._delay_ms else end, now_ms)
         partition.lagging_followers = {
@@ -96,7 +95,7 @@ class Replication:
         self.follow(partition, partition.replicas)
 
     def follow(self, partition: Partition, followers: tuple[int, ...]) -> None:
-        """These, of those that are behind, fetch from the leader if they can, until they have what is there now."""
+        """Make lagging followers that reach the leader fetch up to the current end of the log."""
         for node_id in followers:
             lag = partition.lagging_followers.get(node_id)
             if lag is None or not self._fetches(partition, node_id):
@@ -111,7 +110,7 @@ class Replication:
         self.update(partition)
 
     def catch_up(self) -> None:
-        """The controller is back: who has caught up meanwhile joins the ISRs."""
+        """Add followers that caught up while the controller was unavailable to the ISRs."""
         for topic in list(self._cluster.topics.values()):
             for partition in topic.partitions:
                 for node_id in partition.replicas:
@@ -119,13 +118,13 @@ class Replication:
                         self._controller.expand_isr(partition, node_id)
 
     def add(self, partition: Partition, node_id: int) -> None:
-        """A broker gets a replica, empty as yet."""
+        """Add an empty replica on a broker."""
         partition.lagging_followers[node_id] = FollowerLag(partition.log.log_start_offset, self._now_ms())
 
-    # What follows
+    # -- effects -------------------------------------------------------------------------------------------------------
 
     def update(self, partition: Partition) -> None:
-        """Who is in sync, or how far they are, has changed: the high watermark moves if it can."""
+        """Advance the high watermark, if possible, after a change of the ISR or of its offsets."""
         log, isr = partition.log, partition.isr
         followers = [node_id for node_id in isr if node_id != partition.leader]
         simulated = self._delay_ms > 0 and (followers or len(self._cluster.brokers) == 1)
@@ -147,13 +146,13 @@ class Replication:
             self._cluster.high_watermark_moved(partition)
 
     def _on_fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
-        """The delay of something that was appended is over."""
+        """Record that followers have fetched up to `offset`."""
         if self._is_of(partition, leader_epoch) and self._controller.is_running(partition.leader):
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self.update(partition)
 
     def _on_caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
-        """A follower has what there was as it began to fetch."""
+        """Record that a follower has fetched everything up to its target."""
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and lag.target == offset and self._is_of(partition, leader_epoch):
             del partition.lagging_followers[node_id]
@@ -162,7 +161,7 @@ class Replication:
             self.update(partition)
 
     def _shrink(self, node_id: int) -> None:
-        """A broker went away so long ago that it leaves the ISR wherever it has not got all by now."""
+        """Remove a broker that went away from the ISRs in which it lags; check again later where it does not yet."""
         waits = False
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):
@@ -183,7 +182,7 @@ class Replication:
         partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:
-        """Whether a follower and the leader reach each other."""
+        """Return whether a follower and the leader run and reach each other."""
         leader, is_running = partition.leader, self._controller.is_running
         return leader != NO_LEADER and node_id != leader and is_running(leader) and is_running(node_id)
 

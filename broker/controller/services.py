@@ -1,4 +1,4 @@
-"""What controller/ uses of brokers, and its own files of each other. Imported by type checkers only."""
+"""The parts of brokers and of the cluster that controller/ uses. Imported by type checkers only."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ from .metadata_log.durable_metadata import DurableMetadata
 
 
 class BrokerNode(Node, Protocol):
-    """A broker, as the controller sees it."""
+    """A broker in the controller's view."""
 
     on_configured: list[Callable[[], None]]
 
@@ -38,7 +38,7 @@ class BrokerNode(Node, Protocol):
 
 
 class ClusterState(Protocol):
-    """The cluster, as the controller, replication, the publisher and the rules for topics see it."""
+    """The cluster in the view of the controller, replication, the publisher and topic validation."""
 
     @property
     def config(self) -> Config: ...
@@ -61,7 +61,7 @@ class ClusterState(Protocol):
 
 
 class LeaderElection(Protocol):
-    """The controller, as replication sees it."""
+    """The controller in the view of replication."""
 
     @property
     def is_unavailable(self) -> bool: ...

@@ -1,11 +1,10 @@
-"""The rules for new topics: their names, their size, and the placement of their replicas.
+"""Validation of new topics: names, sizes, and replica placement.
 
-Follows Kafka's ReplicationControlManager (the checks of createTopics and createPartitions, in their order) and Topic
-(names).
+Follows Kafka's ReplicationControlManager (the checks of createTopics and createPartitions, in their order) and Topic.
 """
 
 from collections.abc import Collection, Iterable
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (only the type; the generator is injected)
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
@@ -20,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class TopicRules:
-    """The rules of one cluster, as its brokers and topics are now."""
+    """The rules for new topics in a cluster's current state."""
 
     __slots__ = ("_cluster", "_config", "_random")
 
     def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
-        """`random` chooses with which broker the placing of a topic begins."""
+        """Create the rules; `random` shuffles brokers for the placement of replicas."""
         self._cluster = cluster
         self._config = config
         self._random = random
 
     def validate(self, new: NewTopic) -> TopicError | None:
-        """Return why a topic cannot be created, None if it can."""
+        """Return why a topic cannot be created, or None."""
         if (problem := invalid_topic_name(new.name)) is not None:
             return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if new.name in self._cluster.topics:
@@ -77,14 +76,14 @@ class TopicRules:
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     def _colliding(self, name: str) -> str | None:
-        # Metric names turn '.' into '_', so two such topics would share theirs.
+        # Metric names replace '.' with '_', so the metrics of two such topics would collide.
         if "." not in name and "_" not in name:
             return None
         plain = name.replace(".", "_")
         return next((other for other in self._cluster.topics if other.replace(".", "_") == plain), None)
 
     def partition_count(self, new: NewTopic) -> int:
-        """How many partitions it would have; not positive where it asks for what cannot be."""
+        """Return the number of partitions; not positive for an invalid request."""
         if new.assignments:
             return len(new.assignments)
         return self._config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions
@@ -99,9 +98,9 @@ class TopicRules:
     def assignments_problem(
         self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
     ) -> str | None:
-        """Return what is wrong with the replicas of the partitions from `first_index` on, None if nothing is.
+        """Return the problem with the replicas of partitions from `first_index` on, or None.
 
-        All need the same number of replicas: `replication_factor`, or with None that of the first.
+        All partitions need `replication_factor` replicas; None: as many as the first one.
         """
         for index, broker_ids in enumerate(assignments, first_index):
             problem = assignment_problem(broker_ids, self._cluster.brokers.keys(), replication_factor)
@@ -116,17 +115,17 @@ class TopicRules:
         return None
 
     def placements(self, new: NewTopic) -> list[tuple[int, ...]]:
-        """The replicas of each partition of a topic that can be created."""
+        """Return the replicas of each partition of a valid new topic."""
         if new.assignments:
             return [tuple(new.assignments[index]) for index in range(len(new.assignments))]
         return self.place(self.partition_count(new), self._replication_factor(new))
 
     def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
-        """The replicas of so many partitions, spread over the brokers that live."""
+        """Return replicas for new partitions, spread over the live brokers."""
         up = [node_id for node_id in self._cluster.brokers if node_id not in self._cluster.fenced]
         return place(self._random, up, sorted(self._cluster.fenced), partitions, replication_factor)
 
     def placement_problem(self, replication_factor: int) -> str | None:
-        """Why there cannot be so many replicas, None if there can."""
+        """Return why this replication factor is not possible, or None."""
         registered = len(self._cluster.brokers)
         return placement_problem(registered - len(self._cluster.fenced), registered, replication_factor)

@@ -1,9 +1,8 @@
-"""Configs of the broker that can be altered while it runs (KIP-226): its own, and those of all brokers (an empty name).
+"""Dynamic broker configs (KIP-226): per broker, and cluster-wide defaults (the empty name).
 
-Follows Kafka's DynamicBrokerConfig. What can be altered is what topics take for a default, and the expiration of
-producers, which holds for the logs that are open, and the limits of connections. Different on purpose: Kafka can alter
-more, and keeps names that nobody knows; here a name without effect is refused. A partition has one log for all its
-replicas, so of what single brokers have of their own, the first broker's holds for topics.
+Follows Kafka's DynamicBrokerConfig. Alterable are the defaults of topic configs, the expiration of producers, which
+applies to open logs, and connection limits. Different on purpose: Kafka can alter more and stores unknown names; here a
+name without effect is rejected. A partition has one log for all replicas, so topics use the first broker's own configs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
 
-# The limits of connections; of the first two Kafka takes 0 only from a file.
+# Connection limits; Kafka accepts 0 for the first two only in its properties file.
 _LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
 _LIMITS = _LIMITS_OVER_0 | {"max.connections.per.ip", "max.connections.per.ip.overrides"}
 ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), *_LIMITS, "producer.id.expiration.ms"})
@@ -25,7 +24,7 @@ _ALL_BROKERS = ""
 
 
 class BrokerConfigs:
-    """See `ConfigStore`. As in Kafka, a broker alters and describes itself, and what all of them have."""
+    """See `ConfigStore`. As in Kafka, a broker alters and describes only itself and the cluster-wide defaults."""
 
     def __init__(self, node_id: int, config: Config, cluster: Cluster) -> None:
         self._node_id = node_id
@@ -74,7 +73,7 @@ class BrokerConfigs:
 
 
 def validate_configs(own: Mapping[str, str]) -> ApiError | None:
-    """Return why brokers cannot have these dynamic configs, None if they can."""
+    """Return why these dynamic configs of a broker are not valid, or None."""
     fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
     if fixed:
         message = (
@@ -84,12 +83,12 @@ def validate_configs(own: Mapping[str, str]) -> ApiError | None:
         return ApiError(ErrorCode.INVALID_REQUEST, message)
     problems = (refused_value(_row(key), value) or _limit_problem(key, value) for key, value in own.items())
     problem = next(filter(None, problems), None)
-    # Kafka says itself that INVALID_CONFIG would be the better error (KAFKA-13609), and stays with this one.
+    # Kafka uses this error too, although INVALID_CONFIG would fit better (KAFKA-13609).
     return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
 
 
 def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError | None:
-    """Return what is wrong with the name of a broker; Kafka's messages differ with the place."""
+    """Return what is wrong with a broker's name; Kafka's messages differ by request."""
     if name == str(node_id):
         return None
     if not name.removeprefix("-").isdecimal():

@@ -1,4 +1,4 @@
-"""Configs of client metrics subscriptions (KIP-714, ClientMetricsConfigs): which clients send what, and how often."""
+"""Client metrics subscriptions (KIP-714, ClientMetricsConfigs): which clients push which metrics, and how often."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from .stored_configs import StoredConfigs
 METRICS, INTERVAL_MS, MATCH = "metrics", "interval.ms", "match"
 DEFAULT_INTERVAL_MS = 300_000
 _LEAST_MS, _MOST_MS = 100, 3_600_000
-# What clients can be told apart by.
+# Properties of clients that subscriptions can match.
 SELECTORS = (
     "client_instance_id",
     "client_id",
@@ -24,16 +24,16 @@ SELECTORS = (
     "client_source_port",
 )
 _ROWS = (
-    Property(METRICS, listing(), "", "KIP-714", "Prefixes of the names of metrics that clients are to send; * is all."),
-    Property(INTERVAL_MS, integer(), str(DEFAULT_INTERVAL_MS), "KIP-714", "How often clients are to send them."),
-    Property(MATCH, listing(), "", "KIP-714", "Which clients: SELECTOR=REGULAR EXPRESSION, all of which must match."),
+    Property(METRICS, listing(), "", "KIP-714", "Name prefixes of the metrics that clients push; * is all."),
+    Property(INTERVAL_MS, integer(), str(DEFAULT_INTERVAL_MS), "KIP-714", "Push interval of clients, ms."),
+    Property(MATCH, listing(), "", "KIP-714", "Clients, as SELECTOR=REGULAR EXPRESSION; all of them must match."),
 )
 
 
 class ClientMetricsConfigs(StoredConfigs):
-    """See `ConfigStore`. `version` grows with every change, so that clients are told of it."""
+    """See `ConfigStore`. Each change increments `version`, which makes clients request their subscription again."""
 
-    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a table; mypy holds the base class to Mapping)
+    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a constant table; the base class declares a Mapping)
     source = DYNAMIC_CLIENT_METRICS_CONFIG
     no_name = "Client metrics subscription name must not be empty"
     unknown = (ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: ")
@@ -67,7 +67,7 @@ class ClientMetricsConfigs(StoredConfigs):
 
 
 def parse_pattern(pattern: str) -> tuple[str, re.Pattern[str]] | None:
-    """SELECTOR=REGULAR EXPRESSION, None where it is not; the expression is Python's where Kafka's is Java's."""
+    """Return selector and compiled expression, or None if invalid; the syntax is Python's, where Kafka's is Java's."""
     selector, _, expression = pattern.partition("=")
     if selector.strip() not in SELECTORS or not expression or "=" in expression:
         return None

@@ -1,11 +1,11 @@
-"""What clients tell of themselves (KIP-714): who is to send which metrics how often, and who sent what when.
+"""Client metrics (KIP-714): the subscriptions of clients, and the metrics that they push.
 
-Follows Kafka's ClientMetricsManager and ClientMetricsInstance; only there with `sluice.telemetry`, as Kafka's is only
-with a plugin. A client asks for its subscription (GetTelemetrySubscriptions), then pushes in its interval, and asks
-again when a push is answered UNKNOWN_SUBSCRIPTION_ID: the id is made of what the subscription says.
+Follows Kafka's ClientMetricsManager and ClientMetricsInstance; only with `sluice.telemetry`, as Kafka's requires a
+plugin. A client requests its subscription (GetTelemetrySubscriptions), pushes at its interval, and requests it again
+after UNKNOWN_SUBSCRIPTION_ID: the id is a hash of the subscription.
 
-Different on purpose: what was pushed is unpacked, counted and forgotten; an instance is forgotten when it was silent
-for long enough, not when its connection ends.
+Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not at
+the end of its connection.
 """
 
 from collections import OrderedDict
@@ -26,14 +26,14 @@ _RESERVED_IDS = (ZERO_UUID, bytes(15) + b"\1")  # Uuid.RESERVED
 _MOST_INSTANCES = 16_384
 _LEAST_EXPIRY_MS, _EXPIRY_INTERVALS = 60_000, 3
 _NEVER_MS = 0  # before any request
-_MAGIC = 2  # of the compression's framing
+_MAGIC = 2  # record format of the compression
 _LARGEST_UNPACKED_BYTES = 100 * 1024 * 1024
 # After these errors a client may request a new subscription at once.
 _NEW_SUBSCRIPTION_NEEDED = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
 class Subscription:
-    """What one client is to send."""
+    """The metrics and interval of one client."""
 
     __slots__ = ("id", "interval_ms", "metrics")
 
@@ -45,13 +45,13 @@ class Subscription:
 
 
 class ClientInstance:
-    """One client, for as long as its subscription stays as it is."""
+    """The state of one client under its current subscription."""
 
     __slots__ = ("last_error", "last_get_ms", "last_push_ms", "last_seen_ms", "subscription", "terminating", "version")
 
     def __init__(self, subscription: Subscription, version: int) -> None:
         self.subscription = subscription
-        self.version = version  # of the configs that the subscription was made from
+        self.version = version  # of the configs
         self.last_get_ms = _NEVER_MS
         self.last_push_ms = _NEVER_MS
         self.last_seen_ms = _NEVER_MS
@@ -59,7 +59,7 @@ class ClientInstance:
         self.terminating = False
 
     def may_get(self, now_ms: int) -> bool:
-        """Whether it may ask for its subscription now; if so it did."""
+        """Return whether it may request its subscription now, and count the request if so."""
         last_ms = max(self.last_get_ms, self.last_push_ms)
         if now_ms - last_ms >= self.subscription.interval_ms:
             self.last_get_ms = now_ms
@@ -67,7 +67,7 @@ class ClientInstance:
         return self.last_error in _NEW_SUBSCRIPTION_NEEDED
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether it may push now; if so it did. The first push after it asked may come early: clients jitter it."""
+        """Return whether it may push now, and count the push; the first one may be early, as clients add jitter."""
         interval_is_over = now_ms - self.last_push_ms >= self.subscription.interval_ms
         if not interval_is_over and self.last_get_ms <= self.last_push_ms:
             return False
@@ -76,7 +76,7 @@ class ClientInstance:
 
 
 class Telemetry:
-    """The subscriptions' side of the broker. `pushes` and `pushed_bytes` (unpacked) count what was accepted."""
+    """The telemetry of one broker; `pushes` and `pushed_bytes` (decompressed) count accepted ones."""
 
     def __init__(self, configs: ClientMetricsConfigs, max_bytes: int, random_bytes: Callable[[int], bytes]) -> None:
         self.max_bytes = max_bytes
@@ -84,16 +84,16 @@ class Telemetry:
         self.pushed_bytes = 0
         self._configs = configs
         self._random_bytes = random_bytes
-        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()  # the longest silent first
+        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()  # least recently seen first
 
     def new_instance_id(self) -> bytes:
-        """An id that no client has."""
+        """Return a new client instance id."""
         while (client_instance_id := random_uuid(self._random_bytes)) in self._instances:
             pass
         return client_instance_id
 
     def instance(self, client_instance_id: bytes, selectors: Mapping[str, str], now_ms: int) -> ClientInstance:
-        """The client of this id; one that nobody heard of, or not since its subscription changed, begins anew."""
+        """Return the instance with this id; a new one if it is unknown, expired, or the configs have changed."""
         version = self._configs.version
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.version < version or _is_forgotten(instance, now_ms):
@@ -106,7 +106,7 @@ class Telemetry:
         return instance
 
     def get(self, instance: ClientInstance, now_ms: int) -> ErrorCode:
-        """A client asks for its subscription."""
+        """Handle a request for the subscription."""
         if not instance.may_get(now_ms):
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         instance.last_error = ErrorCode.NONE
@@ -122,7 +122,7 @@ class Telemetry:
         *,
         terminating: bool,
     ) -> ErrorCode:
-        """A client sends metrics; one that says it is terminating may do so at any time, and never again."""
+        """Handle pushed metrics; a terminating client may push at any time, but only once."""
         error = self._check_push(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
         instance.terminating = terminating
         if error == ErrorCode.NONE and metrics:
@@ -175,7 +175,7 @@ class Telemetry:
 
 
 def is_reserved(client_instance_id: bytes) -> bool:
-    """Whether no client may have this id."""
+    """Return whether clients may not use this id."""
     return client_instance_id in _RESERVED_IDS
 
 

@@ -1,6 +1,6 @@
-"""All configs that can be altered while the broker runs. Follows ConfigurationControlManager and ConfigAdminManager.
+"""All dynamic configs. Follows ConfigurationControlManager and ConfigAdminManager.
 
-A resource's configs are what is set on it; to alter them is to put another set in their place, all of it or nothing.
+An alteration replaces a resource's whole set of configs, or fails as a whole.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
 
 
 class ConfigurationControl:
-    """The stores by type of resource, as one broker is asked about them, and the two ways in which they are altered."""
+    """The config stores by resource type, in the view of one broker, and their alterations."""
 
     def __init__(self, node_id: int, config: Config, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -34,7 +34,7 @@ class ConfigurationControl:
         }
 
     def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
-        """Makes single changes (KIP-339)."""
+        """Apply incremental changes (KIP-339), or return an error."""
         unknown = [change.operation for change in changes.values() if change.operation not in tuple(Operation)]
         if unknown:
             return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
@@ -54,7 +54,7 @@ class ConfigurationControl:
         return self._put(kind, store, name, own, validate_only)
 
     def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> ApiError | None:
-        """Puts `own` in the place of all that is set, as AlterConfigs always did; levels of loggers it cannot."""
+        """Replace all configs of a resource, as AlterConfigs does; not for log levels."""
         store = self.stores.get(kind)
         if store is None:
             return _unknown_type(kind)
@@ -74,11 +74,11 @@ class ConfigurationControl:
 
 
 def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
-    """Makes one change in `own`, or says why not."""
+    """Apply one change to `own`, or return the problem."""
     if change.operation == Operation.DELETE:
         own.pop(key, None)
         return None
-    assert change.value is not None  # checked before: only a DELETE has none
+    assert change.value is not None  # the caller rejects a null value except for DELETE
     if change.operation == Operation.SET:
         own[key] = change.value
         return None

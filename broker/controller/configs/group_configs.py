@@ -1,6 +1,6 @@
-"""Configs of groups (KIP-848, GroupConfig): kept for each group id, whether there is such a group or not.
+"""Configs of groups (KIP-848, GroupConfig), stored by group id whether the group exists or not.
 
-Those of consumer groups; Kafka has more, of share groups and of Streams groups, which are not served.
+Only those of consumer groups; Kafka's share groups and Streams groups are not served.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from .stored_configs import StoredConfigs
 _SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 _ASSIGNMENT = "consumer.assignment.interval.ms"
 _ROWS = (
-    Property(_SESSION, integer(1), "45000", "KIP-848", "How long a member may be silent before it is out."),
-    Property(_HEARTBEAT, integer(1), "5000", "KIP-848", "How often members are told to send heartbeats."),
-    Property(_ASSIGNMENT, integer(0), "1000", "KIP-1263", "The least time from one assignment to the next."),
+    Property(_SESSION, integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
+    Property(_HEARTBEAT, integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
+    Property(_ASSIGNMENT, integer(0), "1000", "KIP-1263", "Minimum time between assignments, ms."),
 )
-# What the broker allows: least and most, by the names of its properties and Kafka's defaults of these.
+# The broker's bounds: property and Kafka's default of each.
 _BOUNDS = {
     _SESSION: (("group.consumer.min.session.timeout.ms", 45_000), ("group.consumer.max.session.timeout.ms", 60_000)),
     _HEARTBEAT: (
@@ -36,9 +36,9 @@ _BOUNDS = {
 
 
 class GroupConfigs(StoredConfigs):
-    """`in_force(group_id).integer("consumer.session.timeout.ms")` is what the coordinator goes by."""
+    """See `ConfigStore`. The coordinator uses `in_force(group_id).integer("consumer.session.timeout.ms")`."""
 
-    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a table; mypy holds the base class to Mapping)
+    rows = {row.name: row for row in _ROWS}  # noqa: RUF012  (a constant table; the base class declares a Mapping)
     source = DYNAMIC_GROUP_CONFIG
     no_name = "Group name must not be empty"
     unknown = (ErrorCode.INVALID_CONFIG, "Unknown group config name: ")

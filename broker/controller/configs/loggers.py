@@ -1,6 +1,6 @@
-"""Levels of the broker's loggers (KIP-412, RuntimeLoggerManager): Python's, in Kafka's names for levels.
+"""Levels of the broker's loggers (KIP-412, RuntimeLoggerManager), with Kafka's level names.
 
-The loggers are those of this project that were made so far, and "root", from which all others have their level.
+The loggers are the existing ones of this project and "root", from which others inherit their level.
 """
 
 import logging
@@ -13,7 +13,7 @@ from .resource import ApiError, Change, Operation
 
 ROOT = "root"
 LEVELS = {
-    "TRACE": 5,  # which Python has no name for
+    "TRACE": 5,  # without a name in Python
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
     "WARN": logging.WARNING,
@@ -29,14 +29,14 @@ class Loggers:
         self._node_id = node_id
 
     def describe(self, name: str) -> dict[str, str] | ApiError:
-        """The level of each logger; `name` is this broker's id."""
+        """Return the level of each logger; `name` must be this broker's id."""
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         wrong = wrong_node(name, self._node_id, "Broker id", "Unexpected broker id, expected {} but received {}")
         return wrong or {name: _level_name(logger) for name, logger in _loggers().items()}
 
     def alter(self, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
-        """Sets levels, or takes them away, so that loggers have again what is above them."""
+        """Set levels, or delete them, so that loggers inherit again."""
         wrong = wrong_node(name, self._node_id, "Node id", "Unexpected node id. Expected {}, but received {}")
         problems = (_validate(logger, change) for logger, change in changes.items())
         error = wrong or next(filter(None, problems), None)

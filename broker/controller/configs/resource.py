@@ -1,4 +1,4 @@
-"""The types of a ConfigResource, and the interface of the store of each type's configs."""
+"""Resource types, and the interface of the config store of each type."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -16,9 +16,9 @@ from sluice.config.setting import (
 )
 from sluice.protocol.errors import ErrorCode
 
-# ConfigResource.Type of Kafka, in the numbers of the protocol.
+# Kafka's ConfigResource.Type, with the protocol's numbers.
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-# Where a value comes from, in the numbers of the protocol (DescribeConfigsResponse.ConfigSource).
+# Sources of values, with the protocol's numbers (DescribeConfigsResponse.ConfigSource).
 CONFIG_SOURCES = {
     DYNAMIC_TOPIC_CONFIG: 1,
     DYNAMIC_BROKER_CONFIG: 2,
@@ -31,7 +31,7 @@ CONFIG_SOURCES = {
 
 
 class ApiError(NamedTuple):
-    """Why configs are not altered or described, as Kafka's ApiError."""
+    """Why configs cannot be altered or described (Kafka's ApiError)."""
 
     code: ErrorCode
     message: str | None  # None: the message of the code
@@ -41,32 +41,32 @@ class ConfigStore(Protocol):
     """The configs of all resources of one type."""
 
     def names(self) -> Iterable[str]:
-        """The resources that ListConfigResources tells of."""
+        """Return the resources for ListConfigResources."""
 
     def own(self, name: str) -> Mapping[str, str]:
-        """What is set on a resource; nothing on one that is not there."""
+        """Return the configs set on a resource; empty if it does not exist."""
 
     def validate_name(self, name: str) -> ApiError | None:
-        """Return what is wrong with a name; the first check of a request."""
+        """Return what is wrong with a name, or None; the first check of a request."""
 
     def list_to_change(self, name: str, key: str) -> str | None:
-        """The list that APPEND and SUBTRACT start from where the key is not set; None: it is none."""
+        """Return the list to which APPEND and SUBTRACT apply if the key is not set; None if it is not a list."""
 
     def not_a_list(self, operation: str, key: str) -> str:
-        """That a value cannot be appended to or subtracted from, in Kafka's words for INVALID_CONFIG."""
+        """Return Kafka's INVALID_CONFIG message for APPEND or SUBTRACT on a value that is not a list."""
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
-        """Return why a resource cannot have exactly these configs, None if it can."""
+        """Return why a resource cannot have exactly these configs, or None."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        """Set exactly these configs, which `validate` accepts, on a resource; they apply at once."""
+        """Set exactly these valid configs on a resource; they apply at once."""
 
     def describe(self, name: str) -> list[Setting] | ApiError:
-        """All settings of a resource."""
+        """Return all settings of a resource."""
 
 
 class Operation(IntEnum):
-    """AlterConfigOp.OpType of Kafka (KIP-339)."""
+    """Kafka's AlterConfigOp.OpType (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -75,7 +75,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """What is to become of one config; a DELETE needs no value."""
+    """A change of one config; a DELETE has no value."""
 
     operation: int
     value: str | None

@@ -1,4 +1,4 @@
-"""Configs of resources that are nothing but a name: there is one as soon as something is set for it."""
+"""Configs of resources that are only a name and exist while a config is set."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -13,12 +13,12 @@ from .resource import ApiError
 
 
 class StoredConfigs(ABC):
-    """See `ConfigStore`. Subclasses say what the names and values may be, beyond what the table says."""
+    """See `ConfigStore`. Subclasses define the table and further validation."""
 
     rows: Mapping[str, Property]
-    source: str  # of what is set here
-    no_name: str  # Kafka's words where a name is wanted, to describe
-    unknown: tuple[ErrorCode, str]  # Kafka's error for a key that is not in the table, and how it begins
+    source: str  # config source of the values set here
+    no_name: str  # Kafka's message for describing the empty name
+    unknown: tuple[ErrorCode, str]  # Kafka's error for an unknown key, and the start of its message
 
     def __init__(self) -> None:
         self._own: dict[str, Mapping[str, str]] = {}
@@ -30,7 +30,7 @@ class StoredConfigs(ABC):
         return self._own.get(name, {})
 
     def list_to_change(self, name: str, key: str) -> str | None:
-        return None  # Kafka's schema for it leaves these out
+        return None  # as in Kafka, whose schema does not declare the lists here
 
     def not_a_list(self, operation: str, key: str) -> str:
         return f"Can't {operation} to key {key} because its type is not LIST."
@@ -48,7 +48,7 @@ class StoredConfigs(ABC):
 
     @abstractmethod
     def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
-        """Return why these values, each of which can be parsed, are not valid; None if they are."""
+        """Return why these values, each of which is parsed, are not valid, or None."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         if own:
@@ -57,18 +57,18 @@ class StoredConfigs(ABC):
             self._own.pop(name, None)
 
     def in_force(self, name: str) -> Values:
-        """What holds for a resource, whether anything is set for it or not."""
+        """Return the effective configs of a resource, including defaults."""
         own = self.own(name)
         texts = {key: own.get(key, self.default(row)) for key, row in self.rows.items()}
         return Values({key: self.rows[key].kind.parse(text) for key, text in texts.items()})
 
     def default(self, row: Property) -> str:
-        """What holds where nothing is set."""
+        """Return the default value of a config."""
         assert row.default is not None
         return row.default
 
     def default_synonyms(self, row: Property) -> list[Synonym]:
-        """What DescribeConfigs says of the default."""
+        """Return the synonyms of the default for DescribeConfigs."""
         return []
 
     def describe(self, name: str) -> list[Setting] | ApiError:

@@ -1,4 +1,4 @@
-"""Configs of topics (LogConfig): those set on a topic hold for its open logs at once."""
+"""Configs of topics (LogConfig), which apply to open logs at once."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,7 @@
-"""The batches of a metadata log or snapshot: bytes <-> records, with the control records of the quorum.
+"""Encoding and decoding of the batches of a metadata log or snapshot, with the quorum's control records.
 
-Follows Kafka's RecordsIterator and RecordsSnapshotWriter: a batch has consecutive offsets, the quorum's epoch for a
-leader epoch, no producer, and one timestamp, when it was appended.
+Follows Kafka's RecordsIterator and RecordsSnapshotWriter: a batch has consecutive offsets, the quorum's epoch as leader
+epoch, no producer, and its append time as the only timestamp.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ _ONLY_MAGIC = 2
 
 
 class UnreadableRecordError(Exception):
-    """A record in a batch whose checksum was right, and that is not understood: somebody wrote it so."""
+    """A record in a batch with a valid checksum that cannot be interpreted, so it was written that way."""
 
     def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(f"offset {offset} is not understood: {reason}")
+        super().__init__(f"cannot interpret the record at offset {offset}: {reason}")
 
 
 class Batch(NamedTuple):
@@ -50,10 +50,7 @@ class BatchStart(NamedTuple):
 
 
 def batches_in(data: bytes) -> Iterator[Batch]:
-    """The batches at the beginning of `data`. A last one that is cut is not there.
-
-    Raises InvalidRecords at one that is broken.
-    """
+    """Yield the complete batches at the beginning of `data`; raise InvalidRecords at a corrupt one."""
     view = memoryview(data)
     for position, size, magic in batch_bounds(data):
         if magic != _ONLY_MAGIC:
@@ -64,7 +61,7 @@ def batches_in(data: bytes) -> Iterator[Batch]:
 
 
 def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
-    """Offset and content of each record, control records too. Raises UnreadableRecordError."""
+    """Yield the offset and content of each record, including control records; raise UnreadableRecordError."""
     read = _control_message if batch.header.is_control else _metadata_message
     offset = batch.header.base_offset
     try:
@@ -76,7 +73,7 @@ def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
 
 
 def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, start: BatchStart) -> bytes:
-    """A batch of metadata records, in the versions of this level."""
+    """Return a batch of metadata records, in the versions of this metadata version."""
     values = [encode_value(message, record_version(message, metadata_version)) for message in messages]
     return build_batch(
         [Record(offset, start.now_ms, None, value) for offset, value in enumerate(values, start.offset)],
@@ -86,7 +83,7 @@ def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, s
 
 
 def control_batch(messages: Sequence[MetadataMessage], version: int, start: BatchStart) -> bytes:
-    """A batch of control records, each in `version`, which its own first field says too."""
+    """Return a batch of control records, all in `version`, which is also their first field."""
     return build_batch(
         [
             Record(offset, start.now_ms, _CONTROL_KEY.pack(_CONTROL_KEY_VERSION, message.TYPE), _body(message, version))
@@ -111,8 +108,8 @@ def _control_message(record: Record) -> MetadataMessage:
     cls = CONTROL_TYPES.get(kind)
     version = int.from_bytes(record.value[:_VERSION_BYTES], signed=True)
     if cls is None:
-        raise UnknownRecordError(f"control record type {kind} (known are {min(CONTROL_TYPES)} to {max(CONTROL_TYPES)})")
-    # A newer one says the same and more, in fields that have tags.
+        raise UnknownRecordError(f"control record type {kind}; expected {min(CONTROL_TYPES)} to {max(CONTROL_TYPES)}")
+    # Newer versions only add tagged fields.
     version = max(cls.VERSIONS.min, min(version, cls.VERSIONS.max))
     return decoder(cls, version)(memoryview(record.value), 0, len(record.value))
 

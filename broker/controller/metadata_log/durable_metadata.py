@@ -1,6 +1,6 @@
-"""What the cluster says to its metadata log: each change as the records that Kafka's controller writes for it.
+"""Changes of the cluster as records of the metadata log, the same that Kafka's controller writes.
 
-Whoever makes a change says so here first, and makes it when the answer is NONE. Follows ReplicationControlManager,
+A change is written here first and takes effect if the result is NONE. Follows ReplicationControlManager,
 ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, ScramControlManager and
 ProducerIdControlManager.
 """
@@ -34,44 +34,42 @@ if TYPE_CHECKING:
     from sluice.broker.security.acl.acl import Acl
     from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 
-_TOPIC = 2  # type of resource, of a config
+_TOPIC = 2  # resource type of configs
 
 
 class DurableMetadata:
-    """The log, in the cluster's words."""
+    """The metadata log with a method for each kind of change."""
 
     def __init__(self, log: MetadataLog, directory_id: bytes, defer: Callable[[Callable[[], None]], None]) -> None:
-        """`directory_id` is that of the log directory in which all replicas are; `defer` calls what it is given when
-        all is done that is being done.
-        """
+        """Create it; all replicas are in `directory_id`, and `defer` calls a function after the current event."""
         self._log = log
         self._directory_id = directory_id
         self._defer = defer
-        self._changed: dict[Partition, None] = {}  # partitions of which that is not written down yet
+        self._changed: dict[Partition, None] = {}  # partitions with unwritten changes
 
     @property
     def image(self) -> MetadataImage:
-        """What has been said so far."""
+        """The state after all written records."""
         return self._log.image
 
     @property
     def end_offset(self) -> int:
-        """Of the next record: what a broker that registers with it has for an epoch."""
+        """The offset of the next record; Kafka uses it as the epoch of a broker that registers with that record."""
         return self._log.end_offset
 
     def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
-        """Makes records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        """Write records, all or, with KAFKA_STORAGE_ERROR, none."""
         if self._changed:
             self._write_changed()
         return self._log.append(records) if records else ErrorCode.NONE
 
     def close(self) -> None:
-        """Nothing more will be said."""
+        """Write pending changes and close the log."""
         self._write_changed()
         self._log.close()
 
     def topics_created(self, topics: Iterable[tuple[Topic, Sequence[PartitionState]]]) -> ErrorCode:
-        """There will be topics, with these partitions, and the configs they have: all or none."""
+        """Write new topics with their partitions and configs, all or none."""
         records: list[MetadataMessage] = []
         for topic, partitions in topics:
             records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
@@ -80,18 +78,18 @@ class DurableMetadata:
         return self.append(records)
 
     def partitions_added(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> ErrorCode:
-        """A topic will have more partitions, from index `first` on."""
+        """Write new partitions of a topic, from index `first` on."""
         return self.append(self._partitions(topic_id, first, partitions))
 
     def topic_deleted(self, topic_id: bytes) -> ErrorCode:
-        """A topic will go, with its partitions and configs."""
+        """Write the deletion of a topic, including its partitions and configs."""
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
-        """A partition has another leader, or others in sync, or is elsewhere: this is written down soon.
+        """Write a partition's new state soon, together with others that change at the same time.
 
-        Together with others that change at the same time, for one broker that stops changes all that it led. The state
-        that was written last is the one to compare with, so what could not be written is made up for.
+        A broker that stops changes all partitions that it led. Records are relative to the state written last, so the
+        next write includes what a failed one did not write.
         """
         if not self._changed:
             self._defer(self._write_changed)
@@ -104,9 +102,9 @@ class DurableMetadata:
     def _changes(self, partition: Partition) -> Iterator[PartitionChangeRecord]:
         topic = self.image.topics.get(partition.topic.topic_id)
         before = None if topic is None else topic.partitions.get(partition.index)
-        if before is None:  # it was deleted
+        if before is None:  # deleted
             return
-        # A record is one step of the partition's epoch, and with a leader one of the leader's.
+        # Each record increments the partition epoch by one and, if it has a leader, the leader epoch too.
         leaders = partition.leader_epoch - before.leader_epoch
         for steps_left in range(max(partition.partition_epoch - before.partition_epoch, leaders), 1, -1):
             yield PartitionChangeRecord(
@@ -117,7 +115,7 @@ class DurableMetadata:
         yield self.change(partition.topic.topic_id, before, partition.state)
 
     def change(self, topic_id: bytes, before: PartitionRecord, after: PartitionState) -> PartitionChangeRecord:
-        """What makes a partition what it is `after`. Where the leader's epoch rises, there is one that leads anew."""
+        """Return the record that changes a partition to `after`; a higher leader epoch needs a leader in it."""
         moved = list(after.replicas) != before.replicas
         has_elr = before.eligible_leader_replicas is not None or before.last_known_elr is not None
         return PartitionChangeRecord(
@@ -129,17 +127,17 @@ class DurableMetadata:
             adding_replicas=_changed_list(before.adding_replicas, after.adding),
             removing_replicas=_changed_list(before.removing_replicas, after.removing),
             directories=[self._directory_id] * len(after.replicas) if moved else None,
-            # Nobody here keeps an ELR (KIP-966); one that a Kafka kept would not be right any more.
+            # There is no ELR here (KIP-966), and one that Kafka wrote would be outdated.
             eligible_leader_replicas=[] if has_elr else None,
             last_known_elr=[] if has_elr else None,
         )
 
     def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
-        """A resource will have `after` set in the place of `before`."""
+        """Write the new configs of a resource in place of `before`."""
         return self.append(_configs(kind, name, before, after))
 
     def quotas_altered(self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> ErrorCode:
-        """An entity will have these quotas; None removes one."""
+        """Write new quotas of an entity; None removes one."""
         parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
         now = self.image.client_quotas.get(frozenset(entity.items()), {})
         return self.append(
@@ -151,7 +149,7 @@ class DurableMetadata:
         )
 
     def acls_changed(self, created: "Iterable[tuple[bytes, Acl]]", deleted: Iterable[bytes]) -> ErrorCode:
-        """ACLs will come, under these ids, and go."""
+        """Write new ACLs with their ids and deleted ones."""
         new = [
             AccessControlEntryRecord(
                 id=acl_id,
@@ -168,7 +166,7 @@ class DurableMetadata:
         return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
 
     def scram_credential_set(self, user: str, mechanism: "ScramMechanism", credential: "ScramCredential") -> ErrorCode:
-        """A user will have this credential, in place of one of the same mechanism."""
+        """Write a user's credential for a mechanism."""
         return self.append(
             [
                 UserScramCredentialRecord(
@@ -183,11 +181,11 @@ class DurableMetadata:
         )
 
     def scram_credential_removed(self, user: str, mechanism: "ScramMechanism") -> ErrorCode:
-        """A user will not have a credential of this mechanism any more."""
+        """Write the removal of a user's credential for a mechanism."""
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:
-        """A broker will have the producer ids before this one that nobody had."""
+        """Write the allocation to a broker of the unused producer ids below `next_producer_id`."""
         broker = self.image.brokers.get(node_id)
         epoch = -1 if broker is None else broker.broker_epoch
         return self.append(
@@ -213,7 +211,7 @@ class DurableMetadata:
 
 
 def _changed_list(before: list[int], after: tuple[int, ...]) -> list[int] | None:
-    """A list that is another; None: it is the same."""
+    """Return the new list; None if it is unchanged."""
     return None if before == list(after) else list(after)
 
 

@@ -1,7 +1,7 @@
-"""The small files beside a metadata log, and how a file is put in place whole.
+"""The small files of a metadata log, and atomic writes of files.
 
-`quorum-state` (Kafka's FileQuorumStateStore) says who leads the quorum in which epoch, `leader-epoch-checkpoint` where
-each epoch begins, `partition.metadata` which topic the directory is of. Each is written beside its place and renamed.
+`quorum-state` (Kafka's FileQuorumStateStore) has the quorum's leader and epoch, `leader-epoch-checkpoint` the first
+offset of each epoch, `partition.metadata` the topic id. Each is written to a temporary file and renamed.
 """
 
 import os
@@ -25,7 +25,7 @@ _NO_VOTE = -1
 
 
 class QuorumState(NamedTuple):
-    """Who leads the quorum. `kraft_version` 1 is that of voters that can change (KIP-853)."""
+    """The leader and epoch of the quorum; `kraft_version` 1 means dynamic voters (KIP-853)."""
 
     leader_id: int
     leader_epoch: int
@@ -33,7 +33,7 @@ class QuorumState(NamedTuple):
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Puts `data` where `path` is, all of it or, if that fails, nothing."""
+    """Write `data` to `path` atomically."""
     beside = path.with_name(f"{path.name}.tmp")
     with beside.open("wb") as file:
         file.write(data)
@@ -43,7 +43,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes names that came and went in `directory` last."""
+    """Make created and deleted names in `directory` durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -52,7 +52,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def read_quorum_epoch(directory: Path) -> int:
-    """The epoch that `quorum-state` says, 0 where it is not there. Raises SluiceError where it cannot be read."""
+    """Return the epoch in `quorum-state`, 0 without the file; raise SluiceError if it is invalid."""
     path = directory / _QUORUM_STATE
     try:
         state = msgspec.json.decode(path.read_bytes())
@@ -62,12 +62,12 @@ def read_quorum_epoch(directory: Path) -> int:
     except FileNotFoundError:
         return 0
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise SluiceError(f"{path}: cannot be read as a quorum's state ({error})") from None
+        raise SluiceError(f"{path}: invalid quorum state ({error}); restore the file or delete it") from None
     return epoch
 
 
 def write_quorum_state(directory: Path, state: QuorumState) -> None:
-    """Writes `quorum-state` in the version that belongs to the quorum's protocol."""
+    """Write `quorum-state` in the version for the quorum's protocol."""
     form: dict[str, object] = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": _NO_VOTE}
     if state.kraft_version:
         form["votedDirectoryId"] = printed_uuid(ZERO_UUID)
@@ -79,13 +79,13 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
 
 
 def write_leader_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> None:
-    """Writes each epoch and its first offset, as Kafka's CheckpointFile has them."""
+    """Write each epoch with its first offset, in the format of Kafka's CheckpointFile."""
     lines = ["0", str(len(epochs)), *(f"{epoch} {offset}" for epoch, offset in epochs)]
     write_whole(directory / _LEADER_EPOCHS, "".join(f"{line}\n" for line in lines).encode())
 
 
 def write_partition_metadata(directory: Path) -> None:
-    """Says that this is the directory of the metadata topic, where nobody said it before."""
+    """Write the metadata topic's id, if the file does not exist."""
     if (directory / _PARTITION_METADATA).exists():
         return
     text = f"version: 0\ntopic_id: {printed_uuid(_METADATA_TOPIC_ID)}"

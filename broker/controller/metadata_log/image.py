@@ -1,10 +1,10 @@
-"""What a metadata log adds up to: the state of the cluster after its last record.
+"""The metadata image: the state of the cluster after the last record of its metadata log.
 
 Follows MetadataImage and its deltas, and PartitionRegistration.merge. Different on purpose: the image is changed in
-place, for there is one reader; and what no broker here looks at (controllers, tokens, the ELR) is kept all the same, so
-that a snapshot loses nothing that a Kafka wrote. Of a change to a broker that is not registered nothing is made.
+place, because it has one reader; and data that is unused here (controllers, tokens, the ELR) is kept, so that a
+snapshot loses nothing that Kafka wrote. Changes to an unregistered broker are ignored.
 
-Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) count when the latter has come.
+Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) apply at the latter.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,19 +52,19 @@ M = TypeVar("M", bound=MetadataMessage)
 K = TypeVar("K")
 V = TypeVar("V")
 Replay = Callable[["MetadataImage", M], None]
-QuotaEntity = frozenset[tuple[str, str | None]]  # (type, name); no name: the default
+QuotaEntity = frozenset[tuple[str, str | None]]  # (type, name); None is the default
 
 METADATA_VERSION = "metadata.version"
-_TOPIC = 2  # type of resource, of a config
+_TOPIC = 2  # resource type of configs
 _NO_BROKER = -1
 
 
 class InconsistentRecordError(Exception):
-    """A record about something that the records before it do not have."""
+    """A record that refers to something that does not exist."""
 
 
 class TopicImage:
-    """A topic and its partitions, as the record that would make each of them now."""
+    """A topic and its partitions, each as the PartitionRecord of its current state."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -75,7 +75,7 @@ class TopicImage:
 
 
 class MetadataImage:
-    """All that is durable but records and what coordinators keep in them."""
+    """All durable state except the records of partitions."""
 
     def __init__(self) -> None:
         self.features: dict[str, int] = {}
@@ -89,15 +89,15 @@ class MetadataImage:
         self.scram_credentials: dict[tuple[int, str], UserScramCredentialRecord] = {}  # by mechanism and user
         self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         self._topic_ids: dict[str, bytes] = {}
-        self._transaction: list[MetadataMessage] | None = None  # what came since it began
+        self._transaction: list[MetadataMessage] | None = None  # its records so far
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction has begun that has not ended."""
+        """Whether a transaction is open."""
         return self._transaction is not None
 
     def replay(self, message: MetadataMessage) -> None:
-        """Takes the next record. Raises InconsistentRecordError where it cannot follow those before it."""
+        """Apply the next record, or raise InconsistentRecordError."""
         if self._transaction is not None:
             if not isinstance(message, EndTransactionRecord | AbortTransactionRecord):
                 self._transaction.append(message)
@@ -112,8 +112,8 @@ class MetadataImage:
             _REPLAY[type(message)](self, message)
 
     def records(self) -> Iterator[MetadataMessage]:
-        """The image as records, in the order in which Kafka's snapshots have them."""
-        # The level first: it says how to read the others.
+        """Yield the image as records, in the order of Kafka's snapshots."""
+        # metadata.version first: readers need it for the others.
         for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
         yield from self.brokers.values()
@@ -134,7 +134,7 @@ class MetadataImage:
         yield from self.scram_credentials.values()
         yield from self.delegation_tokens.values()
 
-    # Topics
+    # -- topics --------------------------------------------------------------------------------------------------------
 
     def _add_topic(self, record: TopicRecord) -> None:
         self.topics[record.topic_id] = TopicImage(record.name, record.topic_id)
@@ -147,7 +147,7 @@ class MetadataImage:
         topic = self._topic(change.topic_id)
         before = topic.partitions.get(change.partition_id)
         if before is None:
-            raise InconsistentRecordError(f"there is no partition {topic.name}-{change.partition_id} to change")
+            raise InconsistentRecordError(f"unknown partition {topic.name}-{change.partition_id}")
         new_leader = change.leader != SAME_LEADER
         recovery = change.leader_recovery_state
         topic.partitions[change.partition_id] = replace(
@@ -181,10 +181,10 @@ class MetadataImage:
     def _topic(self, topic_id: bytes) -> TopicImage:
         topic = self.topics.get(topic_id)
         if topic is None:
-            raise InconsistentRecordError(f"there is no topic of id {topic_id.hex()}")
+            raise InconsistentRecordError(f"unknown topic id {topic_id.hex()}")
         return topic
 
-    # What is set
+    # -- configs, quotas, features -------------------------------------------------------------------------------------
 
     def _configure(self, record: ConfigRecord) -> None:
         _set(self.configs, (record.resource_type, record.resource_name), record.name, record.value)
@@ -202,7 +202,7 @@ class MetadataImage:
     def _set_producer_ids(self, record: ProducerIdsRecord) -> None:
         self.next_producer_id = record.next_producer_id
 
-    # Brokers and controllers
+    # -- brokers and controllers ---------------------------------------------------------------------------------------
 
     def _register_broker(self, record: RegisterBrokerRecord) -> None:
         self.brokers[record.broker_id] = record
@@ -234,14 +234,14 @@ class MetadataImage:
     def _unregister_controller(self, record: UnregisterControllerRecord) -> None:
         self.controllers.pop(record.controller_id, None)
 
-    # Security
+    # -- security ------------------------------------------------------------------------------------------------------
 
     def _add_acl(self, record: AccessControlEntryRecord) -> None:
         self.acls[record.id] = record
 
     def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> None:
         if self.acls.pop(record.id, None) is None:
-            raise InconsistentRecordError(f"there is no ACL of id {record.id.hex()}")
+            raise InconsistentRecordError(f"unknown ACL id {record.id.hex()}")
 
     def _set_scram(self, record: UserScramCredentialRecord) -> None:
         self.scram_credentials[record.mechanism, record.name] = record
@@ -256,11 +256,11 @@ class MetadataImage:
         self.delegation_tokens.pop(record.token_id, None)
 
     def _ignore(self, record: MetadataMessage) -> None:
-        """A no-op; how a move from ZooKeeper went; the end of a transaction of which the beginning is in a snapshot."""
+        """Ignore a no-op, the state of a ZooKeeper migration, or the end of a transaction within a snapshot."""
 
 
 def _set(resources: dict[K, dict[str, V]], resource: K, key: str, value: V | None) -> None:
-    """Sets one thing of a resource, or, without a value, removes it; there is no resource with nothing set."""
+    """Set or, without a value, remove a key of a resource; remove a resource without keys."""
     own = resources.setdefault(resource, {})
     if value is None:
         own.pop(key, None)
@@ -275,14 +275,14 @@ def _changed(before: list[V], after: list[V] | None) -> list[V]:
 
 
 def _elr(before: list[int] | None, after: list[int] | None) -> list[int] | None:
-    return before if after is None else after or None  # Kafka writes an empty one as none
+    return before if after is None else after or None  # Kafka writes null for an empty list
 
 
 def _type(part: tuple[str, str | None]) -> str:
     return part[0]
 
 
-_REPLAY: dict[type[MetadataMessage], Replay] = {  # type: ignore[type-arg]  # each takes the record it stands beside
+_REPLAY: dict[type[MetadataMessage], Replay] = {  # type: ignore[type-arg]  # each value accepts its key's type
     RegisterBrokerRecord: MetadataImage._register_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     TopicRecord: MetadataImage._add_topic,

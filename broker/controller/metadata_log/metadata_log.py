@@ -1,21 +1,20 @@
-"""The log of everything durable that is not a record: topics, partitions, configs, quotas, ACLs, credentials.
+"""The log of all durable metadata: topics, partitions, configs, quotas, ACLs, credentials.
 
-It is Kafka's own (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the data directory, where a KRaft controller
-with one voter keeps it, in the records of `sluice.protocol.metadata`.
+It has Kafka's format (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the data directory, as a KRaft controller
+with one voter writes it, with the records of `sluice.protocol.metadata`.
 
 Theory of operation
 -------------------
-Whoever changes something durable first appends the records that say so, and makes the change only when that went well:
-what is not in the log has not happened. `append` returns when the bytes are on the disk (Kafka's leader flushes too),
-all of a call's records in one batch, so that after a crash they are all there or none is. If the disk takes only a part
-of it, that part is cut off again, and the caller answers KAFKA_STORAGE_ERROR.
+A durable change first appends its records and takes effect only if that succeeded. `append` returns when the bytes are
+on disk (Kafka's leader flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk
+accepts only a part of it, that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
 
-The image is what the records add up to. It is read at start, from the newest snapshot and the records since
-(recovery.py), and every append goes into it, so that a snapshot can be written at any time: when many records have come
-since the last one, and at a clean stop. The records before a snapshot are then let go.
+The image is the state after all records. A start loads it from the newest snapshot and the records since (recovery.py),
+and each append updates it, so a snapshot can be written at any time: after many records, and at a clean stop. The
+records before a snapshot are then deleted.
 
-Each start is a new epoch of the quorum, as in Kafka: a leader change stands first in it. A transaction that had not
-ended is aborted by a record that says so.
+Each start is a new epoch of the quorum, as in Kafka, and begins with a leader change. A transaction without an end is
+aborted by a record.
 """
 
 import logging
@@ -47,16 +46,16 @@ from .snapshot import SnapshotId, snapshots_in, write_snapshot
 
 log = logging.getLogger("sluice.broker")
 
-# To read so many takes some 100 ms; at a stop it is cheap to spare the next start even less.
+# Reading this many records takes about 100 ms. At a stop, a snapshot is cheap and shortens the next start.
 _RECORDS_BEFORE_SNAPSHOT = 10_000
 _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 
 
 class MetadataLog:
-    """An open log; there is one in a process that has a data directory."""
+    """An open metadata log, of which a process with a data directory has one."""
 
     def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
-        """`recovered` is what `directory` has; `open_metadata_log` makes both."""
+        """Create it from the recovered state of `directory`; see `open_metadata_log`."""
         self.image: MetadataImage = recovered.image
         self.end_offset = recovered.end_offset
         self._directory = directory
@@ -68,12 +67,12 @@ class MetadataLog:
         self._last_append_ms = recovered.last_append_ms
         self._records_since_snapshot = recovered.records_since_snapshot
         self._start_offset = recovered.start_offset
-        self._segment = -1  # its file descriptor
+        self._segment = -1  # file descriptor
         self._segment_bytes = 0
         self._is_broken = False
 
     def append(self, messages: Sequence[MetadataMessage]) -> ErrorCode:
-        """Makes these records durable, all or none; KAFKA_STORAGE_ERROR where that could not be done."""
+        """Make records durable, all or, with KAFKA_STORAGE_ERROR, none."""
         if self._is_broken:
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
@@ -86,7 +85,7 @@ class MetadataLog:
         return ErrorCode.NONE
 
     def compact(self) -> None:
-        """Writes a snapshot of all there is, and lets the records before it go. What fails is tried again later."""
+        """Write a snapshot and delete the records before it; a failure is logged and retried later."""
         snapshot = SnapshotId(self.end_offset, self._epoch)
         self._records_since_snapshot = 0
         try:
@@ -99,15 +98,15 @@ class MetadataLog:
             log.error("metadata snapshot failed", extra={"directory": str(self._directory), "reason": error.strerror})
 
     def close(self) -> None:
-        """The process stops, and has appended all it will."""
+        """Close the log, after a snapshot if there are many records."""
         if self._records_since_snapshot > _RECORDS_BEFORE_SNAPSHOT_AT_STOP and not self._is_broken:
             self.compact()
         os.close(self._segment)
 
     def begin(self, recovered: Recovered, features: Mapping[str, int]) -> None:
-        """Makes it ready to append: cuts what was torn, begins an epoch. Raises OSError.
+        """Truncate a torn end and start a new epoch, or raise OSError.
 
-        `features` are the levels of a cluster that is new.
+        `features` are the feature levels of a new cluster.
         """
         if recovered.segment is None or recovered.log_end_offset < recovered.end_offset:
             self._begin_segment()
@@ -115,7 +114,7 @@ class MetadataLog:
             if recovered.torn is not None:
                 torn = recovered.torn
                 fields = {"file": str(torn.path), "position": torn.position, "bytes": torn.size - torn.position}
-                log.warning("cut off the torn end of the metadata log", extra={**fields, "reason": torn.reason})
+                log.warning("truncated the torn end of the metadata log", extra={**fields, "reason": torn.reason})
                 os.truncate(torn.path, torn.position)
             self._segment = os.open(recovered.segment, os.O_WRONLY | os.O_APPEND)
             self._segment_bytes = recovered.segment_bytes
@@ -126,11 +125,11 @@ class MetadataLog:
             self._bootstrap(features)
 
     def _bootstrap(self, features: Mapping[str, int]) -> None:
-        """A new log begins with the levels of its features, and what else somebody formatted it with."""
+        """Write the first records of a new log: feature levels, and those of a bootstrap snapshot."""
         records: list[MetadataMessage] = [*self.image.records()]
         if METADATA_VERSION not in self.image.features:
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]
-            self.image.replay(records[0])  # the level of the metadata, in which the rest is written
+            self.image.replay(records[0])  # metadata.version determines how the rest is written
         if self.image.features[METADATA_VERSION] >= METADATA_TRANSACTIONS:
             records = [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
         self._append(records)
@@ -142,7 +141,7 @@ class MetadataLog:
         voters = [Voter(voter_id=self._node_id)]
         change = LeaderChangeMessage(leader_id=self._node_id, voters=voters, granting_voters=voters)
         self._epochs.append((self._epoch, self.end_offset))
-        # Kafka reads it in version 0, whatever its first field says, and never writes another.
+        # Kafka always reads and writes version 0, whatever the first field contains.
         self._write(control_batch([change], change.version, self._batch_start()), 1)
         write_leader_epochs(self._directory, self._epochs)
 
@@ -158,7 +157,7 @@ class MetadataLog:
     def _write(self, batch: bytes, records: int) -> None:
         try:
             written = os.write(self._segment, batch)
-            while written < len(batch):  # a disk that is full says so only then
+            while written < len(batch):  # a full disk raises only at the next write
                 written += os.write(self._segment, batch[written:])
             os.fdatasync(self._segment)
         except OSError:
@@ -173,7 +172,7 @@ class MetadataLog:
         try:
             os.ftruncate(self._segment, self._segment_bytes)
         except OSError:
-            self._is_broken = True  # what follows a torn batch would be cut off at the next start
+            self._is_broken = True  # the next start would truncate everything after the torn batch
 
     def _begin_segment(self) -> None:
         path = self._directory / segment_name(self.end_offset)
@@ -185,7 +184,7 @@ class MetadataLog:
         self._start_offset = self.end_offset
 
     def _delete_before(self, snapshot: SnapshotId) -> None:
-        """Segments with their indexes, and snapshots; whatever was not deleted when a crash came is not read again."""
+        """Delete older segments with their indexes, and older snapshots; a crash in between does no harm."""
         for path in self._directory.iterdir():
             offset = path.name[:20]
             is_numbered = offset.isdecimal() and path.name != snapshot.file_name
@@ -198,10 +197,16 @@ class MetadataLog:
 def open_metadata_log(
     log_dir: str, node_id: int, features: Mapping[str, int], now_ms: Callable[[], int]
 ) -> MetadataLog:
-    """The metadata log of this data directory, read, and ready to append; made where there is none.
+    """Open or create the metadata log of a data directory, ready to append.
 
-    `features` are the levels of a new cluster, that of metadata.version first. Raises SluiceError with one line where
-    it cannot be trusted, or not be written.
+    Args:
+        log_dir: The data directory.
+        node_id: The id of the controller.
+        features: The feature levels of a new cluster, metadata.version first.
+        now_ms: The wall clock.
+
+    Raises:
+        SluiceError: The log is not intact or cannot be written.
     """
     directory = Path(log_dir, METADATA_DIRECTORY)
     try:

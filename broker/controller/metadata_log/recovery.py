@@ -1,8 +1,8 @@
-"""Reads a metadata log when it is opened: the newest snapshot, then what was appended since.
+"""Recovery of a metadata log: the newest snapshot, then the records appended since.
 
-Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. What cannot be read at the end of
-the last segment was torn by a crash and is cut off; anywhere else the state would not be the one that was acknowledged,
-so the start is refused with one line that names file and offset. So it is for a record that no Kafka up to 4.4 writes.
+Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. Unreadable data at the end of the
+last segment was torn by a crash and is truncated. Anywhere else, acknowledged state would be lost, so the start fails
+with an error that names file and offset. It also fails for records that no Kafka up to 4.4 writes.
 """
 
 import re
@@ -23,12 +23,12 @@ from .snapshot import SnapshotId, Voters, snapshot_messages, snapshots_in
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CONTROL_MESSAGES = tuple(CONTROL_TYPES.values())
 _BOOTSTRAP = "bootstrap.checkpoint"
-# What is left of a file that was being written, or let go.
+# Remains of files that were being written or deleted.
 _LEFTOVERS = ("*.checkpoint.part", "*.checkpoint.tmp", "*.checkpoint.deleted")
 
 
 class Torn(NamedTuple):
-    """What was at the end of the last segment and no batch."""
+    """The unreadable end of the last segment."""
 
     path: Path
     position: int
@@ -37,25 +37,25 @@ class Torn(NamedTuple):
 
 
 class Recovered:
-    """What is known after reading: the image, and where the log goes on."""
+    """The result of a recovery: the image, and the position for appends."""
 
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.voters = Voters()
         self.snapshot: SnapshotId | None = None
         self.start_offset = 0  # of the first segment
-        self.end_offset = 0  # of what is known
-        self.log_end_offset = 0  # of the segments: a Kafka that was behind has a snapshot of later records
+        self.end_offset = 0  # of the image
+        self.log_end_offset = 0  # of the segments, which may end before the snapshot, as of a Kafka that lagged
         self.epoch = 0
-        self.epochs: list[tuple[int, int]] = []  # those in the log, each with its first offset
+        self.epochs: list[tuple[int, int]] = []  # epochs in the log with their first offsets
         self.last_append_ms = 0
         self.records_since_snapshot = 0
-        self.segment: Path | None = None  # the last
+        self.segment: Path | None = None  # the last one
         self.segment_bytes = 0
         self.torn: Torn | None = None
 
     def replay(self, message: MetadataMessage, offset: int) -> None:
-        """Takes a record of the snapshot or the log. Raises UnreadableRecordError where it means nothing here."""
+        """Apply a record of the snapshot or the log, or raise UnreadableRecordError."""
         if isinstance(message, _CONTROL_MESSAGES):
             self.voters = self.voters.replay(message)
             return
@@ -65,17 +65,17 @@ class Recovered:
             raise UnreadableRecordError(offset, str(error)) from None
         level = self.image.features.get(METADATA_VERSION, 0)
         if level > LATEST_METADATA_VERSION:
-            known = f"known are those up to {LATEST_METADATA_VERSION}"
-            raise UnreadableRecordError(offset, f"{METADATA_VERSION} {level} ({known})")
+            problem = f"{METADATA_VERSION} {level}; expected at most {LATEST_METADATA_VERSION}"
+            raise UnreadableRecordError(offset, problem)
 
 
 def segment_name(base_offset: int) -> str:
-    """The name of the segment file that begins with this offset."""
+    """Return the file name of the segment with this base offset."""
     return f"{base_offset:020}.log"
 
 
 def recover(directory: Path) -> Recovered:
-    """Reads the log in `directory`, which is there. Raises SluiceError where it cannot be trusted."""
+    """Read the log in an existing directory; raise SluiceError if it is not intact."""
     for pattern in _LEFTOVERS:
         for path in directory.glob(pattern):
             path.unlink()
@@ -89,10 +89,10 @@ def recover(directory: Path) -> Recovered:
 
 
 def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
-    """The newest snapshot that is whole; one before it will do as long as the log goes on from there.
+    """Return the state of the newest complete snapshot; an older one suffices if the log continues from it.
 
-    A directory that was formatted and never started has nothing but what its log is to begin with: a snapshot that
-    ends at offset 0, or, of older releases, a file beside the log's directory.
+    A directory that was formatted but never started has only a bootstrap snapshot, which ends at offset 0; older
+    releases write it beside the log's directory.
     """
     problem = None
     snapshots = [(snapshot, directory / snapshot.file_name) for snapshot in snapshots_in(directory)]
@@ -115,15 +115,15 @@ def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
         recovered.end_offset, recovered.epoch = snapshot
         return recovered
     if log_start_offset > 0 or (problem is not None and not (directory / segment_name(0)).exists()):
-        problem = problem or f"{directory}: there is no snapshot of what was before offset {log_start_offset}"
-        raise SluiceError(f"{problem}; without it the cluster's metadata is not known")
+        problem = problem or f"{directory}: no snapshot of the records before offset {log_start_offset}"
+        raise SluiceError(f"{problem}; restore the directory from a copy")
     return Recovered()
 
 
 def _read_segment(recovered: Recovered, path: Path, *, is_last: bool) -> None:
     data = path.read_bytes()
     position = 0
-    reason = "it is cut short"
+    reason = "incomplete batch"
     base_offset = int(path.stem)
     if base_offset > recovered.end_offset:
         raise SluiceError(f"{path}: the records from offset {recovered.end_offset} to {base_offset} are missing")
@@ -146,13 +146,13 @@ def _read_batch(recovered: Recovered, batch: Batch) -> None:
     header = batch.header
     known_to = recovered.end_offset
     if header.base_offset > known_to:
-        gap = f"offset {header.base_offset} follows where {known_to} is next"
+        gap = f"expected offset {known_to}, got {header.base_offset}"
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, gap)
     if not recovered.epochs or header.partition_leader_epoch != recovered.epochs[-1][0]:
         recovered.epochs.append((header.partition_leader_epoch, header.base_offset))
     recovered.log_end_offset = header.last_offset + 1
     if header.last_offset < known_to:
-        return  # the snapshot says what it said
+        return  # already in the snapshot
     for offset, message in messages_in(batch):
         if offset >= known_to:
             recovered.replay(message, offset)

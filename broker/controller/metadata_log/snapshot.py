@@ -1,7 +1,7 @@
-"""Snapshots of a metadata log (KIP-630): one file that says what all records before an offset add up to.
+"""Snapshots of a metadata log (KIP-630): one file with the state after all records before an offset.
 
-Follows Kafka's Snapshots and RecordsSnapshotWriter: `<end offset>-<epoch>.checkpoint` holds a header and a footer as
-control records, and between them the image in batches. It gets its name when it is whole.
+Follows Kafka's Snapshots and RecordsSnapshotWriter: `<end offset>-<epoch>.checkpoint` has a header and a footer as
+control records, and the image in between. A complete file is renamed to this name.
 """
 
 import re
@@ -25,13 +25,13 @@ from .files import sync_directory, write_whole
 from .image import METADATA_VERSION, MetadataImage
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-# So few that no batch comes near the 8 MiB that a Kafka reads at once.
+# Few enough that no batch comes near 8 MiB, the most that Kafka reads at once.
 _RECORDS_PER_BATCH = 1_000
 _CONTROL_VERSION = 0
 
 
 class SnapshotId(NamedTuple):
-    """Where a snapshot ends: the offset after its last record, and this record's epoch."""
+    """The end offset of a snapshot and the epoch of its last record."""
 
     end_offset: int
     epoch: int
@@ -42,26 +42,26 @@ class SnapshotId(NamedTuple):
 
 
 class Voters(NamedTuple):
-    """What snapshots say of the quorum itself: nothing, unless its voters can change (KIP-853)."""
+    """The quorum's control records in snapshots; only with dynamic voters (KIP-853)."""
 
     kraft_version: int = 0
     record: VotersRecord | None = None
 
     def replay(self, message: MetadataMessage) -> "Voters":
-        """What holds after this control record."""
+        """Return the state after a control record."""
         if isinstance(message, KRaftVersionRecord):
             return self._replace(kraft_version=message.kraft_version)
         return self._replace(record=message) if isinstance(message, VotersRecord) else self
 
     def records(self) -> list[MetadataMessage]:
-        """What a snapshot's header is followed by."""
+        """Return the records that follow a snapshot's header."""
         if self.record is None:
             return []
         return [KRaftVersionRecord(kraft_version=self.kraft_version), self.record]
 
 
 def snapshots_in(directory: Path) -> list[SnapshotId]:
-    """The snapshots there are, the newest first."""
+    """Return the snapshots in a directory, newest first."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted((SnapshotId(int(name[1]), int(name[2])) for name in names if name is not None), reverse=True)
 
@@ -69,7 +69,7 @@ def snapshots_in(directory: Path) -> list[SnapshotId]:
 def write_snapshot(
     directory: Path, snapshot: SnapshotId, image: MetadataImage, voters: Voters, last_append_ms: int
 ) -> None:
-    """Writes the snapshot of `image`, which `last_append_ms` was the last change of."""
+    """Write a snapshot of `image`, whose last change was at `last_append_ms`."""
     batches: list[bytes] = []
     offset = 0
 
@@ -93,9 +93,11 @@ def write_snapshot(
 
 
 def snapshot_messages(data: bytes) -> Iterator[tuple[int, MetadataMessage]]:
-    """Offset in the snapshot and content of each record.
+    """Yield the offset in the snapshot and the content of each record.
 
-    Raises InvalidRecords where it is not whole, UnreadableRecordError where it is not understood.
+    Raises:
+        InvalidRecords: The snapshot is incomplete or corrupt.
+        UnreadableRecordError: A record cannot be interpreted.
     """
     first: MetadataMessage | None = None
     message: MetadataMessage | None = None

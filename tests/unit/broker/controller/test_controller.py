@@ -338,8 +338,8 @@ def test_a_leader_is_moved_and_the_epochs_tell() -> None:
     [
         pytest.param("nowhere", 0, 1, "there is no topic nowhere", id="an unknown topic"),
         pytest.param("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0", id="an unknown partition"),
-        pytest.param("t", 0, 3, "broker 3 has no replica of t-0; those that have: 1, 2", id="no replica"),
-        pytest.param("t", 0, 2, "broker 2 is not in sync for t-0; those that are: 1", id="not in sync"),
+        pytest.param("t", 0, 3, "broker 3 has no replica of t-0; expected one of 1, 2", id="no replica"),
+        pytest.param("t", 0, 2, "broker 2 is not in sync for t-0; expected one of 1", id="not in sync"),
     ],
 )
 def test_a_leader_cannot_be_moved_anywhere(topic: str, index: int, node_id: int, words: str) -> None:

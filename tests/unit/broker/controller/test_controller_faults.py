@@ -113,7 +113,10 @@ def test_of_two_losses_the_last_ends_it() -> None:
 def test_no_leader_is_moved_without_a_controller() -> None:
     cluster = three()
     found = cluster.cluster.controller.make_unavailable()
-    assert cluster.cluster.controller.move_leader(cluster.partition(), 2) == "the controller is lost, by a fault rule"
+    assert (
+        cluster.cluster.controller.move_leader(cluster.partition(), 2)
+        == "the controller is unavailable because of a fault rule"
+    )
     found()
     assert cluster.cluster.controller.move_leader(cluster.partition(), 2) is None
 

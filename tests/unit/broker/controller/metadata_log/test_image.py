@@ -262,14 +262,14 @@ def test_every_record_is_met_here() -> None:
 @pytest.mark.parametrize(
     ("records", "refusal"),
     [
-        pytest.param([partition()], f"there is no topic of id {T.hex()}", id="a partition of no topic"),
+        pytest.param([partition()], f"unknown topic id {T.hex()}", id="a partition of no topic"),
         pytest.param(
             [TopicRecord(name="topic-1", topic_id=T), change(leader=1)],
-            "there is no partition topic-1-0 to change",
+            "unknown partition topic-1-0",
             id="a change of no partition",
         ),
-        pytest.param([RemoveTopicRecord(topic_id=T)], f"there is no topic of id {T.hex()}", id="the end of no topic"),
-        pytest.param([RemoveAccessControlEntryRecord(id=T)], f"there is no ACL of id {T.hex()}", id="no such ACL"),
+        pytest.param([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}", id="the end of no topic"),
+        pytest.param([RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}", id="no such ACL"),
     ],
 )
 def test_what_cannot_follow_is_named(records: list[MetadataMessage], refusal: str) -> None:

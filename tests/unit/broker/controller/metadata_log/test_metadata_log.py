@@ -319,5 +319,5 @@ def test_a_quorum_state_that_cannot_be_read_is_one_line(tmp_path: Path, text: st
     file(tmp_path, "quorum-state").write_text(text)
     with pytest.raises(SluiceError) as caught:
         open_log(tmp_path)
-    expected = f"{file(tmp_path, 'quorum-state')}: cannot be read as a quorum's state ({reason})"
+    expected = f"{file(tmp_path, 'quorum-state')}: invalid quorum state ({reason}); restore the file or delete it"
     assert str(caught.value) == expected

@@ -58,9 +58,9 @@ def test_a_torn_end_is_cut_off_with_a_line_and_the_log_goes_on(
     torn = path.stat().st_size - size
     again = open_log(tmp_path)
     (line,) = caplog.records
-    assert line.message == "cut off the torn end of the metadata log"
+    assert line.message == "truncated the torn end of the metadata log"
     said = {name: vars(line)[name] for name in ("file", "position", "bytes", "reason")}
-    assert said == {"file": str(path), "position": size, "bytes": torn, "reason": "it is cut short"}
+    assert said == {"file": str(path), "position": size, "bytes": torn, "reason": "incomplete batch"}
     again.append(topic(2))
     third = open_log(tmp_path)
     assert state(third.image) == state(again.image)
@@ -89,7 +89,7 @@ def test_a_break_before_the_last_segment_is_refused(tmp_path: Path) -> None:
     segment_of(tmp_path).write_bytes(segment_of(tmp_path).read_bytes()[:-1])
     with pytest.raises(SluiceError) as caught:
         recover(segment_of(tmp_path).parent)
-    said = f"{segment_of(tmp_path)}: no batch at position {len(data)}, after offset 8: it is cut short"
+    said = f"{segment_of(tmp_path)}: no batch at position {len(data)}, after offset 8: incomplete batch"
     assert str(caught.value) == said
 
 
@@ -121,13 +121,13 @@ def test_a_record_that_is_not_understood_is_named_with_its_offset(
     append(segment_of(tmp_path), raw(log.end_offset, value))
     with pytest.raises(SluiceError) as caught:
         open_log(tmp_path)
-    assert str(caught.value) == f"{segment_of(tmp_path)}: offset 6 is not understood: {reason}"
+    assert str(caught.value) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        pytest.param(b"\0\0\0\7", b"\0\0\0", "control record type 7 (known are 2 to 6)", id="of a newer quorum"),
+        pytest.param(b"\0\0\0\7", b"\0\0\0", "control record type 7; expected 2 to 6", id="of a newer quorum"),
         pytest.param(b"\0\0", b"\0\0\0", "control record without type or value", id="without a type"),
         pytest.param(b"\0\0\0\2", None, "control record without type or value", id="without a value"),
         pytest.param(b"\0\0\0\4", b"\0", "SnapshotFooterRecord v0: truncated (at byte 0 of 1)", id="cut short"),
@@ -138,7 +138,7 @@ def test_so_is_a_control_record(tmp_path: Path, key: bytes, value: bytes | None,
     append(segment_of(tmp_path), raw(log.end_offset, value, key, control=True))
     with pytest.raises(SluiceError) as caught:
         open_log(tmp_path)
-    assert str(caught.value) == f"{segment_of(tmp_path)}: offset 6 is not understood: {reason}"
+    assert str(caught.value) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
 def test_a_newer_metadata_version_is_refused(tmp_path: Path) -> None:
@@ -146,14 +146,14 @@ def test_a_newer_metadata_version_is_refused(tmp_path: Path) -> None:
     log.append([FeatureLevelRecord(name="metadata.version", feature_level=34)])
     with pytest.raises(SluiceError) as caught:
         open_log(tmp_path)
-    reason = "offset 6 is not understood: metadata.version 34 (known are those up to 33)"
+    reason = "cannot interpret the record at offset 6: metadata.version 34; expected at most 33"
     assert str(caught.value) == f"{segment_of(tmp_path)}: {reason}"
 
 
 def test_a_record_of_something_that_is_not_there_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(segment_of(tmp_path), metadata_batch([partition()], LEVEL, BatchStart(log.end_offset, 1, START_MS)))
-    with pytest.raises(SluiceError, match="offset 6 is not understood: there is no topic of id 0000"):
+    with pytest.raises(SluiceError, match="cannot interpret the record at offset 6: unknown topic id 0000"):
         open_log(tmp_path)
 
 
@@ -187,11 +187,11 @@ class TestABrokenSnapshot:
         with pytest.raises(SluiceError) as caught:
             open_log(tmp_path)
         assert str(caught.value).startswith(f"{checkpoint}: ")
-        assert str(caught.value).endswith("; without it the cluster's metadata is not known")
+        assert str(caught.value).endswith("; restore the directory from a copy")
 
     def test_that_is_gone_is_missed(self, tmp_path: Path, checkpoint: Path) -> None:
         checkpoint.unlink()
-        with pytest.raises(SluiceError, match="there is no snapshot of what was before offset 8; without it"):
+        with pytest.raises(SluiceError, match="no snapshot of the records before offset 8; restore"):
             open_log(tmp_path)
 
     def test_beside_all_records_is_not_needed(self, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ class TestABrokenSnapshot:
         with pytest.raises(SluiceError) as caught:
             open_log(tmp_path)
         reason = "record type 30, version 0 (supported: types up to 29)"
-        assert str(caught.value) == f"{checkpoint}: offset 99 is not understood: {reason}"
+        assert str(caught.value) == f"{checkpoint}: cannot interpret the record at offset 99: {reason}"
 
 
 def test_voters_that_can_change_stay_known(tmp_path: Path) -> None:

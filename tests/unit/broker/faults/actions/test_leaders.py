@@ -116,7 +116,7 @@ def test_where_one_leader_cannot_move_none_does(three: VirtualBroker) -> None:
     created = three.cluster.create(NewTopic("u", assignments={0: (1, 2)}))
     assert isinstance(created, Topic)
     problem = refused(three, Rule(LeaderMoved(to=3)))
-    assert problem == "fault.action: broker 3 has no replica of u-0; those that have: 1, 2"
+    assert problem == "fault.action: broker 3 has no replica of u-0; expected one of 1, 2"
     assert leaders(three) == [1, 1]
 
 
