@@ -9,7 +9,6 @@ the broker does not read, and decodes the answers together with the moment they 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
-from socket import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.broker.metadata.new_topic import NewTopic
@@ -23,6 +22,7 @@ from sluice.clock import ManualClock, TimerHandle
 from sluice.config.broker_config import Config
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message
+from sluice.virtual_time.transport import MemorySocket
 from tests.support.wire import api_key_of, frame, read_answer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class VirtualLoop:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.factories: dict[int, Callable[[], Connection | TlsTransport | ShapedTransport]] = {}  # by listening port
-        self.listening: list[socket] = []
+        self._next_port = 32_768  # the first that Linux picks
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
         def call() -> None:
@@ -60,18 +60,19 @@ class VirtualLoop:
     def create_task(self, coroutine: Coroutine[object, None, None]) -> "Task":
         return Task(self, coroutine)
 
-    def finish(self, coroutine: Coroutine[object, None, None]) -> None:
-        """Runs what starts or stops brokers; nobody really listens afterwards."""
-        run(coroutine)
-        for listening in self.listening:
-            listening.close()
-        self.listening.clear()
+    def bind(self, host: str, port: int, backlog: int) -> MemorySocket:
+        """Return a listening socket in memory; port 0 picks the next free one."""
+        if not port:
+            port = self._next_port
+            self._next_port += 1
+        return MemorySocket((host, port))
 
     async def create_server(
-        self, factory: "Callable[[], Connection | TlsTransport | ShapedTransport]", *, sock: socket
+        self, factory: "Callable[[], Connection | TlsTransport | ShapedTransport]", *, sock: MemorySocket
     ) -> "Listening":
-        self.factories[sock.getsockname()[1]] = factory
-        return Listening(self, sock)
+        port = sock.getsockname()[1]
+        self.factories[port] = factory
+        return Listening(self, port)
 
 
 class Task:
@@ -87,18 +88,17 @@ class Task:
         self._done.append(callback)
 
     def _run(self) -> None:
-        self._loop.finish(self._coroutine)
+        run(self._coroutine)
         for callback in self._done:
             callback(self)
 
 
 class Listening:
-    """What asyncio has for a socket on which it takes connections."""
+    """The server of one listening socket, in place of asyncio.Server."""
 
-    def __init__(self, loop: VirtualLoop, sock: socket) -> None:
+    def __init__(self, loop: VirtualLoop, port: int) -> None:
         self._loop = loop
-        self._port: int = sock.getsockname()[1]
-        loop.listening.append(sock)
+        self._port = port
 
     def close(self) -> None:
         self._loop.factories.pop(self._port, None)
@@ -369,8 +369,8 @@ class VirtualBroker:
         self._next_port = 40_000
 
     def run(self, coroutine: Coroutine[object, None, None]) -> None:
-        """Runs what starts or stops brokers; nobody really listens afterwards."""
-        self.loop.finish(coroutine)
+        """Run a coroutine that starts or stops brokers."""
+        run(coroutine)
         self.settle()
 
     @property

@@ -117,7 +117,7 @@ def test_a_broker_that_cannot_be_started_again_is_the_rule_s_problem(
 ) -> None:
     fault = add(three, Rule("broker-down", broker=2))
     port = three.cluster_server.servers[2].endpoints[0].port
-    monkeypatch.setattr("sluice.broker.network.socket_server.bind", _in_use)
+    monkeypatch.setattr(three.loop, "bind", _in_use)
     fault.remove()
     assert state(three) is STOPPED
     assert fault.problem == f"cannot listen on 127.0.0.1:{port}: Address already in use"

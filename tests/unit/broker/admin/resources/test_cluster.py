@@ -22,9 +22,6 @@ def three(*overrides: str) -> VirtualBroker:
 
 def post(cluster: VirtualBroker, path: str, body: str = "", **headers: str) -> tuple[int, Any]:
     status, _, answer = call(application(cluster.cluster_server), path, "POST", body, **headers)
-    for listening in cluster.loop.listening:  # nobody really listens
-        listening.close()
-    cluster.loop.listening.clear()
     cluster.settle()
     return status, json.loads(answer)
 
