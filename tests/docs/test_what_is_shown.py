@@ -52,7 +52,7 @@ NOT_RUN = {
     },
     "docs/serve.md": {"scrape_configs:": SETTINGS},
     "docs/testing.md": {"TimeoutError": OUTPUT},
-    "docs/top.md": {"sluice top": "fills a terminal; tests/unit/cli/top/test_command.py has one for it"},
+    "docs/top.md": {"sluice top": "fills a terminal; tests/integration/cli/top/test_command.py has one for it"},
 }
 
 

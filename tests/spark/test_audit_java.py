@@ -8,7 +8,7 @@ from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS
 from sluice.clock import LoopClock
-from tests.unit.audit.subjects.test_drivers import CHECKS, PROBES
+from tests.integration.audit.subjects.test_drivers import CHECKS, PROBES
 
 JAVA = SUBJECTS["java"]
 

@@ -1,66 +1,10 @@
 """What shells complete: asked of bash itself, and of the functions behind it for the rest."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from sluice.cli.main import cli
-
-# A word for each: the words before the cursor, as bash splits them, and what it is given for the last.
-CASES: dict[str, tuple[list[str], list[str]]] = {
-    "commands": (["sluice", "jour"], ["journal"]),
-    "commands of a group": (["sluice", "journal", ""], ["export", "tail"]),
-    "options": (["sluice", "journal", "tail", "--fo"], ["--follow", "--format"]),
-    "choices": (["sluice", "serve", "--as", "kafka-0"], ["kafka-0.9", "kafka-0.10.2"]),
-    "scenarios": (["sluice", "run", "rolling"], ["rolling-restart"]),
-    "APIs": (["sluice", "journal", "tail", "--api", "Prod"], ["Produce"]),
-    "actions": (["sluice", "faults", "add", "action", "=", "black"], ["black-hole"]),
-    "all actions that begin so": (["sluice", "faults", "add", "action", "=", "disk"], ["disk-full"]),
-    "fields of a rule": (["sluice", "faults", "add", "action", "=", "delay", "clien"], ["client_id="]),
-    "fields of an action": (["sluice", "faults", "add", "action", "=", "delay", "mea"], ["mean="]),
-    "values of a field": (["sluice", "faults", "add", "action", "=", "delay", "api", "=", "Prod"], ["Produce"]),
-    "properties": (["sluice", "serve", "--override", "quota.producer.d"], ["quota.producer.default="]),
-    "quotas": (["sluice", "quota", "set", "prod"], ["producer_byte_rate="]),
-    "clients to audit": (["sluice", "audit", "run", "--subject", "aio"], ["aiokafka", "aiokafka-virtual"]),
-    "KIPs to audit": (["sluice", "audit", "run", "--probe", "KIP-91/2"], ["KIP-91/2"]),
-    "shells": (["sluice", "completion", "f"], ["fish"]),
-    "nothing": (["sluice", "xyz"], []),
-}
-SCRIPT = """
-source <(sluice completion bash) || exit 1
-while read -r line; do
-    read -ra COMP_WORDS <<< "$line"
-    [[ $line == *' ' ]] && COMP_WORDS+=("")
-    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _sluice_completion sluice
-    echo "${COMPREPLY[*]}"
-done
-complete -p sluice
-"""
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes() -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "--norc", "-c", SCRIPT.replace("while read -r line", "while IFS= read -r line")],
-        input="".join(f"{' '.join(words)}\n" for words, _ in CASES.values()),
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    *found, registered = done.stdout.splitlines()
-    assert dict(zip(CASES, found, strict=True)) == {name: " ".join(words) for name, (_, words) in CASES.items()}
-    assert registered == "complete -o nosort -F _sluice_completion sluice"
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """`sluice pipeline` without Spark: what it offers, and what it refuses before a session is opened."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from sluice.cli import pipeline
 from sluice.cli.main import cli
 from sluice.cli.pipeline import JOBS, spark_settings
 
@@ -16,13 +13,6 @@ def test_help_lists_every_job() -> None:
     result = CliRunner().invoke(cli, ["pipeline", "--help"])
     assert result.exit_code == 0
     assert [name for name in JOBS if f"\n  {name} " not in result.output] == []
-
-
-def test_the_file_of_the_command_is_a_program_for_spark_submit() -> None:
-    assert pipeline.__file__ is not None
-    done = subprocess.run([sys.executable, pipeline.__file__, "throttle", "--help"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Usage: sluice pipeline throttle ")
 
 
 def test_every_job_is_where_its_name_says() -> None:
@@ -73,9 +63,3 @@ def test_a_log_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path)
     words = ["pipeline", "plan", str(tmp_path / "a.log"), "--output", str(tmp_path / "plan"), "--master", "no://master"]
     result = CliRunner().invoke(cli, words)
     assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.log: no such file or folder\n")
-
-
-def test_a_broker_that_is_not_there_is_told_before_spark_is_started() -> None:
-    result = CliRunner().invoke(cli, ["pipeline", "throttle", "--bootstrap", "127.0.0.1:1"])
-    assert result.exit_code == 1
-    assert result.output.startswith("Error: 127.0.0.1:1: could not connect: ")

@@ -1,38 +1,11 @@
 """How far something is: a bar on a terminal, which is gone in the end; nothing anywhere else."""
 
-import os
-import pty
-import subprocess
-import sys
-
 import pytest
 
 from sluice.cli.progress import progress
-
-PROGRAM = """
-from sluice.cli.progress import progress
-with progress() as tell:
-    tell("events", 5, 10)
-    tell("clients", 20, 20)
-"""
 
 
 def test_where_there_is_no_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with progress() as tell:
         tell("events", 5, 10)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_terminal_has_a_bar_that_is_gone_in_the_end() -> None:
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], stderr=theirs, stdout=subprocess.PIPE, env=environment, check=True
-    )
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
-    os.close(theirs)
-    assert done.stdout == b"", "what is printed to stdout is for programs"
-    assert "clients" in shown
-    assert "20/20" in shown
-    assert shown.endswith(("\x1b[2K", "\x1b[1A\x1b[2K"))

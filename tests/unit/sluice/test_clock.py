@@ -2,8 +2,6 @@
 
 import asyncio
 import selectors
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -164,9 +162,3 @@ class TestLoopClock:
         wall_ms = LoopClock(ScriptedLoop(0.0)).wall_ms()
         assert isinstance(wall_ms, int)
         assert 1_700_000_000_000 < wall_ms < 4_102_444_800_000, "between 2023 and 2100"
-
-
-def test_clock_and_purgatory_do_not_bring_asyncio_with_them() -> None:
-    line = "import sys, sluice.clock, sluice.purgatory.purgatory; print('asyncio' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "False"

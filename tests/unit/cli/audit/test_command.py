@@ -229,15 +229,6 @@ def test_a_folder_that_cannot_be_is_told_before_anything_is_measured(audits: Aud
     assert audits.subjects == []
 
 
-def test_what_there_is_is_listed() -> None:
-    for what, some in (("subjects", "aiokafka-virtual"), ("probes", "reconnect-closed"), ("statements", "KIP-580/1")):
-        assert f"\n{some} " in invoke("list", what).stdout
-        assert some in [
-            next(iter(row.values())) for row in json.loads(invoke("list", what, "--format", "json").stdout)[what]
-        ]
-    assert set(json.loads(invoke("list", "--format", "json").stdout)) == {"subjects", "probes", "statements"}
-
-
 def _reports(tmp_path: Path) -> tuple[str, str]:
     before = result(subject("a", "1", verdict(), verdict("KIP-91/1", State.DEVIATES)), subject("old", "1"))
     now = result(subject("a", "2", DIFFERS, verdict("KIP-91/1")), subject("new", "1"))

@@ -1,16 +1,14 @@
 """TLS and SASL to brokers of ours; and what a client that is not believed, or does not believe, does."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from sluice import Broker, testing
 from sluice.client.admin import AdminClient
 from sluice.client.config import admin_config
-from sluice.client.errors import AuthenticationException, SaslAuthenticationException, SslAuthenticationException
+from sluice.client.errors import AuthenticationException, SaslAuthenticationException
 from sluice.errors import ConfigError
-from tests.support.certificates import certificates
 
 USERS = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sluice.sasl.users": "alice:alice-secret"}
 
@@ -47,47 +45,6 @@ def test_a_mechanism_that_is_not_taken_is_told() -> None:
     config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
     with pytest.raises(AuthenticationException, match="does not accept SCRAM-SHA-512; expected one of PLAIN"):
         testing.run(asking(config, sasl("SCRAM-SHA-512")))
-
-
-def tls(**given: str | Path) -> dict[str, str]:
-    named = {f"ssl.{name.replace('_', '.')}": str(value) for name, value in given.items()}
-    return {"security.protocol": "SSL", **named}
-
-
-def broker_tls(protocol: str = "SSL", **given: str) -> dict[str, str]:
-    named = {f"ssl.{name.replace('_', '.')}": value for name, value in given.items()}
-    return {
-        "listeners": f"{protocol}://127.0.0.1:0",
-        "ssl.keystore.location": str(certificates().broker),
-        "sluice.sasl.users": "alice:alice-secret",
-        **named,
-    }
-
-
-@pytest.mark.parametrize(
-    ("broker", "client"),
-    [
-        pytest.param(broker_tls(), tls(truststore_location=certificates().ca), id="an authority in a file"),
-        pytest.param(broker_tls(), tls(truststore_certificates=certificates().ca.read_text()), id="in the properties"),
-        pytest.param(
-            broker_tls(client_auth="required", truststore_location=str(certificates().ca)),
-            tls(truststore_location=certificates().ca, keystore_location=certificates().alice),
-            id="a certificate of the client",
-        ),
-        pytest.param(
-            broker_tls("SASL_SSL"),
-            tls(truststore_location=certificates().ca) | sasl("SCRAM-SHA-256", protocol="SASL_SSL"),
-            id="a password over TLS",
-        ),
-    ],
-)
-def test_tls(broker: dict[str, str], client: dict[str, str]) -> None:
-    assert asyncio.run(asking(broker, client)) == 1
-
-
-def test_a_broker_that_nobody_vouches_for_is_not_believed() -> None:
-    with pytest.raises(SslAuthenticationException, match="certificate verify failed"):
-        asyncio.run(asking(broker_tls(), tls(truststore_location=certificates().other_ca)))
 
 
 @pytest.mark.parametrize(

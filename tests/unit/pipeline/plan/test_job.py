@@ -1,7 +1,5 @@
 """A whole plan in one process: from files to tables, page, plots and script."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -91,12 +89,6 @@ def test_the_same_input_gives_the_same_files(log: Path, out: Path, tmp_path: Pat
     run(log, tmp_path / "again")
     for file in (REPORT, SCRIPT):
         assert (tmp_path / "again" / file).read_text() == (out / file).read_text()
-
-
-def test_the_script_is_one(out: Path) -> None:
-    tools = {**os.environ, "KAFKA_CONFIGS": "echo"}
-    done = subprocess.run(["sh", out / SCRIPT, "b:1"], env=tools, capture_output=True, text=True, check=True)
-    assert done.stdout.count("--add-config producer_byte_rate=") == 2
 
 
 def test_without_limits_there_is_no_script_and_progress_is_told(log: Path, tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from sluice import Broker, SyncBroker, testing
-from sluice.client.errors import KafkaException
+from sluice import Broker, testing
 
 
 def test_what_is_sent_is_received() -> None:
@@ -28,12 +27,3 @@ def test_what_does_not_come_is_told_with_how_many_did() -> None:
                 await broker.client().receive("orders", 3, timeout_s=2)
 
     testing.run(main())
-
-
-def test_from_any_thread_the_same() -> None:
-    with SyncBroker() as broker:
-        (written,) = broker.client("shop").send("orders", b"a")
-        assert written.offset == 0
-        assert [one.value for one in broker.client().receive("orders")] == [b"a"]
-        with pytest.raises(KafkaException):
-            broker.client().send("no topic", b"a")

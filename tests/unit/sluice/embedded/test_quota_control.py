@@ -1,45 +1,8 @@
 """Quotas that a test sets: on whom, with what effect, and that they go again."""
 
-import re
-
-import pytest
-
-from sluice import Broker
 from sluice.embedded.quota_control import set_quota
-from sluice.errors import SluiceError
-from sluice.quotas.client_quotas import Entity
-from tests.support.local_broker import live
 from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker
-
-PRODUCE = {"producer_byte_rate": 1000.0}
-SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
-    "of a client id": ({"client_id": "shop", "produce": 1000}, {"client-id": "shop"}, PRODUCE),
-    "of a user": ({"user": "alice", "produce": "1k"}, {"user": "alice"}, PRODUCE),
-    "of a user's client id": (
-        {"user": "alice", "client_id": "shop", "produce": 1000},
-        {"user": "alice", "client-id": "shop"},
-        PRODUCE,
-    ),
-    "of all client ids": ({"produce": 1000}, {"client-id": None}, PRODUCE),
-    "all there are": (
-        {"produce": "1k", "fetch": "2Ki", "request_percentage": 12.5},
-        {"client-id": None},
-        {**PRODUCE, "consumer_byte_rate": 2048.0, "request_percentage": 12.5},
-    ),
-}
-
-
-@pytest.mark.parametrize(("how", "entity", "quotas"), SET.values(), ids=SET)
-def test_quotas_are_set_and_go(how: dict[str, object], entity: Entity, quotas: dict[str, float]) -> None:
-    async def do(broker: Broker) -> None:
-        altered = broker._started.cluster.client_quotas
-        with broker.quota(**how) as quota:  # type: ignore[arg-type]  # some of them each
-            assert altered.matching({}, (), strict=False) == [(entity, quotas)]
-        assert altered.matching({}, (), strict=False) == []
-        quota.remove()
-
-    live(do, Broker())
 
 
 def test_a_client_is_throttled_as_long_as_the_quota_is_there() -> None:
@@ -59,20 +22,3 @@ def test_what_was_set_before_is_back() -> None:
     assert quotas.matching({}, (), strict=False)[0][1] == {"producer_byte_rate": 10, "consumer_byte_rate": 500}
     inner.remove()
     assert quotas.matching({}, (), strict=False)[0][1] == {"producer_byte_rate": 1000, "consumer_byte_rate": 500}
-
-
-WRONG = {
-    "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage"),
-    "no number": ({"produce": "fast"}, "quota: produce=fast: must be bytes per second, such as 100000 or 100k"),
-    "nothing at all": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
-    "nobody": ({"fetch": 1, "client_id": ""}, "quota: Empty client-id not supported"),
-}
-
-
-@pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_set_is_refused(how: dict[str, object], problem: str) -> None:
-    async def do(broker: Broker) -> None:
-        with pytest.raises(SluiceError, match=f"^{re.escape(problem)}$"):
-            broker.quota(**how)  # type: ignore[arg-type]  # that is the point
-
-    live(do, Broker())

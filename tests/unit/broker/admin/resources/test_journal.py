@@ -1,13 +1,11 @@
 """`/api/v1/journal` of the admin port."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
-from sluice import Broker
 from sluice.broker.admin.server import application
 from sluice.broker.journal.reader import API_NAMES
 from sluice.journal_events import KINDS, schema
@@ -97,33 +95,3 @@ def test_the_journal_is_only_for_who_has_the_token(path: str) -> None:
     app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
     assert ask(app, path=path)[0] == 401
     assert ask(app, path=path, token="secret")[0] == 200
-
-
-async def _follow_over_http() -> tuple[list[dict[str, Any]], bytes]:
-    """The events that come while someone follows, and what is sent when the broker stops."""
-    async with Broker(admin_port=0) as broker:
-        assert broker.admin is not None
-        host, port = broker.admin.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(
-            f"GET {PATH}?follow=true&kind=connection-opened&after=0 HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
-        )
-        await reader.readuntil(b"\r\n\r\n")
-        lines: list[dict[str, Any]] = []
-        for number in (1, 2):
-            broker_host, broker_port = broker.brokers[1].split(":")
-            client = (await asyncio.open_connection(broker_host, int(broker_port)))[1]
-            while len(lines) < number:
-                chunk = await reader.readline()
-                if chunk.startswith(b"{"):
-                    lines.append(json.loads(chunk))
-            client.close()
-    rest = await reader.read()
-    writer.close()
-    return lines, rest
-
-
-def test_who_follows_gets_events_as_they_come_until_the_broker_stops() -> None:
-    lines, rest = asyncio.run(asyncio.wait_for(_follow_over_http(), 10))
-    assert [(one["kind"], one["connection"]) for one in lines] == [("connection-opened", 1), ("connection-opened", 2)]
-    assert b"{" not in rest

@@ -1,7 +1,5 @@
 """The data directory: who may use it, whose it is, and what is deleted when."""
 
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
@@ -67,24 +65,6 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
 def test_one_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(SluiceError, match="/proc/data: "):
         open_as(Path("/proc/data"))
-
-
-def test_one_in_use_is_refused_until_it_is_free(tmp_path: Path) -> None:
-    program = (
-        "import fcntl, sys\n"
-        "lock = open(sys.argv[1], 'a')\n"
-        "fcntl.lockf(lock, fcntl.LOCK_EX)\n"
-        "print('locked', flush=True)\n"
-        "sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / ".lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"locked\n"
-        with pytest.raises(SluiceError, match=r"in use by another broker, which has locked \.lock"):
-            open_as(tmp_path)
-    open_as(tmp_path)
 
 
 def test_a_deleted_partition_goes_after_its_delay(tmp_path: Path) -> None:

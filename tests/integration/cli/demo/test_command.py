@@ -1,0 +1,36 @@
+"""`sluice demo` ends its broker when a signal ends it."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_it_and_its_broker(number: signal.Signals) -> None:
+    async def main() -> None:
+        demo = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sluice", "demo", "--format", "json"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert demo.stderr is not None
+        assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
+        (broker,) = _children(demo.pid)
+        demo.send_signal(number)
+        stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
+        assert (demo.returncode, stdout) == (1, b"")
+        assert len(stderr.decode().strip().splitlines()) == 1, stderr.decode()
+        with pytest.raises(ProcessLookupError):
+            os.kill(broker, 0)
+
+    asyncio.run(main())
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True)
+    return [int(child) for child in found.stdout.split()]

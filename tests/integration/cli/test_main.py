@@ -1,0 +1,24 @@
+"""`sluice --help` imports no command."""
+
+import subprocess
+import sys
+
+# The command itself, what all commands have in common, and what is told of them.
+LIGHT = [
+    "sluice._version",
+    "sluice.cli",
+    "sluice.cli.commands",
+    "sluice.cli.help_pages",
+    "sluice.cli.main",
+    "sluice.errors",
+    "sluice.text",
+    "sluice.text.did_you_mean",
+    "sluice.version",
+]
+
+
+def test_help_loads_no_command() -> None:
+    code = "import sys; from sluice.cli.main import cli; cli(['--help'], standalone_mode=False)\n"
+    code += "print(sorted(name for name in sys.modules if name.startswith('sluice.') or name == 'asyncio'))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines()[-1] == str(LIGHT)

@@ -1,0 +1,28 @@
+"""The progress bar on a pseudo-terminal."""
+
+import os
+import pty
+import subprocess
+import sys
+
+PROGRAM = """
+from sluice.cli.progress import progress
+with progress() as tell:
+    tell("events", 5, 10)
+    tell("clients", 20, 20)
+"""
+
+
+def test_a_terminal_has_a_bar_that_is_gone_in_the_end() -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], stderr=theirs, stdout=subprocess.PIPE, env=environment, check=True
+    )
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert done.stdout == b"", "what is printed to stdout is for programs"
+    assert "clients" in shown
+    assert "20/20" in shown
+    assert shown.endswith(("\x1b[2K", "\x1b[1A\x1b[2K"))

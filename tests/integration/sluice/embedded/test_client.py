@@ -1,0 +1,15 @@
+"""The clients of a broker from other threads."""
+
+import pytest
+
+from sluice import SyncBroker
+from sluice.client.errors import KafkaException
+
+
+def test_from_any_thread_the_same() -> None:
+    with SyncBroker() as broker:
+        (written,) = broker.client("shop").send("orders", b"a")
+        assert written.offset == 0
+        assert [one.value for one in broker.client().receive("orders")] == [b"a"]
+        with pytest.raises(KafkaException):
+            broker.client().send("no topic", b"a")
