@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs, key 34, versions 0-2: moves replicas between directories of this broker (KIP-113).
 
-Follows ReplicaManager.alterReplicaLogDirs. Replicas cannot move: the only accepted directory is `memory`, even with
-`log.dirs`.
+Follows ReplicaManager.alterReplicaLogDirs. A broker has one log directory, so replicas cannot move: the only accepted
+directory is the one that DescribeLogDirs returns.
 """
 
 from itertools import groupby
@@ -18,7 +18,7 @@ from sluice.protocol.apis.alter_replica_log_dirs import (
 )
 from sluice.protocol.errors import ErrorCode
 
-from .describe_log_dirs import LOG_DIR
+from .describe_log_dirs import log_dir
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
@@ -62,7 +62,7 @@ def handle(
 def _move(ctx: RequestContext, broker: "ClusterServices", name: str, index: int, path: str) -> ErrorCode:
     if len(f"{name}-{index}") > _MAX_NAME_CHARS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if path != LOG_DIR:
+    if path != log_dir(broker.cluster.logs):
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = broker.metadata.partition(name, index)
     if partition is None:

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 API = served("DescribeLogDirs", "0-5")
 
-LOG_DIR = "memory"
+_MEMORY = "memory"
+
+
+def log_dir(logs: LogManager) -> str:
+    """Return the name of the broker's only log directory: the path of `log.dirs`, or `memory` without it."""
+    return _MEMORY if logs.directory is None else logs.directory.path
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "ClusterServices") -> DescribeLogDirsResponse:
@@ -43,11 +48,11 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
     described = [
         _describe(broker.node_id, topics[name], indexes) for name, indexes in requested.items() if name in topics
     ]
-    path, total_bytes, usable_bytes = _directory(broker.cluster.logs)
+    total_bytes, usable_bytes = _space(broker.cluster.logs)
     return DescribeLogDirsResponse(
         results=[
             DescribeLogDirsResult(
-                log_dir=path,
+                log_dir=log_dir(broker.cluster.logs),
                 topics=[topic for topic in described if topic.partitions],
                 total_bytes=total_bytes,
                 usable_bytes=usable_bytes,
@@ -56,12 +61,12 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
     )
 
 
-def _directory(logs: LogManager) -> tuple[str, int, int]:
-    """Return the path, the total bytes and the usable bytes."""
+def _space(logs: LogManager) -> tuple[int, int]:
+    """Return the total and the usable bytes."""
     if logs.directory is not None:
-        return logs.directory.path, *logs.directory.space()
+        return logs.directory.space()
     budget = logs.budget
-    return LOG_DIR, budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
+    return budget.limit_bytes, max(0, budget.limit_bytes - budget.used_bytes)
 
 
 def _describe(node_id: int, topic: Topic, indexes: set[int]) -> DescribeLogDirsTopic:

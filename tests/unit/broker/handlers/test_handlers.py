@@ -10,7 +10,6 @@ from sluice.broker.controller.configs.client_metrics import DEFAULT_INTERVAL_MS
 from sluice.broker.controller.configs.client_metrics_manager import Subscription
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.dispatch.registry import HANDLERS
-from sluice.broker.handlers.cluster.describe_log_dirs import LOG_DIR
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -121,7 +120,7 @@ def alter_user_scram_credentials(version: int, topic_id: bytes) -> Message:
 
 def alter_replica_log_dirs(version: int, topic_id: bytes) -> Message:
     topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
-    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=LOG_DIR, topics=topics)])
+    return AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="memory", topics=topics)])
 
 
 def describe_acls() -> Message:

@@ -1,5 +1,7 @@
 """AlterReplicaLogDirs: there is one directory, and every replica is in it."""
 
+from pathlib import Path
+
 import pytest
 
 from sluice.protocol.apis.alter_replica_log_dirs import (
@@ -46,6 +48,14 @@ def test_into_the_directory_goes(topic: str, index: int, code: ErrorCode) -> Non
     broker = VirtualBroker()
     broker.topic()
     assert altered(broker, (directory(broker), topic, index)) == {(topic, index): code}
+
+
+def test_a_directory_on_disk_is_accepted(tmp_path: Path) -> None:
+    broker = VirtualBroker(f"log.dirs={tmp_path}")
+    broker.topic()
+    assert directory(broker) == str(tmp_path)
+    assert altered(broker, (str(tmp_path), "t", 0)) == {("t", 0): ErrorCode.NONE}
+    assert altered(broker, ("memory", "t", 0)) == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND}
 
 
 def test_other_directories_are_not_there() -> None:
