@@ -28,8 +28,6 @@ Uniform = Callable[[float, float], float]
 
 
 class Backoff(Protocol):
-    """A function from failures to waiting time."""
-
     def backoff(self, attempts: int) -> int:
         """Return the milliseconds to wait after a failure that `attempts` failures precede."""
 

@@ -33,7 +33,6 @@ class OffsetAndMetadata(NamedTuple):
 
 
 def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[OffsetCommitRequestTopic]:
-    """Return the topics of an OffsetCommit request."""
     return [
         OffsetCommitRequestTopic(
             name=topic,
@@ -79,7 +78,6 @@ def fetched_offsets(answer: OffsetFetchResponse) -> Mapping[TopicPartition, Fetc
 
 
 def committed_offset(partition: FetchedOffset) -> OffsetAndMetadata | None:
-    """Return the committed offset of a partition, or None if there is none."""
     if partition.committed_offset < 0:
         return None
     return OffsetAndMetadata(partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch)

@@ -83,7 +83,6 @@ class ClientConfig(Values):
             log.info("properties without effect", extra={"client": table.client, "names": ",".join(unused)})
 
     def is_set(self, name: str) -> bool:
-        """Return whether the property was given."""
         return name in self._given
 
     def text_or_none(self, name: str) -> str | None:
@@ -105,7 +104,6 @@ class ClientConfig(Values):
         return jaas_options(self.text("sasl.jaas.config"))
 
     def retry_backoff(self, uniform: Uniform) -> Backoff:
-        """Return KIP-580's backoff."""
         base_ms, max_ms = self.integer("retry.backoff.ms"), self.integer("retry.backoff.max.ms")
         if self.profile == "kip":
             return KipRetryBackoff(base_ms, max_ms, uniform)
@@ -116,7 +114,6 @@ class ClientConfig(Values):
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:
-        """Return KIP-144's backoff."""
         base_ms, max_ms = self.integer("reconnect.backoff.ms"), self.integer("reconnect.backoff.max.ms")
         if self.profile == "kip":
             return KipReconnectBackoff(base_ms, max_ms, uniform)
@@ -141,12 +138,10 @@ class ClientConfig(Values):
         self._values[name] = value
 
     def warn(self, reason: str, line: str) -> None:
-        """Keep and log a warning."""
         self.warnings[reason] = line
         log.warning(line, extra={"client": self.client})
 
     def error(self, line: str) -> ConfigError:
-        """Return the exception for properties that conflict."""
         return ConfigError(f"{self.client}: {line}")
 
 
@@ -155,17 +150,14 @@ Rule = Callable[[ClientConfig], None]
 
 
 def producer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """Return a validated producer configuration; raise ConfigError."""
     return _checked(PRODUCER, given, profile, _PRODUCER_RULES)
 
 
 def consumer_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """Return a validated consumer configuration; raise ConfigError."""
     return _checked(CONSUMER, given, profile, _CONSUMER_RULES)
 
 
 def admin_config(given: Given, profile: Profile = "kafka") -> ClientConfig:
-    """Return a validated admin client configuration; raise ConfigError."""
     return _checked(ADMIN, given, profile, _ADMIN_RULES)
 
 

@@ -31,8 +31,6 @@ class Property(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The properties of one kind of client."""
-
     client: str
     properties: Mapping[str, Property]
     without_effect: frozenset[str]

@@ -54,7 +54,6 @@ def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember],
 
 
 def _inputs(parts: Iterable[Subtopology], partitions: Mapping[str, int]) -> dict[TaskId, list[TopicPartition]]:
-    """Return the partitions of each task."""
     found: dict[TaskId, list[TopicPartition]] = {}
     for part in parts:
         for topic in sorted(part.sources):
@@ -89,5 +88,4 @@ def _even_out(plan: dict[str, set[TaskId]]) -> None:
 
 
 def _siblings(task: TaskId, tasks: Iterable[TaskId]) -> int:
-    """Return the number of tasks of the same sub-topology."""
     return sum(one.subtopology == task.subtopology for one in tasks)

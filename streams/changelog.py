@@ -26,8 +26,6 @@ log = logging.getLogger("sluice.streams")
 
 
 class EndOffset(Protocol):
-    """The end offset of a partition."""
-
     @property
     def offset(self) -> int: ...
 
@@ -39,14 +37,10 @@ class EndOffsets(Protocol):
 
 
 class ChangelogAdmin(Protocol):
-    """The part of the admin client that is used here."""
-
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> EndOffsets: ...
 
 
 class RestoreConsumer(Protocol):
-    """The part of the restore consumer that is used here."""
-
     def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
@@ -57,8 +51,6 @@ class RestoreConsumer(Protocol):
 
 
 class _Changelog:
-    """A changelog being restored."""
-
     def __init__(self, task: StreamTask, store: str) -> None:
         self.task = task
         self.store = store
@@ -68,8 +60,6 @@ class _Changelog:
 
 
 class ChangelogReader:
-    """The changelog reader of one thread."""
-
     def __init__(
         self, consumer: RestoreConsumer, admin: ChangelogAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
     ) -> None:
@@ -87,7 +77,6 @@ class ChangelogReader:
             self._changelogs[partition] = _Changelog(task, store)
 
     def unregister(self, task: StreamTask) -> None:
-        """Stop restoring a task."""
         for partition in task.changelogs:
             self._changelogs.pop(partition, None)
         self._consumer.assign(self._restoring())

@@ -36,8 +36,6 @@ from .config_table import (
 
 
 class StreamsConfig(ClientConfig):
-    """The configuration of one runtime."""
-
     __slots__ = ("_all", "max_poll_interval_ms")
 
     def __init__(self, given: Given, profile: Profile = "kafka") -> None:
@@ -68,11 +66,9 @@ class StreamsConfig(ClientConfig):
         return self.text("application.id")
 
     def producer(self, client_id: str) -> Given:
-        """Return the producer's properties."""
         return {**PRODUCER_DEFAULTS, **self._client(PRODUCER, [PRODUCER_PREFIX]), "client.id": client_id}
 
     def admin(self, client_id: str) -> Given:
-        """Return the admin client's properties."""
         return {**self._client(ADMIN, [ADMIN_PREFIX]), "client.id": client_id}
 
     def consumer(self, which: str, client_id: str) -> Given:

@@ -31,8 +31,6 @@ log = logging.getLogger("sluice.streams")
 
 
 class GlobalConsumer(Protocol):
-    """The part of the global consumer that is used here."""
-
     def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
 
     def seek(self, partition: TopicPartition, offset: int) -> None: ...
@@ -49,8 +47,6 @@ class GlobalConsumer(Protocol):
 
 
 class GlobalSettings(NamedTuple):
-    """The settings of global tables."""
-
     task_timeout_ms: int
     retry_backoff_ms: int
     poll_ms: int
@@ -144,8 +140,6 @@ class GlobalThread:
 
 
 class _Deadline:
-    """The deadline of one call, or of reading one partition."""
-
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._at_ms: int | None = None

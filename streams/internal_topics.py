@@ -35,8 +35,6 @@ _REPARTITION = {
 
 
 class InternalTopic(NamedTuple):
-    """A topic to create."""
-
     partitions: int
     configs: Mapping[str, str]
 
@@ -55,8 +53,6 @@ class CreatedTopics(Protocol):
 
 
 class TopicAdmin(Protocol):
-    """The part of the admin client that is used here."""
-
     async def describe_topics(self, names: Iterable[str]) -> DescribedTopics: ...
 
     async def create_topics(self, topics: Iterable[NewTopic]) -> CreatedTopics: ...
@@ -158,7 +154,6 @@ class InternalTopicManager:
         return found, missing
 
     async def _create(self, topics: Mapping[str, InternalTopic]) -> set[str]:
-        """Create topics; return the names of those created."""
         if not topics:
             return set()
         new = [

@@ -120,8 +120,6 @@ class Processor:
 
 
 class _FunctionProcessor(Processor):
-    """A function, as a processor."""
-
     def __init__(self, ctx: Context, function: "ProcessorFunction") -> None:
         super().__init__(ctx)
         self._function = function
@@ -136,7 +134,6 @@ AnyProcessor = ProcessorFunction | type[Processor]
 
 
 def create_processor(processor: AnyProcessor, ctx: Context) -> Processor:
-    """Return the processor of one task."""
     if isinstance(processor, type) and issubclass(processor, Processor):
         return processor(ctx)
     return _FunctionProcessor(ctx, cast(ProcessorFunction, processor))  # mypy does not exclude classes

@@ -44,8 +44,6 @@ _FENCED = (
 
 
 class TaskProducer(Protocol):
-    """The part of the thread's producer that is used here."""
-
     async def send(
         self,
         topic: str,
@@ -70,8 +68,6 @@ class _Outgoing(NamedTuple):
 
 
 class RecordCollector:
-    """The record collector of one task."""
-
     def __init__(self, task_id: TaskId, producer: TaskProducer, profile: Profile) -> None:
         self._task_id = task_id
         self._producer = producer
@@ -91,7 +87,6 @@ class RecordCollector:
     def add(
         self, topic: str, record: Record, *, partition: int | None = None, partitioner: Partitioner | None = None
     ) -> None:
-        """Collect a record."""
         self._outgoing.append(_Outgoing(topic, record, partition, partitioner))
 
     def drop(self) -> None:

@@ -20,8 +20,6 @@ Lag = Callable[[TopicPartition], int | None]
 
 
 class PartitionGroup:
-    """The partitions of one task."""
-
     def __init__(self, task_id: TaskId, partitions: Iterable[TopicPartition], lag: Lag, max_task_idle_ms: int) -> None:
         self._task_id = task_id
         self._queues: dict[TopicPartition, deque[ConsumerRecord]] = {one: deque() for one in sorted(partitions)}

@@ -22,8 +22,6 @@ class DeletedRecords(Protocol):
 
 
 class PurgeAdmin(Protocol):
-    """The part of the admin client that is used here."""
-
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> DeletedRecords: ...
 
 

@@ -34,19 +34,16 @@ class StateUpdater:
         await asyncio.gather(self._running, return_exceptions=True)
 
     def add(self, task: StreamTask) -> None:
-        """Restore a task from the beginning."""
         self._reader.register(task)
         self._tasks[task.id] = task
         self._has_work.set()
 
     def remove(self, task: StreamTask) -> None:
-        """Stop restoring a task."""
         if self._tasks.pop(task.id, None) is not None:
             self._reader.unregister(task)
         self._restored = [one for one in self._restored if one is not task]
 
     def take_restored(self) -> list[StreamTask]:
-        """Remove and return the restored tasks."""
         restored, self._restored = self._restored, []
         return restored
 

@@ -188,7 +188,6 @@ class Streams:
             self._fail(failure)
 
     def _fail(self, error: StreamsException) -> None:
-        """Stop all threads after a failure of one."""
         self.error = self.error or error
         self._become(State.ERROR)
         for thread in self._threads:
@@ -306,7 +305,6 @@ class Streams:
             self._become(State.REBALANCING)
 
     def _become(self, state: State) -> None:
-        """Change the state, if the transition is allowed."""
         if state not in _AFTER[self.state]:
             return
         log.info(f"streams {self.config.application_id}: {self.state.value} -> {state.value}")

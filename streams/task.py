@@ -38,8 +38,6 @@ log = logging.getLogger("sluice.streams")
 
 
 class TaskState(Enum):
-    """The state of a task."""
-
     CREATED = "created"
     RESTORING = "restoring"
     RUNNING = "running"
@@ -55,8 +53,6 @@ _AFTER = {
 
 
 class TaskConsumer(Protocol):
-    """The part of the thread's consumer that a task uses."""
-
     def assignment(self) -> set[TopicPartition]: ...
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
@@ -81,8 +77,6 @@ class TaskConsumer(Protocol):
 
 
 class TaskSettings(NamedTuple):
-    """The settings of a task."""
-
     timeout_ms: int
     profile: Profile
     max_idle_ms: int
@@ -91,8 +85,6 @@ class TaskSettings(NamedTuple):
 
 
 class StreamTask:
-    """One task."""
-
     def __init__(
         self,
         task_id: TaskId,
@@ -292,7 +284,6 @@ class StreamTask:
         return dict(self._consumed)
 
     def post_commit(self) -> None:
-        """Record a successful commit."""
         self.commit_needed = False
         self._consumed.clear()
 

@@ -55,5 +55,4 @@ class TaskTimeout:
         )
 
     def clear(self) -> None:
-        """Remove the deadline after progress."""
         self.deadline_ms = None

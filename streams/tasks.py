@@ -41,8 +41,6 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class MainConsumer(TaskConsumer, Protocol):
-    """The part of the thread's consumer that is used here."""
-
     @property
     def is_rebalancing(self) -> bool: ...
 
@@ -69,8 +67,6 @@ class InitBackoff:
 
 
 class TaskManager:
-    """The task manager of one thread."""
-
     def __init__(
         self,
         parts: Iterable[Subtopology],
@@ -206,7 +202,6 @@ class TaskManager:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, records: Iterable[ConsumerRecord]) -> None:
-        """Add records to their tasks."""
         by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         for record in records:
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
@@ -215,7 +210,6 @@ class TaskManager:
                 self.tasks[task_id].add_records(partition, theirs)
 
     def resume_polling(self) -> None:
-        """Resume partitions whose buffers have room again."""
         for task in self._running():
             task.resume_polling()
 

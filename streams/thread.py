@@ -43,8 +43,6 @@ class ThreadState(Enum):
 
 
 class ThreadConsumer(MainConsumer, Protocol):
-    """The part of the thread's consumer that is used here."""
-
     def subscribe(self, topics: Iterable[str], *, listener: RebalanceListener | None = None) -> None: ...
 
     async def unsubscribe(self) -> None: ...
@@ -53,8 +51,6 @@ class ThreadConsumer(MainConsumer, Protocol):
 
 
 class StreamThread:
-    """One stream thread."""
-
     def __init__(
         self,
         topics: Collection[str],
@@ -90,7 +86,6 @@ class StreamThread:
         return self.state not in (ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD)
 
     def become(self, state: ThreadState) -> None:
-        """Change the state, unless the thread is shutting down."""
         if state is self.state or (not self.is_running and state is not ThreadState.DEAD):
             return
         log.info(f"stream thread: {state.value}")

@@ -171,7 +171,6 @@ class Subtopology:
         self.sinks = {self.topic_name(node.role.topic) for node in nodes if isinstance(node.role, Sink)}
 
     def topic_name(self, topic: Topic) -> str:
-        """Return the full name of a topic."""
         return f"{self._application_id}-{topic.name}-repartition" if topic.is_internal else topic.name
 
     def _read(self) -> Iterator[Topic]:

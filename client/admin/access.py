@@ -62,15 +62,11 @@ class AclFilter(NamedTuple):
 
 
 class ScramMechanism(IntEnum):
-    """The hash of a SCRAM credential."""
-
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
 
 class AccessAdmin:
-    """Admin calls for ACLs and SCRAM credentials."""
-
     _calls: AdminCalls
 
     async def describe_acls(

@@ -58,7 +58,6 @@ CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCod
 
 
 def least_loaded(client: NetworkClient, now_ms: float) -> Node | None:
-    """Return the least loaded reachable broker."""
     return client.least_loaded_node(now_ms).node
 
 
@@ -69,8 +68,6 @@ def controller(client: NetworkClient, now_ms: float) -> Node | None:
 
 @cache  # returns one object per broker, so that its keys share a request
 def broker(node_id: int) -> NodeProvider:
-    """Return a provider of the given broker."""
-
     def provide(client: NetworkClient, now_ms: float) -> Node | None:
         return client.metadata.cluster.nodes.get(node_id)
 
@@ -103,19 +100,15 @@ class Outcomes(Generic[K, V]):
         return {key: self[key] for key in self._by_key}
 
     def errors(self) -> dict[K, KafkaException]:
-        """Return the errors by key."""
         return {key: outcome for key, outcome in self._by_key.items() if isinstance(outcome, KafkaException)}
 
 
 class WithErrorCode(Protocol):
-    """A response, or a part of one, with an error code; many have an `error_message` too."""
-
     @property
     def error_code(self) -> int: ...
 
 
 def raise_error(response: WithErrorCode) -> None:
-    """Raise the error of a response, if it has one."""
     if response.error_code:
         raise exception_of(response.error_code, getattr(response, "error_message", None))
 
@@ -128,8 +121,6 @@ def outcome(result: WithErrorCode, value: V) -> V | ApiException:
 
 
 class AdminCalls:
-    """The calls of one admin client."""
-
     def __init__(self, network: AsyncNetwork, config: ClientConfig, random: Random) -> None:
         self.network = network
         self._clock = network.clock
@@ -138,7 +129,6 @@ class AdminCalls:
         self._api_timeout_ms = config.integer("default.api.timeout.ms")
 
     def deadline_ms(self, timeout_ms: int | None) -> float:
-        """Return the time at which a call that starts now times out."""
         return self._clock.monotonic_ms() + (self._api_timeout_ms if timeout_ms is None else timeout_ms)
 
     async def call(
@@ -174,7 +164,6 @@ class AdminCalls:
     async def call_all_brokers(
         self, request: Request, response: type[M], check: Callable[[M], None], timeout_ms: int | None
     ) -> list[M]:
-        """Return the responses of all brokers in the metadata."""
         deadline_ms = self.deadline_ms(timeout_ms)
         metadata = await self.call_until(
             deadline_ms, least_loaded, request_of(MetadataRequest(topics=[]), oldest=1), MetadataResponse
@@ -242,7 +231,6 @@ class AdminCalls:
         return Outcomes({key: done[key] for key in wanted})
 
     async def call_once(self, node: NodeProvider, request: RequestSource, response: type[M], deadline_ms: float) -> M:
-        """Return the response of one attempt."""
         ready = await self._ready_node(node, deadline_ms)
         now_ms = self._clock.monotonic_ms()
         timeout_ms = int(max(0, min(self.network.client.request_timeout_ms, deadline_ms - now_ms)))
@@ -309,8 +297,6 @@ class AdminCalls:
 
 
 class _Retries:
-    """The attempts of one call."""
-
     def __init__(self, calls: AdminCalls, deadline_ms: float) -> None:
         self._calls = calls
         self._deadline_ms = deadline_ms
@@ -351,5 +337,4 @@ def _needs_metadata(error: KafkaException) -> bool:
 async def find_controller(
     calls: AdminCalls, keys: Collection[K], deadline_ms: float
 ) -> Mapping[K, NodeProvider | KafkaException]:
-    """Return the controller for every key."""
     return dict.fromkeys(keys, controller)

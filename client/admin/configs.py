@@ -69,8 +69,6 @@ class AlterOperation(IntEnum):
 
 
 class Alteration(NamedTuple):
-    """A change of one config."""
-
     name: str
     value: str | None
     operation: AlterOperation = AlterOperation.SET
@@ -81,8 +79,6 @@ _NEVER: Collection[int] = ()
 
 
 class ConfigAdmin:
-    """Admin calls for configs and log directories."""
-
     _calls: AdminCalls
 
     async def describe_configs(

@@ -45,8 +45,6 @@ _COORDINATOR_ERRORS = {
 
 
 class GroupAdmin:
-    """Admin calls for groups."""
-
     _calls: AdminCalls
 
     async def list_groups(

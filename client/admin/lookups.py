@@ -22,7 +22,6 @@ _FIRST_OF_MANY = 4  # version of FindCoordinator with more than one key (KIP-699
 async def find_leaders(
     calls: AdminCalls, partitions: Collection[TopicPartition], deadline_ms: float
 ) -> Mapping[TopicPartition, NodeProvider | KafkaException]:
-    """Return the leader of each partition."""
     names = dict.fromkeys(partition.topic for partition in partitions)
     message = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False

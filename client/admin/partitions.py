@@ -40,8 +40,6 @@ _OFFSETS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
 class PartitionAdmin:
-    """Admin calls for partitions."""
-
     _calls: AdminCalls
 
     async def delete_records(

@@ -18,8 +18,6 @@ QuotaEntity = frozenset[tuple[str, str | None]]
 
 
 class QuotaAdmin:
-    """Admin calls for client quotas."""
-
     _calls: AdminCalls
 
     async def describe_client_quotas(

@@ -60,8 +60,6 @@ class NewTopic(NamedTuple):
 
 
 class TopicAdmin:
-    """Admin calls for topics."""
-
     _calls: AdminCalls
 
     async def create_topics(

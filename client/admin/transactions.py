@@ -30,8 +30,6 @@ _FENCING_TRANSACTION_TIMEOUT_MS = 1
 
 
 class TransactionAdmin:
-    """Admin calls for transactions."""
-
     _calls: AdminCalls
 
     async def describe_producers(

@@ -22,7 +22,6 @@ class OffsetReset(NamedTuple):
     duration_ms: int | None = None
 
     def timestamp(self, wall_ms: int) -> int:
-        """Return the timestamp for ListOffsets."""
         if self.duration_ms is not None:
             return wall_ms - self.duration_ms
         return EARLIEST_TIMESTAMP if self == EARLIEST else LATEST_TIMESTAMP
@@ -33,7 +32,6 @@ _NAMED = {policy.name: policy for policy in (EARLIEST, LATEST, NONE)}
 
 
 def offset_reset(configured: str) -> OffsetReset:
-    """Return the policy for a validated config value."""
     named = _NAMED.get(configured)
     if named is not None:
         return named

@@ -46,8 +46,6 @@ class FetchPosition(NamedTuple):
 
 
 class FetchState(Enum):
-    """The fetch state of a partition."""
-
     INITIALIZING = "initializing"
     FETCHING = "fetching"
     AWAIT_RESET = "await reset"
@@ -63,8 +61,6 @@ class Truncation(NamedTuple):
 
 
 class PartitionState:
-    """The state of one assigned partition."""
-
     __slots__ = (
         "failures",
         "high_watermark",
@@ -122,8 +118,6 @@ class PartitionState:
 
 
 class SubscriptionState:
-    """The subscription and the assigned partitions of one consumer."""
-
     def __init__(self, reset: OffsetReset) -> None:
         self.default_reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to, by name or by pattern
@@ -137,7 +131,6 @@ class SubscriptionState:
     # -- subscription and assignment -----------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to topics; the group assigns partitions."""
         self._ensure_free("subscribe to topics", other=self.is_manual or self.pattern is not None)
         self.topics = frozenset(topics)
         self.on_change()
@@ -160,7 +153,6 @@ class SubscriptionState:
         return is_other
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Assign partitions manually, without a group."""
         self._ensure_free("assign partitions", other=not self.is_manual and self.is_subscribed)
         self.is_manual = True
         self._replace(partitions)
@@ -172,7 +164,6 @@ class SubscriptionState:
         self._replace(partitions)
 
     def unsubscribe(self) -> None:
-        """Remove all subscriptions and assignments."""
         self._partitions = {}
         self.topics = self.group_topics = frozenset()
         self.pattern = None
@@ -192,7 +183,6 @@ class SubscriptionState:
 
     @property
     def metadata_topics(self) -> frozenset[str]:
-        """The topics whose metadata is needed."""
         if self.is_manual:
             return frozenset(partition.topic for partition in self._partitions)
         return self.topics | self.group_topics
@@ -247,7 +237,6 @@ class SubscriptionState:
         )
 
     def retry_at(self, partitions: Iterable[TopicPartition], at_ms: float) -> None:
-        """Set the retry time."""
         for partition in partitions:
             state = self._partitions.get(partition)
             if state is not None:

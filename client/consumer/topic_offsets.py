@@ -19,8 +19,6 @@ OffsetsByPartition = Mapping[TopicPartition, ListOffsetsPartitionResponse]
 
 
 class TopicOffsets:
-    """The lookups of one consumer."""
-
     def __init__(
         self, network: AsyncNetwork, metadata: ConsumerMetadata, offsets: OffsetFetcher, backoff: Backoff
     ) -> None:
@@ -41,7 +39,6 @@ class TopicOffsets:
             self._metadata.remove_transient([topic])
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
-        """Return the leaders' offsets for timestamps; raise TimeoutException or a fatal error."""
         topics = {partition.topic for partition in timestamps}
         done: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
         self._metadata.add_transient(topics)

@@ -27,8 +27,6 @@ class Node(NamedTuple):
 
 
 class TopicPartition(NamedTuple):
-    """A topic name and a partition index."""
-
     topic: str
     partition: int
 
@@ -96,7 +94,6 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, servers: Iterable[str]) -> "Cluster":
-        """Return a cluster of the bootstrap addresses."""
         nodes = {}
         for node_id, server in zip(range(-1, -(2**31), -1), servers):  # noqa: B905  (the range is longer)
             host, _, port = server.rpartition(":")
@@ -134,7 +131,6 @@ class _OfTopic(Protocol[P_co]):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Return partition indexes by topic."""
     indexes: dict[str, list[int]] = {}
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)

@@ -77,7 +77,6 @@ class Metadata:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def request_for_all(self) -> MetadataRequest:
-        """Return a request for all topics of the client."""
         return MetadataRequest(topics=[])
 
     def request_for_new_topics(self) -> MetadataRequest | None:
@@ -85,7 +84,6 @@ class Metadata:
         return None
 
     def retains_topic(self, topic: str, is_internal: bool, now_ms: float) -> bool:
-        """Return whether to keep a topic of a response."""
         return True
 
     # -- schedule ------------------------------------------------------------------------------------------------------
@@ -136,7 +134,6 @@ class Metadata:
         return self.update_version
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
-        """Return the next request."""
         if not self._need_full_update and self._last_successful_refresh_ms + self._max_age_ms > now_ms:
             request = self.request_for_new_topics()
             if request is not None:
@@ -163,11 +160,9 @@ class Metadata:
 
     @property
     def is_at_bootstrap(self) -> bool:
-        """Whether only the bootstrap addresses are known."""
         return self.cluster is self._bootstrap
 
     def failed_update(self, now_ms: float) -> None:
-        """Record a failed or empty response."""
         self._last_refresh_ms = now_ms
         self._attempts += 1
         self._equivalent_response_count = 0
@@ -292,7 +287,6 @@ class Metadata:
         return LeaderAndEpoch(self.cluster.nodes.get(known.leader_id), known.leader_epoch)
 
     def last_seen_leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the newest leader epoch seen; -1 without one."""
         return self._last_seen_leader_epochs.get(partition, NO_EPOCH)
 
     def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:

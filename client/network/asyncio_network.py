@@ -33,8 +33,6 @@ log = logging.getLogger("sluice.client")
 
 
 class AsyncConnector(Connector, Protocol):
-    """A connector that can be closed."""
-
     async def close(self) -> None:
         """Cancel pending attempts."""
 
@@ -138,7 +136,6 @@ class AsyncNetwork:
         return TimeoutException(problem if failure is None else f"{problem}; last connection failure: {failure}")
 
     def raise_if_closed(self) -> None:
-        """Raise KafkaException if the client is closed."""
         if self.client.is_closed:
             raise KafkaException("the client is closed")
 
@@ -195,11 +192,9 @@ class AsyncioConnector:
         return self._start(self._resolve(host, port, resolved))
 
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
-        """Open a TCP connection, with TLS if configured."""
         return self._start(self._connect(address, connection, failed))
 
     async def close(self) -> None:
-        """Cancel pending attempts."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

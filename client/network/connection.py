@@ -46,8 +46,6 @@ class ResponsePool(FramePool):
 
 
 class ConnectionEvents(Protocol):
-    """The callbacks of a connection."""
-
     def connection_made(self, connection: "Connection") -> None: ...
 
     def frame_received(self, connection: "Connection", view: memoryview, start: int, end: int) -> None:
@@ -63,14 +61,10 @@ class ConnectionEvents(Protocol):
 
 
 class Cancelable(Protocol):
-    """A pending operation."""
-
     def cancel(self) -> object: ...
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection, or one attempt to connect."""
-
     __slots__ = (
         "_events",
         "_pool",

@@ -69,8 +69,6 @@ _UP = (ConnectionState.CHECKING_API_VERSIONS, ConnectionState.READY)
 
 
 class NodeConnection:
-    """The state of one connection."""
-
     __slots__ = (
         "_address_index",
         "_addresses",
@@ -142,8 +140,6 @@ class NodeConnection:
 
 
 class ClusterConnectionStates:
-    """The states of all connections of a client, by id."""
-
     __slots__ = ("_connecting", "_connections", "_reconnect_backoff", "_setup_timeout")
 
     def __init__(self, reconnect_backoff: Backoff, connection_setup_timeout: Backoff) -> None:
@@ -172,12 +168,10 @@ class ClusterConnectionStates:
         self._move(node_id, _CHECKING_API_VERSIONS)
 
     def ready(self, node_id: int) -> None:
-        """Record the ApiVersions response."""
         self._connections[node_id].authentication_error = None
         self._move(node_id, _READY)
 
     def disconnected(self, node_id: int, now_ms: float) -> None:
-        """Record the end of a connection or of an attempt."""
         connection = self._connections[node_id]
         connection.last_connect_attempt_ms = now_ms
         if connection.is_up:
@@ -186,7 +180,6 @@ class ClusterConnectionStates:
         self._move(node_id, _COULD_NOT_CONNECT if was_connecting else _DISCONNECTED)
 
     def authentication_failed(self, node_id: int, now_ms: float, error: Exception) -> None:
-        """Record a failed authentication, after `disconnected`."""
         connection = self._connections[node_id]
         connection.authentication_error = error
         connection.last_connect_attempt_ms = now_ms
@@ -199,18 +192,15 @@ class ClusterConnectionStates:
             connection.throttled_until_ms = max(connection.throttled_until_ms, until_ms)
 
     def remove(self, node_id: int) -> None:
-        """Discard a connection's state."""
         self._connections.pop(node_id, None)
         self._connecting.pop(node_id, None)
 
     # -- queries -------------------------------------------------------------------------------------------------------
 
     def get(self, node_id: int) -> NodeConnection | None:
-        """Return a connection's state; None if it is unknown."""
         return self._connections.get(node_id)
 
     def can_connect(self, node_id: int, now_ms: float) -> bool:
-        """Return whether an attempt may start."""
         connection = self._connections.get(node_id)
         if connection is None:
             return True
@@ -233,7 +223,6 @@ class ClusterConnectionStates:
         return inf
 
     def throttle_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """Return the milliseconds of throttling that remain."""
         connection = self._connections.get(node_id)
         return 0 if connection is None else max(0, connection.throttled_until_ms - now_ms)
 
@@ -266,12 +255,10 @@ class ClusterConnectionStates:
         return connection is not None and connection.is_up
 
     def is_disconnected(self, node_id: int) -> bool:
-        """Return whether the last connection or attempt has failed."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_down
 
     def last_connect_attempt_ms(self, node_id: int) -> float:
-        """Return when the last attempt started or ended; 0 if there was none."""
         connection = self._connections.get(node_id)
         return 0 if connection is None else connection.last_connect_attempt_ms
 

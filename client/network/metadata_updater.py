@@ -22,8 +22,6 @@ log = logging.getLogger("sluice.client")
 
 
 class LeastLoadedNode(NamedTuple):
-    """The result of a search for the least loaded node."""
-
     node: Node | None
     is_any_ready: bool  # some node is ready, apart from its requests in flight
 
@@ -33,8 +31,6 @@ class LeastLoadedNode(NamedTuple):
 
 
 class Connections(Protocol):
-    """The part of the NetworkClient that the updater uses."""
-
     metadata: Metadata
     states: ClusterConnectionStates
     request_timeout_ms: int
@@ -53,8 +49,6 @@ class Connections(Protocol):
 
 
 class MetadataUpdater:
-    """The updates of `metadata`."""
-
     def __init__(self, connections: Connections, config: ClientConfig) -> None:
         self._connections = connections
         self._metadata = connections.metadata

@@ -82,8 +82,6 @@ _LARGEST_CORRELATION_ID = 2**31 - 1
 
 
 class ConnectionFailure(NamedTuple):
-    """The node and the reason of a failed or lost connection."""
-
     node: Node
     reason: str
 
@@ -102,8 +100,6 @@ class Connector(Protocol):
 
 
 class NetworkClient:
-    """The connections of one client."""
-
     def __init__(
         self,
         config: ClientConfig,
@@ -173,7 +169,6 @@ class NetworkClient:
         return self.states.poll_delay_ms(node_id, now_ms)
 
     def in_flight(self, node_id: int | None = None) -> int:
-        """Return the number of requests in flight, to a node or in total."""
         if node_id is None:
             return sum(len(connection.in_flight) for connection in self._connections.values())
         connection = self._connections.get(node_id)
@@ -240,7 +235,6 @@ class NetworkClient:
             self._fail_in_flight(connection, timed_out=False)
 
     def close(self) -> None:
-        """Close all connections; pending requests fail."""
         self.is_closed = True
         for node_id in list(self._connections):
             self.close_node(node_id)
@@ -250,7 +244,6 @@ class NetworkClient:
         self._changed()
 
     def listen(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after each change."""
         self._listeners.append(callback)
 
     def wakeup(self) -> None:
@@ -311,7 +304,6 @@ class NetworkClient:
     # -- connecting ----------------------------------------------------------------------------------------------------
 
     def initiate_connect(self, node: Node, now_ms: float) -> None:
-        """Start to connect to a node."""
         state = self.states.connecting(node.id, now_ms, node.host)
         connection = self._connections[node.id] = Connection(node, self, self._pool, now_ms)
         address = state.next_address()
@@ -424,16 +416,13 @@ class NetworkClient:
         self._changed()
 
     def connection_writable(self, connection: Connection) -> None:
-        """Complete written requests."""
         self._written(connection)
 
     def connection_broken(self, connection: Connection, error: RemoteProtocolError) -> None:
-        """Close the connection after a malformed response."""
         if not connection.is_closed:
             self._disconnected(connection.node_id, str(error))
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
-        """Handle a connection that the broker or the network closed."""
         self._disconnected(connection.node_id, str(error) if error else "the broker closed the connection")
 
     def _disconnected(

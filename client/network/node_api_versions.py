@@ -29,6 +29,5 @@ class NodeApiVersions:
         return version
 
     def serves(self, api: Api, version: int) -> bool:
-        """Return whether the broker serves this version of an API."""
         lowest, highest = self._versions.get(api.key, (0, -1))
         return lowest <= version <= highest

@@ -71,7 +71,6 @@ MECHANISMS: dict[str, Callable[[Mapping[str, str]], Tokens]] = {
 
 
 def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
-    """Authenticate with a mechanism."""
     answer = yield SaslHandshakeRequest(mechanism=mechanism)
     assert isinstance(answer, SaslHandshakeResponse)
     if answer.error_code:
@@ -93,12 +92,10 @@ def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
 
 
 def conversations(mechanism: str, options: Mapping[str, str]) -> Callable[[], Conversation]:
-    """Return a factory of conversations, one for each connection."""
     return lambda: conversation(mechanism, options)
 
 
 def request_of(message: Message) -> Request:
-    """Return the request for a message of a conversation."""
     version = HANDSHAKE_VERSION if isinstance(message, SaslHandshakeRequest) else AUTHENTICATE_VERSION
     return in_flight.request_of(message, oldest=version, latest=version)
 

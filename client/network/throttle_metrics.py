@@ -26,8 +26,6 @@ class _Sample:
 
 
 class _Window:
-    """The throttle times of one node."""
-
     __slots__ = ("_num_samples", "_sample_ms", "_samples")
 
     def __init__(self, num_samples: int, sample_ms: int) -> None:
@@ -54,30 +52,24 @@ class _Window:
 
 
 class ThrottleTimes:
-    """The throttle times of one client."""
-
     __slots__ = ("_by_node", "_num_samples", "_sample_ms")
 
     def __init__(self, num_samples: int, sample_ms: int) -> None:
-        """Store `metrics.num.samples` and `metrics.sample.window.ms`."""
         self._num_samples = num_samples
         self._sample_ms = sample_ms
         self._by_node: dict[int, _Window] = {}
 
     def record(self, node_id: int, throttle_time_ms: int, now_ms: float) -> None:
-        """Record the throttle time of a response."""
         window = self._by_node.get(node_id)
         if window is None:
             window = self._by_node[node_id] = _Window(self._num_samples, self._sample_ms)
         window.record(throttle_time_ms, now_ms)
 
     def of_node(self, node_id: int, now_ms: float) -> ThrottleTime:
-        """Return the throttle time of one node."""
         window = self._by_node.get(node_id)
         return _combined([] if window is None else window.live(now_ms))
 
     def of_all(self, now_ms: float) -> ThrottleTime:
-        """Return the throttle time of all nodes."""
         return _combined([sample for window in self._by_node.values() for sample in window.live(now_ms)])
 
     def metrics(self, of: str, now_ms: float, node_id: int | None = None) -> dict[str, float]:
@@ -86,7 +78,6 @@ class ThrottleTimes:
         return {f"{of}-throttle-time-avg": time.avg, f"{of}-throttle-time-max": time.max}
 
     def nodes(self) -> list[int]:
-        """Return the ids of all nodes that have responded."""
         return sorted(self._by_node)
 
 

@@ -54,8 +54,6 @@ class RecordMetadata(NamedTuple):
 
 
 class Delivery(Protocol):
-    """The part of a future that a batch completes."""
-
     def done(self) -> bool: ...
 
     def set_result(self, result: RecordMetadata, /) -> None: ...
@@ -64,8 +62,6 @@ class Delivery(Protocol):
 
 
 class Codec(NamedTuple):
-    """A compression type and level."""
-
     number: int = NONE
     level: int | None = None
 
@@ -106,8 +102,6 @@ def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[H
 
 
 class ProducerBatch:
-    """A batch in memory."""
-
     __slots__ = (
         "_bytes",
         "_codec",
@@ -190,7 +184,6 @@ class ProducerBatch:
 
     @property
     def deliveries(self) -> Sequence[Delivery]:
-        """The futures of its records."""
         return self._deliveries
 
     @property
@@ -202,7 +195,6 @@ class ProducerBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it accepts no more records."""
         return self._bytes is not None or (bool(self._deliveries) and self.room <= 0)
 
     def try_append(
@@ -246,7 +238,6 @@ class ProducerBatch:
         return self.estimated_bytes / (HEADER_BYTES + self._records_bytes)
 
     def records(self) -> memoryview:
-        """Return the encoded batch."""
         self.close()
         assert self._bytes is not None
         if not self._has_header:
@@ -310,13 +301,11 @@ class ProducerBatch:
         return max(0, now_ms - self.last_attempt_ms)
 
     def reenqueued(self, now_ms: float) -> None:
-        """Record a failed attempt that will be retried."""
         self.attempts += 1
         self.last_attempt_ms = now_ms
         self.in_retry = True
 
     def update_leader_epoch(self, epoch: int) -> None:
-        """Record the current leader epoch of the partition."""
         if epoch > self.leader_epoch:
             self.attempts_when_leader_changed = self.attempts
             self.leader_epoch = epoch

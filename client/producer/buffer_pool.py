@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 
 class Ticket:
-    """A waiter in the queue."""
-
     __slots__ = ("granted", "is_granted", "size")
 
     def __init__(self, size: int, granted: Callable[[], None]) -> None:
@@ -16,8 +14,6 @@ class Ticket:
 
 
 class BufferPool:
-    """The available and total bytes."""
-
     __slots__ = ("_waiting", "available", "total")
 
     def __init__(self, total: int) -> None:
@@ -52,7 +48,6 @@ class BufferPool:
             self._grant()
 
     def give_back(self, size: int) -> None:
-        """Return bytes, and serve the queue."""
         self.available += size
         self._grant()
 

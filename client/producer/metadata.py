@@ -10,8 +10,6 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic,
 
 
 class ProducerMetadata(Metadata):
-    """The metadata of added topics."""
-
     def __init__(
         self, refresh_backoff: Backoff, max_age_ms: int, max_idle_ms: int, *, equivalent_backoff: Backoff | None
     ) -> None:
@@ -34,7 +32,6 @@ class ProducerMetadata(Metadata):
 
     @property
     def topics(self) -> list[str]:
-        """The topics of the next full request."""
         return list(self._expire_ms)
 
     def request_for_all(self) -> MetadataRequest:

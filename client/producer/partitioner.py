@@ -35,13 +35,10 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """Return the partition index of a key."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class StickyPartitioner:
-    """The sticky partition of one topic."""
-
     __slots__ = ("_batch_size", "_chances", "_current", "_produced_bytes", "_random")
 
     def __init__(self, batch_size: int, random: Random) -> None:
@@ -52,7 +49,6 @@ class StickyPartitioner:
         self._chances: tuple[Sequence[int], Sequence[int]] | None = None  # cumulative weights, and their partitions
 
     def current(self, partitions: Partitions) -> int:
-        """Return the current partition."""
         if self._current < 0 or self._current not in partitions:
             self._switch_partition(partitions)
         return self._current

@@ -34,8 +34,6 @@ _RATIO_IMPROVES, _RATIO_DETERIORATES = 0.005, 0.05
 
 
 class AccumulatorSettings(NamedTuple):
-    """The batching settings of a producer."""
-
     batch_size: int
     linger_ms: int
     delivery_timeout_ms: int
@@ -62,8 +60,6 @@ class _Topic:
 
 
 class RecordAccumulator:
-    """The batches of one producer."""
-
     def __init__(
         self,
         settings: AccumulatorSettings,
@@ -244,7 +240,6 @@ class RecordAccumulator:
 
     @property
     def has_undrained(self) -> bool:
-        """Whether a batch is queued."""
         return any(True for _ in self._queues())
 
     def mute(self, partition: TopicPartition) -> None:
@@ -307,11 +302,9 @@ class RecordAccumulator:
         queue.insert(at, batch)
 
     def completed(self, batch: ProducerBatch) -> None:
-        """Record the end of a batch."""
         self.incomplete.pop(batch, None)
 
     def give_back(self, batch: ProducerBatch) -> None:
-        """Return a batch's memory to the pool."""
         if batch.memory:
             memory, batch.memory = batch.memory, 0
             self.pool.give_back(memory)

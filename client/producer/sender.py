@@ -72,8 +72,6 @@ _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH
 
 
 class SenderSettings(NamedTuple):
-    """The request settings of a producer."""
-
     acks: int
     retries: int
     max_request_size: int
@@ -82,8 +80,6 @@ class SenderSettings(NamedTuple):
 
 
 class Sender:
-    """The sender of one producer."""
-
     def __init__(
         self,
         settings: SenderSettings,
@@ -101,7 +97,6 @@ class Sender:
 
     @property
     def has_work(self) -> bool:
-        """Whether batches or requests are pending."""
         return bool(self._accumulator.incomplete) or self._network.in_flight() > 0
 
     # -- iteration -----------------------------------------------------------------------------------------------------
@@ -316,7 +311,6 @@ class Sender:
     def _ended(
         self, batch: ProducerBatch, answer: PartitionProduceResponse, failure: KafkaException | None, now_ms: float
     ) -> None:
-        """Handle the result of a batch's request."""
         code = answer.error_code
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.is_done:
             self._split(batch)

@@ -15,8 +15,6 @@ _NONE_ACKED = -1
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """A producer id and its epoch."""
-
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
 
@@ -50,8 +48,6 @@ class _Partition:
 
 
 class ProducerSequences:
-    """The sequences of all partitions."""
-
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, _Partition] = {}
 
@@ -69,7 +65,6 @@ class ProducerSequences:
         return self._of(partition).next_sequence
 
     def increment(self, partition: TopicPartition, records: int) -> None:
-        """Advance the next sequence."""
         found = self._of(partition)
         found.next_sequence = add_to_sequence(found.next_sequence, records)
 
@@ -82,7 +77,6 @@ class ProducerSequences:
         return self._of(partition).last_acked_offset
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
-        """Record an acknowledged batch."""
         found = self._of(batch.partition)
         found.last_acked_sequence = max(found.last_acked_sequence, batch.last_sequence)
         if base_offset >= 0:
@@ -125,7 +119,6 @@ class ProducerSequences:
         self._partitions.pop(partition, None)
 
     def reset(self) -> None:
-        """Restart the sequences of all partitions."""
         self._partitions.clear()
 
 

@@ -41,8 +41,6 @@ _UNAUTHORIZED = (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.CLUS
 
 
 class TransactionManager:
-    """The state of one idempotent producer."""
-
     def __init__(self, retry_backoff: Backoff) -> None:
         self.sequences = ProducerSequences()
         self.producer = NO_PRODUCER_YET
@@ -64,7 +62,6 @@ class TransactionManager:
         return None if self.producer.is_valid or self.is_requesting else self._next_request_ms
 
     def request(self) -> InitProducerIdRequest:
-        """Return the InitProducerId request."""
         return InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_LONGEST_TIMEOUT_MS)
 
     def answered(
@@ -92,7 +89,6 @@ class TransactionManager:
         return error
 
     def not_reached(self, now_ms: float) -> None:
-        """Record that no node was available."""
         self.answered(None, exception_of(ErrorCode.NETWORK_EXCEPTION), now_ms)
 
     # -- draining ------------------------------------------------------------------------------------------------------

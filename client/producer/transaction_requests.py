@@ -16,8 +16,6 @@ FIND, INIT, ADD, END, BUMP = range(5)
 
 
 class CoordinatorType(Enum):
-    """The coordinator type in FindCoordinator."""
-
     GROUP = 0
     TRANSACTION = 1
 
@@ -32,8 +30,6 @@ class GroupMetadata(NamedTuple):
 
 
 class Result:
-    """The result of an operation."""
-
     def __init__(self) -> None:
         self.is_done = False
         self.error: KafkaException | None = None
@@ -54,8 +50,6 @@ class Result:
 
 
 class TransactionRequest:
-    """One request with its retries."""
-
     __slots__ = (
         "adds",
         "build",

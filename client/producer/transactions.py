@@ -132,8 +132,6 @@ _FATAL_FOR_BATCHES = (
 
 
 class Transactions(TransactionManager):
-    """The transactions of one producer."""
-
     def __init__(self, retry_backoff: Backoff, transactional_id: str, timeout_ms: int) -> None:
         super().__init__(retry_backoff)
         self.transactional_id = self._id = transactional_id
@@ -171,7 +169,6 @@ class Transactions(TransactionManager):
         return self._once(State.ABORTING_TRANSACTION, lambda: self._end(committed=False))
 
     def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Result:
-        """Commit a consumer's offsets with the transaction."""
         self.ensure_in_transaction()
         if self.is_v2:
             self._is_started = True
@@ -199,7 +196,6 @@ class Transactions(TransactionManager):
             raise KafkaException(f"no transaction is in progress: the producer is {self.state.value}")
 
     def add_partition(self, partition: TopicPartition) -> None:
-        """Add a partition to the transaction."""
         if self.is_v2:
             self._partitions[partition] = None
             self._is_started = True
@@ -242,7 +238,6 @@ class Transactions(TransactionManager):
         return self.state is State.ABORTING_TRANSACTION
 
     def _fail(self, error: KafkaException) -> None:
-        """Record a fatal error."""
         self._transition_to(State.FATAL_ERROR, error)
         self.fatal_error = error
         self._fail_requests(error)
@@ -315,12 +310,10 @@ class Transactions(TransactionManager):
         self._requests.append(lookup)
 
     def sent(self, request: TransactionRequest) -> None:
-        """Record a sent request."""
         self._requests.remove(request)
         self.is_requesting = True
 
     def reenqueue(self, request: TransactionRequest, now_ms: float, after_ms: float | None = None) -> None:
-        """Queue a request again after a backoff."""
         request.next_attempt_ms = now_ms + (self._retry_backoff.backoff(0) if after_ms is None else after_ms)
         if request not in self._requests:
             self._requests.append(request)

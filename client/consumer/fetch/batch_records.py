@@ -26,8 +26,6 @@ ABORT_MARKER = 0
 
 
 class BatchRecords:
-    """A batch of magic 2 and the read position in it."""
-
     __slots__ = ("header", "left", "partition", "position", "section")
 
     def __init__(self, partition: TopicPartition, header: BatchHeader, batch: memoryview) -> None:

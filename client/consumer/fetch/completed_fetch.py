@@ -24,8 +24,6 @@ _MAGIC = 2
 
 
 class FetchSettings:
-    """Settings for reading records."""
-
     __slots__ = ("checks_crcs", "read_committed")
 
     def __init__(self, *, checks_crcs: bool, read_committed: bool) -> None:

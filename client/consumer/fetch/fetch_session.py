@@ -28,8 +28,6 @@ _LAST_EPOCH = 2**31 - 1
 
 
 class FetchFrom(NamedTuple):
-    """The request for one partition."""
-
     topic_id: bytes
     offset: int
     max_bytes: int
@@ -37,8 +35,6 @@ class FetchFrom(NamedTuple):
 
 
 class SessionRequest(NamedTuple):
-    """The session fields and the partitions of the next request."""
-
     session_id: int
     epoch: int
     send: Mapping[TopicPartition, FetchFrom]
@@ -50,8 +46,6 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """The fetch session with one node."""
-
     __slots__ = ("_epoch", "_session_id", "node_id", "partitions")
 
     def __init__(self, node_id: int) -> None:

@@ -76,8 +76,6 @@ class OffsetOutOfRangeError(KafkaException):
 
 
 class FetcherSettings(NamedTuple):
-    """The fetch settings of a consumer."""
-
     min_bytes: int
     max_bytes: int
     max_wait_ms: int
@@ -86,8 +84,6 @@ class FetcherSettings(NamedTuple):
 
 
 class Fetcher:
-    """The fetches of one consumer."""
-
     def __init__(
         self,
         settings: FetcherSettings,
@@ -276,7 +272,6 @@ class Fetcher:
         return True
 
     def _take(self, state: PartitionState, fetch: CompletedFetch, records: list[ConsumerRecord], most: int) -> bool:
-        """Append records; return whether there may be more."""
         if not fetch.is_initialized:
             fetch.is_initialized = True
             self._update_offsets(fetch.partition, fetch.data)

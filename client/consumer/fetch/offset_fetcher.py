@@ -66,8 +66,6 @@ class LogTruncationError(KafkaException):
 
 
 class OffsetFetcher:
-    """The offset requests of one consumer."""
-
     def __init__(
         self,
         subscriptions: SubscriptionState,

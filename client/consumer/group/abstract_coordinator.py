@@ -24,8 +24,6 @@ MOVED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATO
 
 
 class GroupCoordinator:
-    """The coordinator of one group."""
-
     def __init__(self, group_id: str, network: AsyncNetwork, backoff: Backoff) -> None:
         self.group_id = group_id
         self.node: Node | None = None

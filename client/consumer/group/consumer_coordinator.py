@@ -50,8 +50,6 @@ class RebalanceListener:
 
 
 class ConsumerGroup:
-    """The group of one consumer."""
-
     def __init__(
         self,
         config: ClientConfig,
@@ -102,7 +100,6 @@ class ConsumerGroup:
 
     @property
     def generation(self) -> Generation:
-        """The consumer's current identity in the group."""
         return self._membership.generation
 
     @property
@@ -140,7 +137,6 @@ class ConsumerGroup:
         return self._next_commit_ms if self._commits else inf
 
     def rejoin(self, reason: str) -> None:
-        """Rejoin in the next poll."""
         self._membership.rejoin(reason)
 
     def _match_pattern(self) -> None:
@@ -219,7 +215,6 @@ class ConsumerGroup:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> "asyncio.Task[None]":
-        """Send a commit in the background."""
         task = asyncio.ensure_future(self.offsets.commit_once(offsets, inf))
         self._committing.add(task)
         task.add_done_callback(self._commit_ended)
@@ -256,7 +251,6 @@ class ConsumerGroup:
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     async def unsubscribe(self) -> None:
-        """Revoke all partitions."""
         await self._stop(self._joining, self._finding)
         self._joining = self._finding = None
         owned = set(self._subscriptions.assigned)

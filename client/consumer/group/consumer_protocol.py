@@ -18,15 +18,11 @@ _NEWEST = 3
 
 
 class TopicPartitions(Message):
-    """Partitions of one topic."""
-
     topic: string = ""
     partitions: list[int32] = []
 
 
 class Subscription(Message):
-    """A member's topics and owned partitions."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
     topics: list[string] = []
@@ -37,8 +33,6 @@ class Subscription(Message):
 
 
 class Assignment(Message):
-    """The partitions assigned to a member."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
     assigned_partitions: list[TopicPartitions] = []

@@ -9,8 +9,6 @@ from sluice.client.backoff import Backoff
 
 
 class Heartbeats:
-    """The heartbeats of one member."""
-
     def __init__(self, interval_ms: int, session_timeout_ms: int, max_poll_interval_ms: int, backoff: Backoff) -> None:
         self._interval_ms = interval_ms
         self._session_timeout_ms = session_timeout_ms
@@ -35,7 +33,6 @@ class Heartbeats:
         self.due_ms = now_ms + self._interval_ms
 
     def answered(self, now_ms: float) -> None:
-        """Record a successful heartbeat."""
         self.is_in_flight = False
         self._failures = 0
         self.session_expires_ms = now_ms + self._session_timeout_ms
@@ -53,5 +50,4 @@ class Heartbeats:
         return now_ms >= self.poll_due_ms
 
     def next_ms(self) -> float:
-        """Return when the first timer expires."""
         return min(self.session_expires_ms, self.poll_due_ms, *(() if self.is_in_flight else (self.due_ms,)))

@@ -67,15 +67,11 @@ class Generation(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The result of joining."""
-
     assignor: str
     partitions: list[TopicPartition]
 
 
 class MembershipSettings(NamedTuple):
-    """The group settings of a consumer."""
-
     session_timeout_ms: int
     rebalance_timeout_ms: int
     instance_id: str | None
@@ -88,8 +84,6 @@ class _RejoinNeededError(KafkaException):
 
 
 class Membership:
-    """The membership of one consumer in one group."""
-
     def __init__(
         self,
         settings: MembershipSettings,
@@ -138,7 +132,6 @@ class Membership:
         return self._rejoin_needed
 
     def rejoin(self, reason: str) -> None:
-        """Rejoin in the next poll."""
         if not self._rejoin_needed:
             log.info("rejoining", extra={"group": self._coordinator.group_id, "reason": reason})
         self._rejoin_needed = True
@@ -153,7 +146,6 @@ class Membership:
             self.rejoin("a rebalance")
 
     async def join(self) -> Joined:
-        """Join, with retries; raise fatal errors."""
         self.is_stable = False
         while True:
             try:
@@ -180,7 +172,6 @@ class Membership:
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     async def send_heartbeats(self, auto_retry: Backoff) -> None:
-        """Send heartbeats until cancelled."""
         clock = self._network.clock
         while True:
             if not self.is_stable:

@@ -44,8 +44,6 @@ class OffsetToRetryError(RetriableException):
 
 
 class GroupOffsets:
-    """The committed offsets of one group."""
-
     def __init__(
         self,
         coordinator: GroupCoordinator,
