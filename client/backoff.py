@@ -9,10 +9,8 @@ Theory of operation. `backoff(n)` is the wait after the n-th failure in a row, c
     base >= max           always max, without a draw                 retry: only if base > max
 
 Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, the others lie in [0.8 * max, max). With
-100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ... That is 4 attempts in the first second (at 0,
-100, 300 and 700 ms), where a constant 100 ms makes 10.
-
-`client.config` logs a warning if base > max.
+100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ...; that is 4 attempts in the first second, where a
+constant 100 ms makes 10.
 """
 
 import sys
@@ -38,18 +36,7 @@ class ExponentialBackoff:
     __slots__ = ("_exp_max", "_jitter", "_max_ms", "_multiplier", "_uniform", "initial_ms")
 
     def __init__(self, initial_ms: int, multiplier: int, max_ms: int, jitter: float, uniform: Uniform) -> None:
-        """Check and store the parameters.
-
-        Args:
-            initial_ms: Wait after the first failure, before jitter.
-            multiplier: Growth per failure.
-            max_ms: Upper bound, after jitter.
-            jitter: Relative deviation, from 0 to 1.
-            uniform: Source of randomness.
-
-        Raises:
-            ValueError: If `jitter` is outside 0 to 1.
-        """
+        """Raise ValueError if `jitter` is outside 0 to 1."""
         if not 0 <= jitter <= 1:
             raise ValueError(f"jitter {jitter} must be from 0 to 1")
         self.initial_ms = min(initial_ms, max_ms)
@@ -85,7 +72,7 @@ class KipRetryBackoff:
 
 
 class KipReconnectBackoff:
-    """KIP-144's text: the backoff grows up to `max`; the jitter of 20 % is applied after that."""
+    """KIP-144's text: the jitter of 20 % is applied after the cap."""
 
     __slots__ = ("_base_ms", "_max_ms", "_uniform")
 
@@ -100,7 +87,7 @@ class KipReconnectBackoff:
 
 
 class StaticBackoff:
-    """A constant wait without jitter, for the places where Kafka did not apply KIP-580."""
+    """A constant wait without jitter, where Kafka did not apply KIP-580."""
 
     __slots__ = ("_ms",)
 

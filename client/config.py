@@ -46,7 +46,7 @@ Given = Mapping[str, str | int | float | bool | Sequence[str]]
 # With more in flight, the broker could not distinguish a retry behind later batches from a sequence gap (KAFKA-5494).
 _MOST_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _KIP_144_RECONNECT_BACKOFF_MS = 100
-# Values that Kafka accepts and this client does not: the only supported value, and the reason.
+# Values that Kafka accepts and this client does not: the supported value, and the reason.
 _SUPPORTED: Mapping[str, tuple[str, str]] = {
     "client.dns.lookup": (
         "use_all_dns_ips",
@@ -63,7 +63,7 @@ class ClientConfig(Values):
     __slots__ = ("_given", "client", "profile", "warnings")
 
     def __init__(self, table: Table, given: Given, profile: Profile) -> None:
-        """Parse each property; raise ConfigError with the client, the key, the value and the accepted values."""
+        """Parse each property; raise ConfigError."""
         self.client = table.client
         self.profile = profile
         self.warnings: dict[str, str] = {}
@@ -100,7 +100,7 @@ class ClientConfig(Values):
         return self.text("security.protocol").startswith("sasl")
 
     def sasl_options(self) -> dict[str, str]:
-        """Return the options of the login module, such as `username`; raise ValueError if they cannot be parsed."""
+        """Return the options of the login module; raise ValueError if they cannot be parsed."""
         return jaas_options(self.text("sasl.jaas.config"))
 
     def retry_backoff(self, uniform: Uniform) -> Backoff:
@@ -110,7 +110,7 @@ class ClientConfig(Values):
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
-        """Return the backoff after unchanged metadata: a rule of Kafka's that KIP-580 does not have."""
+        """Return the backoff after unchanged metadata, a rule that KIP-580 does not have."""
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:
@@ -126,7 +126,7 @@ class ClientConfig(Values):
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def ensure_supported(self) -> None:
-        """Raise ConfigError for a value that Kafka's clients support and this one does not."""
+        """Raise ConfigError for values that only Kafka's clients support."""
         for name, (accepted, why) in _SUPPORTED.items():
             value = self._values.get(name, accepted)
             if value != accepted:
@@ -247,7 +247,7 @@ def _acks_as_number(config: ClientConfig) -> None:
 
 
 def _idempotence(config: ClientConfig) -> None:
-    """Disable the default if other properties rule it out; raise ConfigError if idempotence was requested."""
+    """Disable the default if other properties rule it out; raise ConfigError if it was set."""
     if config.boolean("enable.idempotence"):
         for name, needed, is_so in (
             ("retries", "above 0", config.integer("retries") > 0),

@@ -1,7 +1,7 @@
 """The properties of each client, as tables: names, types, defaults and validators of Kafka 4.4's *Config classes.
 
-Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default; key stores are PEM files. Properties
-that have no effect here are accepted (`without_effect`), so that a properties file of a Java client can be reused.
+Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default; key stores are PEM files. Other
+properties of Java clients are accepted without effect.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Exceptions with the names and the class hierarchy of org.apache.kafka.common.errors.
 
-`exception_of(code)` returns the exception for an error code. Classes that the client catches by name are defined below;
-each other one is created on first use, also as an attribute: `errors.TopicExistsException`. `is_retriable(code)` tests
-for a retriable error; `code in INVALID_METADATA` for one that requires a metadata update.
+Classes that the client catches by name are defined below; each other one is created on first use, also as an attribute:
+`errors.TopicExistsException`.
 """
 
 from sluice.errors import SluiceError
@@ -18,7 +17,7 @@ class SerializationException(KafkaException):
 
 
 class ApiException(KafkaException):
-    """An error that a broker returned, or a similar one of the client. `code`: Kafka's error code."""
+    """An error with a Kafka error code, `code`."""
 
     code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -28,7 +27,7 @@ class RetriableException(ApiException):
 
 
 class RefreshRetriableException(RetriableException):
-    """A transient error: a retry may succeed after a new lookup of the leader or coordinator."""
+    """A transient error that requires a new lookup of the leader or coordinator."""
 
 
 class InvalidMetadataException(RefreshRetriableException):
@@ -48,7 +47,7 @@ class DisconnectException(RetriableException):
 
 
 class ApplicationRecoverableException(ApiException):
-    """An error from which an application can recover by a restart of its producer or consumer."""
+    """An error that a new producer or consumer can recover from."""
 
 
 class InvalidOffsetException(ApiException):
@@ -174,7 +173,7 @@ def is_retriable(code: int) -> bool:
 
 
 def exception_of(code: int, message: str | None = None) -> ApiException:
-    """Return the exception for a non-zero error code, with the broker's message or else Kafka's default message."""
+    """Return the exception for a non-zero error code, with the broker's message or Kafka's default."""
     known = _known(code)
     return _class_of(known)(message or known.message)
 

@@ -1,8 +1,7 @@
 """The operations that a client retries, and the backoff of each (KIP-580).
 
-Kafka's clients did not convert every operation that the KIP lists, and converted some that it does not list. The group
-rebalance classes are not part of the KIP. "exponential" is `ClientConfig.retry_backoff`; "static" is a constant
-`retry.backoff.ms`. Each batch, call or lookup counts its own failures, from 0.
+Kafka's clients did not convert all operations of the KIP, and converted others, such as the group rebalances.
+"exponential" is `ClientConfig.retry_backoff`; "static" is a constant `retry.backoff.ms`.
 """
 
 from enum import Enum

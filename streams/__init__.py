@@ -3,6 +3,5 @@
     async with Streams(topology, {"application.id": "word-count", "bootstrap.servers": "127.0.0.1:9092"}) as streams:
         await streams.run()
 
-`topology` defines the computation, `streams` runs it, and `thread` contains the loop. Client timeouts are handled by
-`task_timeout` for tasks, `global_table` for global tables, and `internal_topics` for a group leader.
+`topology` defines the computation, `streams` runs it, and `thread` contains the loop.
 """

@@ -1,8 +1,7 @@
 """The assignment of tasks by the group leader (Kafka's StreamsPartitionAssignor).
 
-A task is assigned as its partitions, from which a member derives its tasks. Members keep their tasks as far as the
-balance allows, and a task that moves is first revoked from its owner (KIP-429). Tasks of one sub-topology are spread
-over members, because their costs are similar. Before the assignment, the leader creates internal topics.
+A task is assigned as its partitions. Members keep their tasks as far as the balance allows, and a task that moves is
+first revoked from its owner (KIP-429). Tasks of one sub-topology, which have similar costs, are spread over members.
 
 Different on purpose: the protocol has a separate name, because its messages are not Kafka's; the group rejects a Java
 program with the same `application.id`. There are no standby tasks, and racks and lags are ignored.
@@ -33,7 +32,7 @@ def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -
 
 
 def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Return the partitions of each member, by task; tasks that move are withheld until their owner revokes them."""
+    """Return the partitions of each member; tasks that move are withheld until they are revoked."""
     inputs = _inputs(parts, partitions)
     owners = _owners(parts, members, inputs)
     plan: dict[str, set[TaskId]] = {
@@ -76,7 +75,7 @@ def _owners(
 
 
 def _even_out(plan: dict[str, set[TaskId]]) -> None:
-    """Move tasks from the largest to the smallest member, of the sub-topology that the former has most of."""
+    """Move tasks from the largest to the smallest member, of the most frequent sub-topology."""
     while plan:
         taker = min(plan, key=lambda member: len(plan[member]))
         giver = max(plan, key=lambda member: len(plan[member]))

@@ -1,11 +1,10 @@
 """Restores the stores of tasks from their changelogs (Kafka's StoreChangelogReader).
 
 A store is restored up to the end offset that its changelog has at the start. One call of the admin client looks up the
-end offsets for all tasks that need one; its failure counts against `task.timeout.ms` of each. An empty poll of the
-restore consumer does not count.
+end offsets; its failure counts against `task.timeout.ms` of each task. An empty poll does not count.
 
-Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires to avoid
-tight loops; Kafka retries immediately.
+Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires; Kafka
+retries immediately.
 """
 
 import logging
@@ -85,7 +84,7 @@ class ChangelogReader:
         return all(self._changelogs[partition].is_complete for partition in task.changelogs)
 
     async def restore(self) -> None:
-        """Restore the records of one poll; raise TaskCorruptedException, or StreamsException if a task timed out."""
+        """Restore the records of one poll; raise StreamsException."""
         await self._find_ends()
         restoring = self._restoring()
         if not restoring:
@@ -129,7 +128,7 @@ class ChangelogReader:
         self._consumer.seek_to_beginning(new)
 
     def _failed(self, changelogs: Iterable[_Changelog], error: KafkaException) -> None:
-        """Count any error as a timeout, as in Kafka: leaders may return, and topics may be created."""
+        """Count any error as a timeout, as in Kafka: leaders may return."""
         if not isinstance(error, TimeoutException):
             error = ClientTimeoutException("Admin.list_offsets of changelogs", TimeoutException(str(error)))
         now_ms = int(self._clock.monotonic_ms())
@@ -149,7 +148,7 @@ class ChangelogReader:
             self.restored += 1
 
     async def _check(self, partition: TopicPartition) -> None:
-        """Check if a changelog is restored, by the position: the last offset may have no record."""
+        """Check the position: the last offset may have no record."""
         changelog = self._changelogs.get(partition)
         if changelog is None or changelog.end_offset is None:
             return

@@ -6,13 +6,13 @@
 
 Client properties apply to all clients that have them or, with a prefix, to one (`producer.`, `admin.`,
 `main.consumer.`, `restore.consumer.`, `global.consumer.`; `consumer.` means all consumers). `topic.` configures
-internal topics. Warnings are kept in `warnings`:
+internal topics. Warnings:
 
     retries            it has no effect (KIP-572)
     decided            a given property is fixed by Streams
 
 Different on purpose: `retries` without a prefix does not affect the producer and the admin client. In Kafka it does,
-which, according to the KIP, reduced retries by accident; use `producer.retries` for that.
+which, according to the KIP, reduced retries by accident.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ class StreamsConfig(ClientConfig):
         return {**self._client(ADMIN, [ADMIN_PREFIX]), "client.id": client_id}
 
     def consumer(self, which: str, client_id: str) -> Given:
-        """Return a consumer's properties; "main" is in the application's group, "restore" and "global" in none."""
+        """Return a consumer's properties; only "main" is in the application's group."""
         given = {**CONSUMER_DEFAULTS, **self._client(CONSUMER, CONSUMER_PREFIXES[which])}
         given |= CONSUMER_DECIDED | {"client.id": client_id}
         given.pop("partition.assignment.strategy", None)

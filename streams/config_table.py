@@ -1,8 +1,4 @@
-"""The properties of a Streams runtime, as a table (a subset of Kafka's StreamsConfig).
-
-Properties without effect here are accepted. `processing.guarantee`, `num.standby.replicas`, `num.stream.threads` and
-`group.protocol` accept only the value that this runtime implements.
-"""
+"""The properties of a Streams runtime, as a table (a subset of Kafka's StreamsConfig)."""
 
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Property, Table
 from sluice.config.value_types import INT_MAX, LONG_MAX, choice, integer, text

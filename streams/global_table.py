@@ -1,8 +1,7 @@
 """Global tables, which contain all partitions of their topics (Kafka's GlobalStreamThread and GlobalStateManagerImpl).
 
-A separate asyncio task, the "global thread", restores them before any stream thread starts, and updates them
-afterwards. During the restore, each client call has its own deadline, `task.timeout.ms` after its first timeout. The
-rules differ from those of a task (`task_timeout`):
+A separate asyncio task, the "global thread", restores them before any stream thread starts, and then updates them.
+During the restore, each client call has its own deadline, unlike in a task (`task_timeout`):
 
                                  Kafka, `profile="kafka"`               KIP-572, `profile="kip"`
     `task.timeout.ms=0`          the first timeout fails                the same

@@ -3,10 +3,9 @@
     <application.id>-<name>-repartition    has as many partitions as the largest source topic of its writers
     <application.id>-<store>-changelog     has as many partitions as the store has tasks; compacted
 
-The leader describes the topics, creates the missing ones, and repeats both until all exist, with the calls interleaved
-as KIP-572 requires. After a transient error (no leader yet, topic deletion in progress, a timeout) it waits for a
-constant `retry.backoff.ms`. After half of `max.poll.interval.ms` it raises TimeoutException and rejoins; otherwise the
-group would remove it.
+The leader describes the topics and creates the missing ones until all exist, with the calls interleaved as KIP-572
+requires. After a transient error it waits for a constant `retry.backoff.ms`. After half of `max.poll.interval.ms` it
+raises TimeoutException and rejoins; otherwise the group would remove it.
 """
 
 import logging
@@ -59,7 +58,7 @@ class TopicAdmin(Protocol):
 
 
 class InternalTopicManager:
-    """The internal topics of one member; used while it is the group leader."""
+    """The internal topics, on the group leader."""
 
     def __init__(
         self,
@@ -81,9 +80,7 @@ class InternalTopicManager:
     async def prepare(self, topology: ProcessorTopology) -> dict[str, int]:
         """Ensure that all topics exist; return the partition counts of source topics.
 
-        Raises:
-            TimeoutException: If they are not ready in time.
-            StreamsException: If a source topic does not exist, or an internal one has another partition count.
+        Raise TimeoutException, or StreamsException for a missing source topic or another partition count.
         """
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         counts = await self._partitions_of_sources(topology, deadline_ms)
@@ -133,7 +130,7 @@ class InternalTopicManager:
                 await self._wait(left, deadline_ms)
 
     async def _describe(self, names: Iterable[str]) -> tuple[dict[str, int], set[str]]:
-        """Return partition counts and missing topics; a topic with a transient error is in neither."""
+        """Return partition counts, and missing topics."""
         wanted = sorted(names)
         found: dict[str, int] = {}
         missing: set[str] = set()
@@ -194,7 +191,7 @@ class InternalTopicManager:
 
 
 def repartition_counts(parts: Sequence[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the partition counts of repartition topics: that of the largest source topic of their writers."""
+    """Return the partition counts of repartition topics."""
     found: dict[str, int] = {}
     unknown = {topic for part in parts for topic in part.repartition_sources}
     while unknown:

@@ -8,10 +8,8 @@
         def process(self, record: Record) -> None:
             self.ctx.store("latest")[record.key or b""] = record.value or b""
 
-A function is called for each record; a class is instantiated for each task, after its stores are restored. `forward`
-calls all child nodes synchronously and in order (as in Kafka's Processor API). Sinks send records after the whole
-source record is processed.
-
+A function is called for each record; a class is instantiated for each task. `forward` calls all child nodes
+synchronously and in order (as in Kafka's Processor API). Sinks send records after the whole source record is processed.
 Keys and values are bytes; the application serializes.
 """
 

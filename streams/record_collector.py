@@ -8,9 +8,8 @@ of the task raises a delivery failure:
     other retriable errors                            TaskCorruptedException
     others: not authorized, too large, ...            StreamsException, which ends the thread
 
-So an expired `delivery.timeout.ms` never counts for `task.timeout.ms`. With Kafka's producer, neither does a `send`
-that blocks for `max.block.ms`, because the callback reports it. According to KIP-572 each client timeout counts, and
-with `profile="kip"` this one does. The lookup of partitions for a partitioner counts in both profiles.
+So an expired `delivery.timeout.ms` never counts for `task.timeout.ms`. In Kafka, neither does a `send` that blocks for
+`max.block.ms`; in KIP-572 and with `profile="kip"` it counts. A lookup of partitions counts in both.
 
 Different on purpose: in Kafka, tasks share one stored failure. A task that is closed can clear the failure of another,
 which then commits although its records were not delivered.

@@ -1,8 +1,7 @@
 """The buffered records of a task, and the choice of the next one (Kafka's PartitionGroup and RecordQueue).
 
-The next record is the one with the lowest timestamp at the head of a partition. To make that meaningful, a task waits
-until each partition has a record: without a limit if the broker has unfetched records, otherwise for
-`max.task.idle.ms`; -1 disables waiting.
+The next record is the one with the lowest timestamp at the head of a partition. Before, a task waits until each
+partition has a record: without a limit if the broker has unfetched records, otherwise for `max.task.idle.ms`.
 """
 
 from collections import deque
@@ -65,6 +64,6 @@ class PartitionGroup:
         return len(self) > 0
 
     def next(self) -> ConsumerRecord:
-        """Remove and return the next record; of equal timestamps, that of the first partition."""
+        """Remove and return the record with the lowest timestamp."""
         queue = min((queue for queue in self._queues.values() if queue), key=lambda queue: queue[0].timestamp)
         return queue.popleft()

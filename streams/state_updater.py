@@ -1,4 +1,4 @@
-"""Restores tasks in a separate asyncio task, so that restores do not delay processing (Kafka's DefaultStateUpdater)."""
+"""Restores tasks in a separate asyncio task, beside processing (Kafka's DefaultStateUpdater)."""
 
 import asyncio
 import logging

@@ -6,9 +6,8 @@
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                        `----------'----> ERROR
 
-`async with` restores global tables and then starts the only stream thread. Runtimes with the same `application.id`, in
-this process or others, form a group that shares the tasks. If the thread fails, so does the runtime, and others take
-over its tasks.
+`async with` restores global tables and then starts the only stream thread. Runtimes with the same `application.id` form
+a group that shares the tasks. If the thread fails, so does the runtime.
 """
 
 import asyncio
@@ -77,9 +76,9 @@ class Streams:
         Args:
             topology: The computation.
             config: Properties of Kafka Streams and of its clients.
-            profile: "kafka" for the behaviour of Kafka, "kip" for that of the KIP texts.
+            profile: "kip" follows the KIP texts where Kafka differs.
             random: Source of jitter and ids.
-            clock: Source of time; the event loop's by default.
+            clock: The event loop's by default.
 
         Raises:
             ConfigError: For an unknown property or an invalid value.
@@ -135,11 +134,7 @@ class Streams:
             raise self.error
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Stop processing, commit, and leave the group.
-
-        Args:
-            timeout_ms: Time to stop; after it, uncommitted records will be processed again. None: no limit.
-        """
+        """Stop processing within `timeout_ms`, commit, and leave the group."""
         self._become(State.PENDING_SHUTDOWN)
         if self._stream_thread is not None:
             self._stream_thread.stop()
@@ -158,7 +153,7 @@ class Streams:
         return {} if thread is None else {task.id: task.state for _, task in sorted(thread.tasks.tasks.items())}
 
     def metrics(self) -> dict[str, float]:
-        """Return totals since the start (records, tasks, commits, polls), and counts of alive and failed threads."""
+        """Return totals since the start, and counts of alive and failed threads."""
         thread, reader = self._stream_thread, self._reader
         totals = {} if thread is None else {f"{name}-total": float(n) for name, n in thread.tasks.totals.items()}
         return {

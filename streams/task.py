@@ -7,11 +7,10 @@ Theory of operation. States of a task:
     RUNNING     it has processors, and processes records
     CLOSED      it is closed; revived, it is CREATED again
 
-Kafka can also suspend tasks, which later resume with their stores; here they are restored again.
+Kafka can also suspend tasks; here they are closed and restored again.
 
-A record is processed by all processors; then the records that they sent are passed to the producer. If a client call
-times out, TimeoutException is raised, and the next `process` repeats the record from the source (at least once: earlier
-changes of stores remain). The offset after a record is committed after all its output is delivered.
+If a client call times out in `process`, the next one repeats the record from the source (at least once: earlier changes
+of stores remain). The offset after a record is committed after all its output is delivered.
 """
 
 import logging
@@ -239,9 +238,7 @@ class StreamTask:
     async def process(self, now_ms: int) -> bool:
         """Process the next record; return False if it is not known yet.
 
-        Raises:
-            TimeoutException: The next call repeats the record.
-            StreamsException: For a failed processor or delivery.
+        After a TimeoutException, the next call repeats the record; StreamsException is final.
         """
         if self._record is None:
             if not self._queues.is_ready(now_ms):
@@ -277,7 +274,7 @@ class StreamTask:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets to commit, after delivery of all output; raise delivery failures."""
+        """Return the offsets to commit, after delivery of all output."""
         if not self.commit_needed:
             return {}
         await self._collector.flush()
@@ -312,7 +309,7 @@ class StreamTask:
         self.rewind()
 
     def rewind(self) -> None:
-        """Start at the committed offsets instead of the consumer's positions; pause the partitions until then."""
+        """Start at the committed offsets instead of the consumer's positions."""
         partitions = self.partitions & self._consumer.assignment()
         self._consumer.pause(partitions)
         self._to_reset |= partitions

@@ -1,8 +1,7 @@
 """The time that a task may spend without progress: `task.timeout.ms` (KIP-572; that part of Kafka's AbstractTask).
 
-Theory of operation. A task without timeouts has no deadline, however slow it is. The first TimeoutException of a client
-sets one, `task.timeout.ms` later. The task is retried in the next iteration. Any progress removes the deadline. The
-first timeout after the deadline fails the task:
+Theory of operation. The first TimeoutException of a client sets a deadline, `task.timeout.ms` later. The task is
+retried in the next iteration. Any progress removes the deadline. The first timeout after the deadline fails the task:
 
     deadline    now                 effect of a timeout
     none        any                 deadline = now + task.timeout.ms; retry
@@ -26,7 +25,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class TaskTimeout:
-    """The deadline of one task. Times are whole milliseconds, as in Kafka: timeouts of one millisecond count once."""
+    """The deadline of one task, in whole milliseconds, as in Kafka."""
 
     def __init__(self, task_id: TaskId, timeout_ms: int, profile: Profile) -> None:
         self._task_id = task_id

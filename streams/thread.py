@@ -5,9 +5,9 @@
                                   v    |                 |
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
-After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`, so that the group does
-not remove the thread. The number of records that a task processes at a time grows by one in each iteration, and is
-halved after a commit or at that limit, as in Kafka, so that no task delays the others.
+After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. The number of records
+that a task processes at a time grows by one in each iteration, and is halved after a commit or at that limit, as in
+Kafka, so that no task delays the others.
 
 A StreamsException ends the thread, except TaskCorruptedException and TaskMigratedException.
 """
@@ -156,7 +156,7 @@ class StreamThread:
 
 
 class _Listener(RebalanceListener):
-    """The callbacks within `poll`. Their errors are raised after `poll`, so that the consumer's own steps complete."""
+    """The callbacks within `poll`, whose errors are raised after it, so that the consumer's own steps complete."""
 
     def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: ThreadConsumer) -> None:
         self._thread = thread

@@ -63,17 +63,7 @@ class Node:
     def process(
         self, processor: AnyProcessor, *others: "Node", stores: Sequence[str] = (), name: str | None = None
     ) -> "Node":
-        """Process the records of this and other nodes.
-
-        Args:
-            processor: A function, or a subclass of Processor.
-            others: More parent nodes.
-            stores: Names of the stores that the processor uses.
-            name: Name of the new node.
-
-        Raises:
-            TopologyException: If a store does not exist.
-        """
+        """Process the records of this and other nodes with a processor and its stores; raise TopologyException."""
         return self.topology.add(name or processor.__name__, Process(processor, tuple(stores)), self, *others)
 
     def sink(self, topic: str, *, partitioner: Partitioner | None = None) -> None:
@@ -96,7 +86,7 @@ class Topology:
         self._tables: dict[str, str] = {}
 
     def source(self, *topics: str) -> Node:
-        """Read topics; one task reads the partitions with the same index. Raise TopologyException."""
+        """Read topics; one task reads the partitions with the same index."""
         if not topics:
             raise TopologyException("source: expected at least one topic, got none")
         return self.add(f"source {', '.join(topics)}", Source(tuple(map(Topic, topics))))
@@ -107,7 +97,7 @@ class Topology:
         self._stores.add(name)
 
     def global_table(self, name: str, topic: str) -> None:
-        """Add a read-only table of a topic: the last value of each key, for all tasks. Raise TopologyException."""
+        """Add a read-only table: the last value of each key of a topic, for all tasks."""
         self._ensure_new(name)
         self._tables[name] = topic
 
@@ -129,7 +119,7 @@ class Topology:
         return node
 
     def build(self, application_id: str) -> "ProcessorTopology":
-        """Return the topology with an application's topic names; raise TopologyException if it is invalid."""
+        """Return the topology with an application's topic names; raise TopologyException."""
         parts = _parts(self._nodes)
         if not parts and not self._tables:
             raise TopologyException("the topology has no source and no global table")

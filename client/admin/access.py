@@ -1,4 +1,4 @@
-"""Admin calls for ACLs and SCRAM credentials. Credentials are changed at the controller; other calls use any broker."""
+"""Admin calls for ACLs and SCRAM credentials."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,7 @@ _SALT_BYTES = 16
 
 
 class Acl(NamedTuple):
-    """An ACL. The numbers are Kafka's ids of resource types, pattern types, operations and permissions."""
+    """An ACL. The numbers are Kafka's ids."""
 
     resource_type: int
     resource_name: str
@@ -99,7 +99,7 @@ class AccessAdmin:
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
     ) -> Outcomes[AclFilter, list[DeleteAclsMatchingAcl]]:
-        """Delete the ACLs that match filters; the values are the ACLs that each filter deleted."""
+        """Delete the ACLs that match filters; return those that each filter deleted."""
         wanted = list(dict.fromkeys(filters))
         message = DeleteAclsRequest(filters=[_filtering(DeleteAclsFilter, one) for one in wanted])
         request = request_of(message, oldest=1)

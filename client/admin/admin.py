@@ -4,11 +4,10 @@
         (await admin.create_topics([NewTopic("orders", 3)])).all()
         (await admin.list_offsets({TopicPartition("orders", 0): LATEST}))[TopicPartition("orders", 0)].offset
 
-Calls with several keys return `Outcomes`: a value or an exception for each key. `calls` describes broker selection and
-retries. Descriptions are the messages of `protocol`, unchanged.
+Calls with several keys return `Outcomes`: a value or an exception for each key.
 
-Different on purpose: the NetworkClient updates metadata, as for a producer, and before other requests; Kafka's
-AdminMetadataManager makes separate calls.
+Different on purpose: the NetworkClient updates metadata, as for a producer; Kafka's AdminMetadataManager makes separate
+calls.
 """
 
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ _MAX_IN_FLIGHT = 1
 class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
     """An admin client. It requires a running event loop and connects on the first call.
 
-    Every call accepts `timeout_ms`, its total time including retries; the default is `default.api.timeout.ms`.
+    Calls accept `timeout_ms`, their time including retries; the default is `default.api.timeout.ms`.
     """
 
     def __init__(
@@ -53,17 +52,7 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         random: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create a client.
-
-        Args:
-            config: Kafka's admin client properties.
-            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
-            random: Source of jitter.
-            clock: Source of time; the event loop's by default.
-
-        Raises:
-            ConfigError: For an unknown property or an invalid value.
-        """
+        """Validate the configuration; raise ConfigError. `profile="kip"` follows the KIP texts where Kafka differs."""
         self.config = admin_config(config, profile)
         self.config.ensure_supported()
         random = random or Random()  # noqa: S311  (for jitter, not for secrets)

@@ -1,16 +1,15 @@
 """Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-Theory of operation. A call has `default.api.timeout.ms`, or the timeout of the caller. It is assigned to a node (the
-controller, a given broker, or the least loaded one), waits until that node is ready, and is sent with the remaining
-time, at most `request.timeout.ms`. If the node is lost before that, another one is chosen; this is not an attempt.
-After a retriable error (KIP-580) the call is sent again, up to `retries` times, with a backoff that grows with each
-attempt. If the error means that another broker is responsible, metadata is updated first. When time or retries are
-used up, a TimeoutException reports the last failure.
+Theory of operation. A call is assigned to a node (the controller, a given broker, or the least loaded one), waits until
+that node is ready, and is sent with the remaining time, at most `request.timeout.ms`. If the node is lost before that,
+another one is chosen; this is not an attempt. After a retriable error (KIP-580) the call is retried, up to `retries`
+times, with a growing backoff; if another broker is responsible, after a metadata update. When time or retries are used
+up, a TimeoutException reports the last failure.
 
-In calls with several *keys*, each key has a node, and all keys of a node share a request. Keys with a retriable error
-are looked up and requested again, until each key has a value or an error.
-Different on purpose: Kafka's driver repeats a lookup without a backoff; here it waits like any other retry. And the
-nodes of one attempt are awaited together.
+In calls with several *keys*, all keys of a node share a request. Keys with a retriable error are looked up and
+requested again, until each key has a value or an error.
+Different on purpose: Kafka's driver repeats a lookup without a backoff, and does not await the nodes of one attempt
+together.
 """
 
 import asyncio
@@ -44,11 +43,11 @@ M = TypeVar("M", bound=Message)
 
 # Chooses a node for a call. None: metadata is needed first.
 NodeProvider = Callable[[NetworkClient, float], Node | None]
-# A request, or a function that makes one for a timeout in milliseconds.
+# A request, or a function that creates one for a timeout in ms.
 RequestSource = Request | Callable[[int], Request]
 # Returns the node of each key, or an error, before a deadline.
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
-# Sends a node the requests for some keys, before a deadline, and returns their outcomes.
+# Sends the requests for some keys to a node, and returns their outcomes.
 Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
 # Error codes of keys that are retried; the same as in Kafka's handlers.
 RetriedCodes = Collection[int]
@@ -62,7 +61,7 @@ def least_loaded(client: NetworkClient, now_ms: float) -> Node | None:
 
 
 def controller(client: NetworkClient, now_ms: float) -> Node | None:
-    """Return the controller of the Metadata responses; brokers forward requests to the active one."""
+    """Return the controller of the Metadata responses."""
     return client.metadata.cluster.controller
 
 
@@ -75,10 +74,7 @@ def broker(node_id: int) -> NodeProvider:
 
 
 class Outcomes(Generic[K, V]):
-    """A value or an error for each key.
-
-    `outcomes[key]` returns the value or raises the error.
-    """
+    """A value or an error for each key; `outcomes[key]` returns the value or raises the error."""
 
     def __init__(self, by_key: Mapping[K, V | KafkaException]) -> None:
         self._by_key = by_key
@@ -114,7 +110,7 @@ def raise_error(response: WithErrorCode) -> None:
 
 
 def outcome(result: WithErrorCode, value: V) -> V | ApiException:
-    """Return a value, or the error of the part of a response that it belongs to."""
+    """Return a value, or the error of its part of a response."""
     if result.error_code:
         return exception_of(result.error_code, getattr(result, "error_message", None))
     return value
@@ -192,9 +188,9 @@ class AdminCalls:
             lookup: Finds the nodes of keys.
             build: Creates the request for the keys of one node.
             response: The response class.
-            outcomes: Extracts the outcomes of the given keys from a response.
+            outcomes: Extracts outcomes from a response.
             timeout_ms: Time for the whole call.
-            retried: Error codes of keys that are retried; None: all retriable ones.
+            retried: Error codes that are retried; None: all retriable ones.
         """
 
         async def fetch(node: NodeProvider, wanted: list[K], deadline_ms: float) -> Mapping[K, V | KafkaException]:
@@ -243,7 +239,7 @@ class AdminCalls:
     async def _attempt(
         self, keys: list[K], lookup: Lookup[K], fetch: Fetch[K, V], deadline_ms: float
     ) -> tuple[dict[K, V | KafkaException], list[KafkaException]]:
-        """Return the outcomes of keys, and the failures that leave other keys to retry."""
+        """Return outcomes, and the failures of keys that must be retried."""
         by_node: dict[NodeProvider, list[K]] = {}
         outcomes: dict[K, V | KafkaException] = {}
         failures: list[KafkaException] = []
@@ -303,7 +299,7 @@ class _Retries:
         self._attempts = 0
 
     async def pause(self, error: KafkaException) -> None:
-        """Wait before the next attempt; raise TimeoutException if time or retries are used up."""
+        """Wait for the next attempt; raise TimeoutException if time or retries are used up."""
         calls = self._calls
         now_ms = calls._clock.monotonic_ms()
         until_ms = now_ms + calls._backoff.backoff(self._attempts)
@@ -318,7 +314,7 @@ class _Retries:
 
 
 def _complete(keys: Iterable[K], found: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
-    """Return the outcome of each key, with an error for each key that the broker omitted."""
+    """Return the outcomes, with an error for each key that the broker omitted."""
     return {
         key: found[key] if key in found else KafkaException(f"the broker returned nothing for {key}") for key in keys
     }

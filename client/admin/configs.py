@@ -1,6 +1,6 @@
-"""Admin calls for configs of topics, brokers and groups, and for log directories.
+"""Admin calls for configs and log directories.
 
-Requests about one broker (its configs, loggers or log directories) go to that broker, others to any broker.
+Requests about one broker go to that broker, others to any broker.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -60,7 +60,7 @@ class ConfigResource(NamedTuple):
 
 
 class AlterOperation(IntEnum):
-    """The operation of an alteration; the last two apply to lists (Kafka's AlterConfigOp.OpType)."""
+    """Kafka's AlterConfigOp.OpType; the last two apply to lists."""
 
     SET = 0
     DELETE = 1
@@ -74,7 +74,7 @@ class Alteration(NamedTuple):
     operation: AlterOperation = AlterOperation.SET
 
 
-# Errors of a resource are not retried; only lost connections and timeouts are.
+# Only lost connections and timeouts are retried.
 _NEVER: Collection[int] = ()
 
 
@@ -196,7 +196,7 @@ class ConfigAdmin:
     async def list_config_resources(
         self, types: Iterable[ResourceType] = (), *, timeout_ms: int | None = None
     ) -> list[ConfigResource]:
-        """Return the resources of these types that have configs; all types by default."""
+        """Return the resources of these types, or all types, that have configs."""
         wanted = [int(type_) for type_ in types]
         # Version 0 lists client metrics only.
         request = request_of(ListConfigResourcesRequest(resource_types=wanted), oldest=1)
@@ -222,7 +222,7 @@ class ConfigAdmin:
     async def alter_replica_log_dirs(
         self, folders: Mapping[tuple[int, TopicPartition], str], *, timeout_ms: int | None = None
     ) -> Outcomes[tuple[int, TopicPartition], None]:
-        """Move replicas, by broker id and partition, to other log directories of their brokers."""
+        """Move replicas, by broker id and partition, to other log directories."""
 
         def build(replicas: list[tuple[int, TopicPartition]]) -> RequestSource:
             by_folder: dict[str, list[TopicPartition]] = {}

@@ -1,4 +1,4 @@
-"""Admin calls for groups and their committed offsets, to coordinators; `list_groups` requests all brokers."""
+"""Admin calls for groups and their committed offsets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar

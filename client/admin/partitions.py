@@ -34,7 +34,7 @@ from sluice.protocol.apis.list_partition_reassignments import (
 from .calls import AdminCalls, Outcomes, RequestSource, controller, outcome, raise_error
 from .lookups import find_leaders
 
-# Special timestamps of `list_offsets`, and the versions of ListOffsets that introduced them.
+# Special timestamps of `list_offsets`, and the first ListOffsets versions with them.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 _OFFSETS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
@@ -116,7 +116,7 @@ class PartitionAdmin:
         unclean: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[TopicPartition, None]:
-        """Elect preferred replicas; with `unclean`, any replica if none is in sync. All partitions by default."""
+        """Elect preferred replicas; `unclean`: any replica if none is in sync. All partitions by default."""
         topics = None if partitions is None else by_topic(partitions).items()
         wanted = None if topics is None else [TopicPartitions(topic=name, partitions=found) for name, found in topics]
 

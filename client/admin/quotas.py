@@ -13,7 +13,7 @@ from sluice.protocol.apis.describe_client_quotas import (
 
 from .calls import AdminCalls, Outcomes, least_loaded, outcome, raise_error
 
-# The entity of a quota: names by type (`user`, `client-id`, `ip`); None is the default entity.
+# Names by type (`user`, `client-id`, `ip`); None is the default entity.
 QuotaEntity = frozenset[tuple[str, str | None]]
 
 
@@ -23,7 +23,7 @@ class QuotaAdmin:
     async def describe_client_quotas(
         self, components: Iterable[ComponentData] = (), *, strict: bool = False, timeout_ms: int | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return quotas by entity: those that match all components and, if `strict`, have no other component."""
+        """Return quotas of entities that match all components and, if `strict`, have no others."""
         request = request_of(DescribeClientQuotasRequest(components=list(components), strict=strict))
         answer = await self._calls.call(least_loaded, request, DescribeClientQuotasResponse, timeout_ms, raise_error)
         return {

@@ -120,7 +120,7 @@ class TopicAdmin:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Outcomes[str, None]:
-        """Increase partition counts to `counts`; `assignments`: replicas of new partitions. Sent to the controller."""
+        """Increase partition counts; `assignments`: replicas of new partitions. Sent to the controller."""
 
         def topic(name: str) -> CreatePartitionsTopic:
             assigned = (assignments or {}).get(name)
@@ -144,7 +144,7 @@ class TopicAdmin:
         )
 
     async def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, MetadataResponseTopic]:
-        """Return all topics that the client may describe, including internal ones, by name."""
+        """Return all topics, including internal ones, that the client may describe."""
         # In version 0 an empty array requests all topics, not null.
         request = request_of(MetadataRequest(topics=None), oldest=1)
         answer = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)

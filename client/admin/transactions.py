@@ -1,4 +1,4 @@
-"""Admin calls for transactions and producers (KIP-664), to leaders, transaction coordinators, or all brokers."""
+"""Admin calls for transactions and producers (KIP-664)."""
 
 from collections.abc import Iterable
 
@@ -116,7 +116,7 @@ class TransactionAdmin:
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
     ) -> Outcomes[str, tuple[int, int]]:
-        """Fence the producers of these transactional ids; the values are their new producer ids and epochs."""
+        """Fence producers by transactional id; return their new producer ids and epochs."""
 
         async def fetch(
             node: NodeProvider, wanted: list[str], deadline_ms: float

@@ -7,12 +7,12 @@
 
         # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
 
-Everything except heartbeats happens in `poll`: it joins the group, calls listeners, returns fetched records, finds and
-validates positions, and sends the next fetches. Received records are buffered until then, and no further fetch is sent
-to their broker, so a slow application does not accumulate data.
+Everything except heartbeats happens in `poll`: joins, listener calls, positions and fetches. Received records are
+buffered until the next `poll`, and no further fetch is sent to their broker, so a slow application does not accumulate
+data.
 
-Keys and values are bytes; the application deserializes. Positions advance when records are returned: `commit` without
-offsets, and `enable.auto.commit` in each `poll` that is due, mark the records of all previous polls as processed.
+Keys and values are bytes; the application deserializes. Positions advance when records are returned: a commit of
+positions marks the records of all previous polls as processed.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class NoOffsetForPartitionError(KafkaException):
 
 
 class Consumer:
-    """A consumer, to be used in `async with`, in one event loop, with one `poll` at a time."""
+    """A consumer, used in `async with`, in one event loop, with one `poll` at a time."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class Consumer:
 
         Args:
             config: Kafka's consumer properties.
-            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
+            profile: "kip" follows the KIP texts where Kafka differs.
             assignors: Used instead of `partition.assignment.strategy`.
             random: Source of jitter.
-            clock: Source of time; the event loop's by default.
+            clock: The event loop's by default.
 
         Raises:
             ConfigError: For an unknown property or an invalid value.
@@ -192,20 +192,14 @@ class Consumer:
     # -- records -------------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
-        """Return up to `max.poll.records` records, in offset order within each partition.
-
-        Args:
-            timeout_ms: How long to wait for the first records.
-
-        Returns:
-            The records; an empty list after the timeout.
+        """Return up to `max.poll.records` records, in offset order within each partition; none after the timeout.
 
         Raises:
             NoSubscriptionError: If nothing is subscribed or assigned.
             NoOffsetForPartitionError: If there is no position and no reset policy.
             OffsetOutOfRangeError: If the log does not contain a position and there is no reset policy.
             LogTruncationError: If the log was truncated below a position and there is no reset policy.
-            KafkaException: For a record that cannot be read, and for fatal errors such as failed authorization.
+            KafkaException: For an unreadable record or a fatal error.
         """
         self._ensure_open()
         if not self._subscriptions.is_manual and not self._subscriptions.is_subscribed:
@@ -241,7 +235,7 @@ class Consumer:
     # -- positions -----------------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Continue at an offset; with a leader epoch, check first that the log was not truncated below it."""
+        """Continue at an offset; with a leader epoch, validate first that the log was not truncated."""
         given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
         assert given.offset >= 0, f"{partition}: there is no offset {given.offset}"
         state = self._subscriptions.state_of(partition)
@@ -265,12 +259,7 @@ class Consumer:
         self._network.wakeup()
 
     async def position(self, partition: TopicPartition, *, timeout_ms: float | None = None) -> int:
-        """Return the offset of the next record, once it is known.
-
-        Raises:
-            TimeoutException: If it is not known in time.
-            KafkaException: As in `poll`.
-        """
+        """Return the offset of the next record, once it is known; raise TimeoutException, or as `poll` does."""
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:
             self._ensure_open()
@@ -300,7 +289,6 @@ class Consumer:
         Raises:
             CommitFailedError: If the group has removed this member.
             TimeoutException: If no attempt succeeds in time.
-            KafkaException: For fatal errors.
         """
         self._ensure_open()
         group = self._in_group("commit")
@@ -308,7 +296,7 @@ class Consumer:
         await group.offsets.commit(consumed, self._deadline_ms(timeout_ms))
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> "asyncio.Task[None]":
-        """Start a commit without retries; the task raises the errors of `commit`, and RetriableException."""
+        """Start a commit without retries; the task also raises RetriableException."""
         self._ensure_open()
         group = self._in_group("commit")
         return group.commit_later(self._subscriptions.all_consumed() if offsets is None else offsets)
@@ -331,7 +319,7 @@ class Consumer:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether the consumer is joining the group; an application must not commit until that is complete."""
+        """Whether the consumer is joining the group; commits must wait for that."""
         return self._group is not None and self._group.is_rebalancing
 
     def _in_group(self, what: str) -> ConsumerGroup:
@@ -380,18 +368,14 @@ class Consumer:
         return {partition: one.offset for partition, one in received.items()}
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
-        """Return KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or of all; 0 without throttling."""
+        """Return KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or all."""
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("fetch", now_ms, node_id)
 
     # -- closing -------------------------------------------------------------------------------------------------------
 
     async def close(self, timeout_ms: float = 30_000) -> None:
-        """Commit if `enable.auto.commit`, revoke partitions, leave the group, and close fetch sessions and connections.
-
-        Args:
-            timeout_ms: Time for the commit and for leaving.
-        """
+        """Commit if `enable.auto.commit`, leave the group within `timeout_ms`, and close all connections."""
         if self._is_closing:
             return
         self._is_closing = True

@@ -1,4 +1,4 @@
-"""The topics in a consumer's metadata (Kafka's ConsumerMetadata). A pattern requires the metadata of all topics."""
+"""The topics in a consumer's metadata (Kafka's ConsumerMetadata); with a pattern, all topics."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from .subscription_state import SubscriptionState
 
 
 class ConsumerMetadata(Metadata):
-    """The metadata of subscribed and assigned topics, and of topics that a call looks up."""
+    """The metadata of subscribed and assigned topics, and of lookups."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The subscription, assignment and positions of a consumer (Kafka's SubscriptionState). Sans-I/O.
 
-Theory of operation. A newly assigned partition has no position. It gets one from the group's committed offset, from
-`seek`, or from the reset policy. States:
+Theory of operation. A newly assigned partition gets a position from the group's committed offset, from `seek`, or from
+the reset policy. States:
 
     state            position   waits for                                         fetched
     INITIALIZING     no         the committed offset, or a reset                  no
@@ -10,11 +10,9 @@ Theory of operation. A newly assigned partition has no position. It gets one fro
     FETCHING         yes        nothing                                           yes, unless paused
 
 A position includes the epoch of the record before it, if known, and the leader and leader epoch that it is valid for.
-When the leader changes (KIP-320), the new leader validates the position: it returns the end offset of the epoch of that
-record. If that is below the position, the log was truncated: the position moves back to it or, with the policy `none`,
-the consumer raises LogTruncationError.
-
-A partition whose request failed is not retried before its `next_retry_ms`.
+After a leader change (KIP-320), the new leader returns the end offset of the record's epoch. If that is below the
+position, the log was truncated: the position moves back to it or, with the policy `none`, the consumer raises
+LogTruncationError.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -34,7 +32,7 @@ NO_OFFSET = -1
 
 
 class NoSubscriptionError(KafkaException):
-    """A missing subscription, a partition that is not assigned, or a conflict of topics, pattern and partitions."""
+    """A missing or conflicting subscription, or a partition that is not assigned."""
 
 
 class FetchPosition(NamedTuple):
@@ -96,7 +94,7 @@ class PartitionState:
         self._begin()
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Fetch from a position after its validation; immediately if its epoch or leader epoch is unknown."""
+        """Fetch from a position after its validation; immediately if an epoch is unknown."""
         self.seek(position)
         if position.offset_epoch != NO_EPOCH and position.leader.epoch != NO_EPOCH:
             self.state = FetchState.AWAIT_VALIDATION
@@ -113,7 +111,7 @@ class PartitionState:
         self.failures = 0
 
     def end_offset(self, *, read_committed: bool) -> int:
-        """Return the end of the readable log at the last response; -1 before the first one."""
+        """Return the end of the readable log; -1 if unknown."""
         return self.last_stable_offset if read_committed else self.high_watermark
 
 
@@ -171,7 +169,7 @@ class SubscriptionState:
         self.assignment_version += 1
 
     def group_subscribes(self, topics: Iterable[str]) -> bool:
-        """Set the topics of all members, on the leader; return whether they require more metadata."""
+        """Set the topics of all members, on the leader; return whether there are new ones."""
         before = self.metadata_topics
         self.group_topics = frozenset(topics)
         return not self.metadata_topics <= before
@@ -261,7 +259,7 @@ class SubscriptionState:
         return all(one.state is FetchState.FETCHING for one in self._partitions.values())
 
     def reset_initializing(self) -> list[TopicPartition]:
-        """Reset the partitions without a committed offset; return them unchanged if the policy is `none`."""
+        """Reset partitions without a committed offset; return them if the policy is `none`."""
         lost = self.in_state(FetchState.INITIALIZING)
         if self.default_reset is NONE:
             return lost
@@ -280,7 +278,7 @@ class SubscriptionState:
     # -- validation (KIP-320) ------------------------------------------------------------------------------------------
 
     def leader_changed(self, partition: TopicPartition, leader: LeaderAndEpoch, *, can_validate: bool) -> bool:
-        """Apply a leader change; return whether the position needs validation, which the leader may not support."""
+        """Apply a leader change; return whether the position needs validation."""
         state = self._partitions.get(partition)
         if state is None or state.state is FetchState.AWAIT_RESET or leader.leader is None:
             return False
@@ -296,7 +294,7 @@ class SubscriptionState:
     def validated(
         self, partition: TopicPartition, requested: FetchPosition, end_offset: int, end_epoch: int
     ) -> Truncation | None:
-        """Apply the leader's response to a validation; return a truncation that the application must handle."""
+        """Apply a validation response; return a truncation that the application must handle."""
         state = self._partitions.get(partition)
         if state is None or state.state is not FetchState.AWAIT_VALIDATION or state.position != requested:
             return None  # the position has changed since the request

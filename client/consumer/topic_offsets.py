@@ -1,4 +1,4 @@
-"""A consumer's lookups for the application: `beginning_offsets`, `end_offsets`, `offsets_for_times`, `partitions_for`.
+"""A consumer's offset and topic lookups for the application.
 
 Kafka's OffsetFetcher.fetchOffsetsByTimes and TopicMetadataFetcher. Each coroutine has a deadline.
 """

@@ -35,7 +35,7 @@ class TopicPartition(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """The metadata of one partition; -1 if there is no leader, or its epoch is unknown."""
+    """The metadata of one partition; -1: unknown."""
 
     leader_id: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
@@ -56,7 +56,7 @@ Partitions = Mapping[int, PartitionMetadata]
 
 
 class Cluster:
-    """One state of the cluster. `topics`: partitions by index, by topic; `topic_errors`: codes of the other topics."""
+    """One state of the cluster. `topics`: partitions by topic; `topic_errors`: codes of other topics."""
 
     __slots__ = (
         "cluster_id",
@@ -110,7 +110,7 @@ class Cluster:
         return None if partitions is None else partitions.get(partition.partition)
 
     def partitions_of(self, topic: str) -> list[int]:
-        """Return the partition indexes of a topic; an empty list if it is unknown."""
+        """Return the partition indexes of a topic, if it is known."""
         return sorted(self.topics.get(topic, ()))
 
 

@@ -5,15 +5,13 @@ Theory of operation. A Metadata request is due when
   backoff and requests only the new topics;
 - metadata is `metadata.max.age.ms` old.
 
-It is not sent before a backoff since the last response or failure (KIP-580). That is the longer of two, each from
+It is not sent before a backoff since the last response or failure (KIP-580), the longer of two, each from
 `retry.backoff.ms` up to its maximum. It is drawn once: Kafka draws at each check, but an update that was reported as
-due must still be due a moment later. One backoff grows with
-- failures in a row: disconnects and empty responses. The first failure does not grow it, so that two requests are
-  always at least one backoff apart;
+due must still be due a moment later. The backoffs grow with
+- failures in a row: disconnects and empty responses. The first failure does not count;
 - *equivalent* responses in a row: successful ones without news. A producer to a topic that does not exist requests
-  metadata at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. This count restarts at a newer leader epoch, a
-  new topic id, a partition without an epoch, a failure, a new topic, and at the maximum age. This rule is Kafka's; the
-  KIP and the profile "kip" do not have it.
+  metadata at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a new topic or topic id, a
+  partition without an epoch, a failure, and the maximum age reset this count. This rule is Kafka's, not the KIP's.
 
 A response with an older leader epoch than one already seen does not replace the leader (KIP-320), unless the topic id
 shows that the topic was recreated (KIP-516). Produce and Fetch responses can contain newer leaders (KIP-951):
@@ -117,7 +115,7 @@ class Metadata:
         return self._need_full_update or self._need_partial_update
 
     def request_update(self, *, resets_backoff: bool = False) -> int:
-        """Request an update; return the current version. `resets_backoff`: news is expected, so do not delay it."""
+        """Request an update; return the current version. `resets_backoff`: news is expected, so send it now."""
         self._need_full_update = True
         if resets_backoff:
             self._equivalent_response_count = 0
@@ -125,7 +123,7 @@ class Metadata:
         return self.update_version
 
     def request_update_for_new_topics(self) -> int:
-        """Request an update because the set of topics has changed; return the current version."""
+        """Request an update for a changed set of topics; return the current version."""
         self._last_refresh_ms = -inf
         self._need_partial_update = True
         self._equivalent_response_count = 0
@@ -150,8 +148,8 @@ class Metadata:
     def rebootstrap(self) -> None:
         """Restart from the bootstrap addresses (KIP-899).
 
-        Different on purpose: at the bootstrap addresses already, this is not an update. In Kafka it is one: it wakes
-        waiting callers, which request metadata and cause another rebootstrap, as long as no node can be reached.
+        Different on purpose: at the bootstrap addresses already, this is not an update. In Kafka it is: it wakes
+        waiting callers, whose requests cause the next rebootstrap, in a loop.
         """
         self._need_full_update = True
         if not self.is_at_bootstrap:
@@ -168,7 +166,7 @@ class Metadata:
         self._equivalent_response_count = 0
 
     def fatal_error(self, exception: KafkaException) -> None:
-        """Store an error that a retry cannot fix; the next caller that waits for metadata raises it."""
+        """Store an error for the next caller that waits for metadata."""
         self._fatal_exception = exception
 
     def raise_fatal_error(self) -> None:
@@ -178,7 +176,7 @@ class Metadata:
             raise exception
 
     def raise_topic_error(self, topic: str) -> None:
-        """Raise the fatal error, or the topic's error if it is invalid or not authorized."""
+        """Raise the fatal error, or the error of an invalid or unauthorized topic."""
         self.raise_fatal_error()
         code = self.cluster.topic_errors.get(topic, 0)
         if code in (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
@@ -290,7 +288,7 @@ class Metadata:
         return self._last_seen_leader_epochs.get(partition, NO_EPOCH)
 
     def update_last_seen_epoch_if_newer(self, partition: TopicPartition, epoch: int) -> bool:
-        """Record a leader epoch from another source than Metadata; if it is newer, request an update."""
+        """Record a leader epoch from another source; if it is newer, request an update."""
         seen = self._last_seen_leader_epochs.get(partition)
         if seen is None or epoch <= seen:
             return False
@@ -301,9 +299,9 @@ class Metadata:
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """Apply leader ids and epochs of a Produce or Fetch response (KIP-951); return the changed partitions.
+        """Apply the leaders in a Produce or Fetch response (KIP-951); return the changed partitions.
 
-        Unknown partitions, epochs that are not newer, and leaders that are neither known nor in `nodes` are ignored.
+        Unknown partitions, epochs that are not newer, and unknown leaders are ignored.
         """
         known_nodes = {**self.cluster.nodes, **{node.id: node for node in nodes}}
         changed: dict[TopicPartition, PartitionMetadata] = {}

@@ -1,4 +1,4 @@
-"""The asyncio side of the NetworkClient: coroutines that wait for it, and sockets.
+"""The asyncio side of the NetworkClient: coroutines and sockets.
 
 network = AsyncNetwork.open(config, metadata, max_in_flight=5)
 response = await network.request(node, request_of(DescribeClusterRequest()))
@@ -93,7 +93,7 @@ class AsyncNetwork:
 
         Raises:
             DisconnectException: If the node cannot be reached, or the connection is lost.
-            TimeoutException: If the node is not ready, or does not respond, within the request's timeout.
+            TimeoutException: If the node is not ready, or does not respond, in time.
             UnsupportedVersionException: If there is no common version.
             AuthenticationException: If authentication fails.
         """
@@ -111,7 +111,7 @@ class AsyncNetwork:
         return await self.send(node, request, now_ms)
 
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
-        """Send a request to a ready node; return the response, or raise as `request` does."""
+        """Send a request to a ready node; otherwise like `request`."""
         answer: asyncio.Future[Exchange] = self._loop.create_future()
         self.client.send(node.id, request, partial(_complete_exchange, answer), now_ms)
         exchange = await answer
@@ -122,7 +122,7 @@ class AsyncNetwork:
         return exchange.response
 
     async def metadata_after(self, update_version: int, deadline_ms: float) -> None:
-        """Wait until metadata is newer than `update_version`; raise its fatal error or TimeoutException."""
+        """Wait until metadata is newer than `update_version`."""
         metadata = self.client.metadata
         while metadata.update_version <= update_version:
             metadata.raise_fatal_error()
@@ -170,7 +170,7 @@ class AsyncioConnector:
     """Connections of the event loop.
 
     Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if they are set; Kafka's defaults
-    would disable the automatic tuning of current kernels.
+    would disable the automatic tuning of kernels.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: ClientConfig) -> None:
@@ -231,7 +231,7 @@ class AsyncioConnector:
 
 
 def _connect_error(error: OSError) -> Exception:
-    """Return the error of a connection attempt; a connection lost during the TLS handshake is not a TLS failure."""
+    """Return the error of a connection attempt; a connection lost in the handshake is not a TLS failure."""
     if isinstance(error, ssl.SSLError):
         is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         return error if is_lost else SslAuthenticationException(str(error))

@@ -1,7 +1,7 @@
 """One connection to a broker: an asyncio protocol that leaves all decisions to the NetworkClient.
 
-`protocol.frame` splits the stream into responses. Small ones are in a buffer that the next read overwrites; a large one
-has its own buffer, which exists as long as its records are used, so that they are never copied.
+`protocol.frame` splits the stream into responses. The next read overwrites small ones; a large one has its own buffer,
+so that its records are never copied.
 """
 
 import asyncio
@@ -30,15 +30,13 @@ _LEAST_BUFFER_BYTES = 4096
 class ResponsePool(FramePool):
     """Buffers that are not reused, because records in them may still be in use."""
 
-    """Buffers that are not used again: someone may still read the records in them."""
-
     __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(None)
 
     def take(self, size: int) -> bytearray:
-        """Return a buffer with hardly any spare room: it is not reused, and all of it is zeroed."""
+        """Return a buffer with hardly any spare room, because all of it is zeroed."""
         return bytearray(max(size, _LEAST_BUFFER_BYTES))
 
     def give(self, buffer: bytearray) -> None:

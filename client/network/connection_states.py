@@ -1,8 +1,8 @@
 """The state, backoff and timeouts of each connection (KIP-144, KIP-601, KIP-219; Kafka's ClusterConnectionStates).
 
 Theory of operation. A connection has an id: a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`;
-2**31 - 1 minus the node id for a group coordinator. Several connections can so reach one broker; they are independent.
-Each is in one of five states, and has two times that grow with its failures:
+2**31 - 1 minus the node id for a group coordinator. Each is in one of five states, and has two times that grow with its
+failures:
 
     event                   new state               reconnect backoff   connection setup timeout
     connecting              CONNECTING              (drawn if new)      (drawn if new)
@@ -13,14 +13,13 @@ Each is in one of five states, and has two times that grow with its failures:
       from other states     DISCONNECTED            grown               reset
     authentication_failed   AUTHENTICATION_FAILED   grown               unchanged
 
-So an ApiVersions response resets the backoff, not a TCP connection. The first reconnect after a good connection waits
+So the backoff is reset by an ApiVersions response, not by a TCP connection. The first reconnect after a good connection waits
 too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
-A throttled connection is not ready before its throttle time is over, even after a reconnect. `remove` discards all
-state: the next attempt is allowed immediately.
+A throttle outlasts a reconnect. `remove` discards all state: the next attempt is allowed immediately.
 
-If a host has several addresses, each attempt uses the next one. After the last address, or after an established
-connection is lost, the name is resolved again; the last address used is then skipped if there is another.
+Each attempt uses the next address of a host. After the last one, or after an established connection is lost, the name
+is resolved again; the last address used is then skipped if there is another.
 """
 
 from collections.abc import Sequence
@@ -111,19 +110,19 @@ class NodeConnection:
         return self.state is ConnectionState.READY and self.throttled_until_ms <= now_ms
 
     def next_address(self) -> Address | None:
-        """Return the address for this attempt; None if the host must be resolved first."""
+        """Return the address for this attempt; None: resolve the host first."""
         if not self._addresses:
             return None
         self._last_attempted = self._addresses[self._address_index]
         return self._last_attempted
 
     def resolved(self, addresses: Sequence[Address]) -> None:
-        """Set the addresses of the host, at least one, in order of use."""
+        """Set the addresses of the host, at least one, in order."""
         self._addresses = addresses
         self._address_index = int(len(addresses) > 1 and addresses[0] == self._last_attempted)
 
     def advance_address(self) -> None:
-        """Select the address of the next attempt; after the last one, the host is resolved again."""
+        """Select the next address; after the last one, the host is resolved again."""
         if self._addresses:
             self._address_index = (self._address_index + 1) % len(self._addresses)
             if self._address_index == 0:

@@ -28,7 +28,7 @@ class Request:
 
         Args:
             api_key: The API.
-            build: Returns the message for a version; raises UnsupportedVersionException if that cannot express it.
+            build: Returns the message for a version, or raises UnsupportedVersionException.
             oldest: First usable version; the oldest by default.
             latest: Last usable version; the latest stable one by default.
             timeout_ms: Used instead of `request.timeout.ms`.
@@ -56,10 +56,7 @@ def _latest_stable(api: Api) -> int:
 
 
 class Exchange:
-    """One sent request and its outcome: a `response`, or one of three failures.
-
-    A request without a response (`acks=0`) that was written has neither.
-    """
+    """One sent request and its outcome: a `response`, one of three failures, or neither with `acks=0`."""
 
     __slots__ = (
         "api",
@@ -103,7 +100,7 @@ class Exchange:
 
     @property
     def expires_ms(self) -> float:
-        """The time of the timeout; 1 ms later, because Kafka's clock counts whole milliseconds and compares with >."""
+        """The time of the timeout; 1 ms later, because Kafka compares whole milliseconds with >."""
         return self.sent_ms + self.timeout_ms + self.throttled_ms + 1
 
     def failure(self) -> KafkaException | None:

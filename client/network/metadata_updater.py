@@ -1,8 +1,8 @@
 """Metadata requests of the NetworkClient (Kafka's DefaultMetadataUpdater).
 
 They go to the least loaded node, one at a time. The client restarts from `bootstrap.servers` (KIP-899, KIP-1102) if no
-node can be reached, if metadata is overdue for too long, or if the broker returns REBOOTSTRAP_REQUIRED, unless
-`metadata.recovery.strategy` disables it.
+node can be reached, if metadata is overdue for too long, or after REBOOTSTRAP_REQUIRED, if
+`metadata.recovery.strategy` allows it.
 """
 
 import logging
@@ -73,7 +73,7 @@ class MetadataUpdater:
         return min(delay_ms, self._update_due_since_ms + self._rebootstrap_trigger_ms + 1 - now_ms)
 
     def disconnected(self, now_ms: float) -> None:
-        """Request an update after a lost connection; if one was due already, that attempt has failed."""
+        """Request an update after a lost connection; an update that was due has failed."""
         if self.is_due(now_ms):
             self._metadata.failed_update(now_ms)
         self._metadata.request_update()

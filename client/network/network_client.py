@@ -13,25 +13,24 @@ Everything runs on one thread. Times are `clock.monotonic_ms()`.
 If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, in the latest common version.
 `on_complete(exchange)` is called exactly once, never within `send`, with `exchange.response` or a failure:
 - `disconnected`: the connection was lost;
-- `timed_out`: no response in time; the connection is closed, and all its requests fail alike;
+- `timed_out`: no response in time; the connection is closed, and all its requests fail;
 - `error`: there is no common version.
 The caller decides about retries.
 
-*Waiting.* `listen(callback)` is called after each response, connection, disconnect and metadata update. Only time ends
-a backoff or a throttle: `poll_delay_ms(node_id, now_ms)` returns when to check again. `AsyncNetwork` has coroutines for
-both. A Sender is then Kafka's loop:
+*Waiting.* `listen(callback)` is called after each change. Only time ends a backoff or a throttle:
+`poll_delay_ms(node_id, now_ms)` returns when to check again. `AsyncNetwork` has coroutines for both:
 
     while True:
         until_ms = sender.run_once(clock.monotonic_ms())     # sends to ready nodes; returns when to run again
         await network.wait(until_ms)                         # returns earlier after a change
 
-*Metadata* is requested from the least loaded node whenever `metadata` is due, for the first time after
-`request_update()`, a producer's `add()`, or `wakeup()`; `metadata_updater` describes the rebootstrap.
+*Metadata* is requested whenever it is due, for the first time after `request_update()`, a producer's `add()`, or
+`wakeup()` (see `metadata_updater`).
 
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
-Different on purpose: a malformed response, or one with a wrong correlation id, closes the connection (Kafka discards
-the request and continues); `close_node` fails pending requests instead of discarding them.
+Different on purpose: a malformed response, or one with a wrong correlation id, closes the connection (Kafka continues);
+`close_node` fails pending requests instead of discarding them.
 """
 
 import logging
@@ -71,7 +70,7 @@ SOFTWARE_NAME = "sluice"
 
 
 def software_version(version: str) -> str:
-    """Return a version valid for ApiVersions (KIP-511): letters, digits, dots, hyphens; brokers reject others."""
+    """Return a version valid for ApiVersions (KIP-511): letters, digits, dots, hyphens."""
     return re.sub(r"[^a-zA-Z0-9.-]", "-", version)
 
 
@@ -144,7 +143,7 @@ class NetworkClient:
     # -- queries -------------------------------------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Return whether a request can be sent to a node; start to connect if possible."""
+        """Return whether a request can be sent; start to connect if possible."""
         if self.is_ready(node.id, now_ms):
             return True
         if not self.is_closed and self.states.can_connect(node.id, now_ms):
@@ -165,7 +164,7 @@ class NetworkClient:
         return None if connection is None else connection.authentication_error
 
     def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """Return the milliseconds until time alone may make a node ready; inf if an event must happen first."""
+        """Return the milliseconds until a node may be ready; inf: an event must happen first."""
         return self.states.poll_delay_ms(node_id, now_ms)
 
     def in_flight(self, node_id: int | None = None) -> int:
@@ -179,10 +178,7 @@ class NetworkClient:
         return self._versions.get(node_id)
 
     def least_loaded_node(self, now_ms: float) -> LeastLoadedNode:
-        """Return the node with the fewest requests in flight.
-
-        Without a ready one, a node that is connecting; otherwise the one that may be tried and waited longest.
-        """
+        """Return the node with the fewest requests in flight; else a connecting one, else the least recently tried."""
         nodes = list(self.metadata.cluster.nodes.values())
         first = self._random.randrange(len(nodes)) if nodes else 0  # distributes clients over nodes
         fewest: tuple[int, Node] | None = None
@@ -226,7 +222,7 @@ class NetworkClient:
             self._disconnected(node_id, "closed by the client")
 
     def close_node(self, node_id: int) -> None:
-        """Close a connection after sending written data, without a reconnect backoff; its pending requests fail."""
+        """Close a connection after sending written data, without a reconnect backoff."""
         connection = self._connections.pop(node_id, None)
         self._versions.pop(node_id, None)
         self.states.remove(node_id)
@@ -528,6 +524,6 @@ def _decoded(connection: Connection, exchange: Exchange, view: memoryview, start
 
 
 def _version_of_api_versions(view: memoryview, position: int, end: int, version: int) -> int:
-    """Return the version of a response: a broker without the request's version responds in version 0 (KIP-511)."""
+    """Return the version of a response: a broker without it responds in version 0 (KIP-511)."""
     error_code = int.from_bytes(view[position : min(position + 2, end)], signed=True)
     return 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version

@@ -1,11 +1,10 @@
 """SASL authentication with PLAIN and SCRAM (RFC 5802), sans-I/O (Kafka's SaslClientAuthenticator).
 
 A conversation is a generator: it yields requests, receives responses through `send`, and returns after success. A
-rejection is an AuthenticationException, which calls raise; it is not retried.
+rejection is an AuthenticationException, which is not retried.
 
-Different on purpose: no ApiVersions request comes first. All brokers since 1.0 support SaslHandshake 1 and
-SaslAuthenticate 0. Without later versions there is no reauthentication on a connection (KIP-368); a broker that
-requires it closes the connection.
+Different on purpose: no ApiVersions request comes first, because all brokers since 1.0 support SaslHandshake 1 and
+SaslAuthenticate 0. These versions have no reauthentication (KIP-368).
 """
 
 import hashlib
@@ -38,7 +37,7 @@ def plain(options: Mapping[str, str]) -> Tokens:
 
 
 def scram(hash_name: str, options: Mapping[str, str], nonce: str | None = None) -> Tokens:
-    """Yield the SCRAM tokens (RFC 5802), and verify the broker's signature. `nonce`: for tests."""
+    """Yield the SCRAM tokens (RFC 5802), and verify the broker's signature."""
     user = options["username"].replace("=", "=3D").replace(",", "=2C")
     nonce = nonce or token_urlsafe(_NONCE_BYTES)
     first_bare = f"n={user},r={nonce}"

@@ -1,4 +1,4 @@
-"""The TLS context of a client, from Kafka's `ssl.*` properties and PEM files; imported only if TLS is used."""
+"""The TLS context of a client, from Kafka's `ssl.*` properties and PEM files."""
 
 import ssl
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from sluice.client.config import ClientConfig
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """Return a context with the trust store and key store of a client; raise ConfigError for unusable files."""
+    """Return the TLS context of a client; raise ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(config.text("ssl.endpoint.identification.algorithm"))
     trusted, certificates = (config.text_or_none(f"ssl.truststore.{name}") for name in ("location", "certificates"))

@@ -1,11 +1,9 @@
 """One batch of records for a partition (Kafka's ProducerBatch and, as far as needed, MemoryRecordsBuilder).
 
 A batch accepts records while it has room. Then it is closed: its records are compressed, and each attempt sends the
-same bytes, under a header with producer id, epoch and sequence. It completes or fails once; later results are ignored
-(`complete` and `fail` return False), because a batch can expire while in flight (KIP-91).
-
-The delivery timeout starts with the creation of the batch, not with later records or attempts. The parts of a split
-batch keep its creation time.
+same bytes, under a header with producer id, epoch and sequence. It completes or fails once; later results are ignored,
+because a batch can expire while in flight (KIP-91). The delivery timeout starts with its creation, which the parts of a
+split batch inherit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,14 +139,7 @@ class ProducerBatch:
     ) -> None:
         """Create an empty batch.
 
-        Args:
-            partition: Where it is sent.
-            codec: The compression.
-            limit: Its maximum size in bytes.
-            created_ms: When its delivery timeout starts.
-            memory: Bytes that it holds of the buffer pool.
-            ratio: The estimated compression ratio.
-            is_split: Whether it is a part of a larger batch.
+        `limit`: maximum size in bytes; `memory`: bytes of the buffer pool; `ratio`: estimated compression ratio.
         """
         self.partition = partition
         self.created_ms = self.last_attempt_ms = created_ms
@@ -286,7 +277,7 @@ class ProducerBatch:
             self._has_header = False
 
     def reset_state(self, state: ProducerState) -> None:
-        """Replace the producer fields of a batch that may have been sent; to the broker it is a new batch."""
+        """Replace the producer fields of a batch that may have been sent."""
         self.set_state(state)
         self.sequence_was_reset = True
         self.may_be_written = False
@@ -312,7 +303,7 @@ class ProducerBatch:
 
     @property
     def leader_changed_for_this_retry(self) -> bool:
-        """Whether the next attempt is the first at a new leader (KIP-951), which needs no backoff."""
+        """Whether the next attempt is the first at a new leader, which needs no backoff (KIP-951)."""
         return self.attempts > 0 and self.attempts == self.attempts_when_leader_changed
 
     # -- results -------------------------------------------------------------------------------------------------------
@@ -324,7 +315,7 @@ class ProducerBatch:
         self.is_done = True
         topic, partition = self.partition
         offset, step = (-1, 0) if base_offset < 0 else (base_offset, 1)
-        new = tuple.__new__  # half the time of the NamedTuple's constructor, for each record
+        new = tuple.__new__  # half the time of the NamedTuple's constructor
         for delivery, timestamp in zip(self._deliveries, self._timestamps, strict=True):
             if not delivery.done():
                 if log_append_time_ms != _NO_TIMESTAMP:
@@ -334,7 +325,7 @@ class ProducerBatch:
         return True
 
     def fail(self, error: KafkaException, by_record: Mapping[int, KafkaException] = NO_ERRORS_OF_RECORDS) -> bool:
-        """Fail all futures, with separate errors for some record indexes; return False if the batch was done."""
+        """Fail all futures, with separate errors for some record indexes; return False if it was done."""
         if self.is_done:
             return False
         self.is_done = True
@@ -344,7 +335,7 @@ class ProducerBatch:
         return True
 
     def split(self, limit: int) -> "list[ProducerBatch]":
-        """Return the records in batches of up to `limit` bytes, with the same creation time, sequences and futures."""
+        """Return the records in batches of up to `limit` bytes, with the same sequences and futures."""
         parts: list[ProducerBatch] = []
         deliveries = iter(self._deliveries)
         for record in iter_records(self.records()):

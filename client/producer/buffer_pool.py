@@ -27,7 +27,7 @@ class BufferPool:
         return bool(self._waiting)
 
     def take(self, size: int) -> bool:
-        """Take bytes if they are available and the queue is empty; return whether it succeeded."""
+        """Take bytes if they are available and the queue is empty."""
         if self._waiting or size > self.available:
             return False
         self.available -= size

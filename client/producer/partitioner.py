@@ -1,10 +1,10 @@
 """The default partitioner (Kafka's BuiltInPartitioner; KIP-480, KIP-794).
 
 A key's partition is the 32-bit murmur2 hash of its bytes, without the sign, modulo the number of partitions, as in
-every Kafka client. Records with the same key therefore share a partition, whichever client sends them.
+every Kafka client.
 
-Records without a key stick to one partition until `batch.size` bytes are produced to it; then the next one is drawn at
-random. The switch waits until the open batch is full, at most for another `batch.size` bytes. With
+Records without a key stick to one partition until `batch.size` bytes are produced to it; then the next one is drawn.
+The switch waits until the open batch is full, at most for another `batch.size` bytes. With
 `partitioner.adaptive.partitioning.enable`, the draw prefers short queues: with 0, 3 and 1 queued batches, the
 probabilities are 4/8, 1/8 and 3/8.
 """

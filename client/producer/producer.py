@@ -44,9 +44,9 @@ _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Futur
 log = logging.getLogger("sluice.client")
 
 _MESSAGE_TOO_LARGE = 10
-# Metadata keeps an unused topic for minutes, so not every record needs to mark its topic as used.
+# Metadata keeps an unused topic for minutes, so not every record needs to mark its topic.
 _TOUCH_INTERVAL_MS = 1000
-# An exception in the sender is an internal error; the delay prevents a busy loop.
+# Prevents a busy loop after an internal error of the sender.
 _AFTER_FAILURE_MS = 100
 
 
@@ -60,9 +60,9 @@ class Producer:
 
         Args:
             config: Kafka's producer properties.
-            profile: "kafka" for the behaviour of Kafka's clients, "kip" for that of the KIP texts.
+            profile: "kip" follows the KIP texts where Kafka differs.
             random: Source of jitter and of partitions.
-            clock: Source of time; the event loop's by default.
+            clock: The event loop's by default.
 
         Raises:
             ConfigError: For an unknown property or an invalid value.
@@ -129,10 +129,7 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
     ) -> asyncio.Future[RecordMetadata]:
-        """Append a record to a batch.
-
-        Returns:
-            A future of the written record's metadata.
+        """Append a record to a batch; return a future of its metadata.
 
         Raises:
             TimeoutException: If metadata or memory is not available within `max.block.ms`.
@@ -181,10 +178,7 @@ class Producer:
     async def _append(
         self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
     ) -> int:
-        """Append a record to a new batch, or to one created meanwhile; return its partition.
-
-        Without `number`, the record goes to the sticky partition.
-        """
+        """Append a record to a new or another batch; return its partition. Without `number`, that is the sticky one."""
         accumulator, memory = self._accumulator, 0
         while True:
             where = accumulator.sticky_partition(topic, partitions) if number is None else number
@@ -215,12 +209,12 @@ class Producer:
         """Fence earlier producers with this `transactional.id`, and complete their transactions.
 
         Raises:
-            TimeoutException: After `max.block.ms`, as do the other transaction methods; call it again to continue.
+            TimeoutException: After `max.block.ms`, as in the other methods; call it again to continue.
         """
         await self._result_of(self._transactional.init_transactions())
 
     def begin_transaction(self) -> None:
-        """Begin a transaction, to which all records belong until `commit_transaction` or `abort_transaction`."""
+        """Begin a transaction."""
         self._transactional.begin()
 
     async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
@@ -228,7 +222,7 @@ class Producer:
         await self._result_of(self._transactional.send_offsets(offsets, group))
 
     async def commit_transaction(self) -> None:
-        """Send all records, and commit; raise KafkaException if a record failed, which requires an abort."""
+        """Send all records, and commit; raise KafkaException if the transaction must be aborted."""
         await self._result_of(self._transactional.commit())
 
     async def abort_transaction(self) -> None:
@@ -237,7 +231,7 @@ class Producer:
         await self._result_of(self._transactional.abort())
 
     def _expect_failures(self) -> None:
-        """Mark the futures of pending records as handled, so that asyncio does not report their exceptions."""
+        """Mark futures as handled, so that asyncio does not report their exceptions."""
         for batch in self._accumulator.incomplete:
             for delivery in batch.deliveries:
                 if isinstance(delivery, asyncio.Future):
@@ -271,7 +265,7 @@ class Producer:
         return sorted(self._metadata.cluster.topics.get(topic) or await self._partitions_of(topic, None, deadline_ms))
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
-        """Return KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or of all; 0 without throttling."""
+        """Return KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or all."""
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("produce", now_ms, node_id)
 
@@ -284,11 +278,7 @@ class Producer:
                         await asyncio.wait([delivery])
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Reject new records, abort an open transaction, send pending records, and close all connections.
-
-        Args:
-            timeout_ms: Time to send; records still pending then fail. None: no limit.
-        """
+        """Send pending records within `timeout_ms`, abort an open transaction, and close all connections."""
         if self._is_closing:
             return
         self._is_closing = self._accumulator.is_closing = True

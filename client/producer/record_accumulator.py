@@ -4,11 +4,11 @@ A record is appended to the last batch of its partition's queue, or to a new one
 sendable batches. `drain` removes the first batch of each partition that a node leads, up to `max.request.size`.
 
 A batch is *sendable* if it is full, is not the last of its queue, or has lingered for `linger.ms`, or if memory is
-exhausted or the producer flushes or closes. A failed batch is sendable only after its retry backoff (KIP-580). The
-backoff is drawn at each check, and skipped after a leader change (KIP-951).
+exhausted or the producer flushes or closes. A failed batch is sendable after its retry backoff (KIP-580), which is
+drawn at each check, and skipped after a leader change (KIP-951).
 
 A partition is *muted* while it has a batch in flight, if `max.in.flight.requests.per.connection` is 1; this preserves
-the order. An idempotent producer needs no muting: its retries are inserted by sequence.
+the order. Retries of an idempotent producer are inserted by sequence instead.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ class AccumulatorSettings(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The nodes with sendable batches, when to check again, and topics with partitions that have no leader."""
+    """The nodes with sendable batches, when to check again, and topics with leaderless partitions."""
 
     nodes: list[Node]
     next_check_ms: float
@@ -103,11 +103,11 @@ class RecordAccumulator:
         return queue[-1] if queue else None
 
     def new_batch_bytes(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-        """Return the bytes of memory for a new batch that starts with this record."""
+        """Return the bytes of memory for a batch that starts with this record."""
         return max(self.settings.batch_size, size_upper_bound(key, value, headers))
 
     def add_batch(self, partition: TopicPartition, size: int, now_ms: float) -> ProducerBatch:
-        """Add a batch to a partition, for which `size` bytes were taken from the pool."""
+        """Add a batch with `size` bytes of the pool."""
         queue = self._queue(partition)
         if queue:
             self._close(queue[-1])
@@ -184,7 +184,7 @@ class RecordAccumulator:
         return self.settings.linger_ms - batch.waited_ms(now_ms)
 
     def node_was_ready(self, node_id: int, now_ms: float, *, is_ready: bool) -> None:
-        """Record whether a node was ready; the partitioner avoids nodes that are not ready for too long."""
+        """Record whether a node was ready; the partitioner avoids unavailable nodes."""
         if is_ready:
             self._not_ready_since_ms.pop(node_id, None)
         elif self.settings.availability_timeout_ms > 0:
@@ -227,7 +227,7 @@ class RecordAccumulator:
         return taken
 
     def _round_robin(self, cluster: Cluster, node_id: int) -> list[tuple[TopicPartition, Queue]]:
-        """Return the queues of the partitions that a node leads, starting where the last drain stopped."""
+        """Return the queues of a node's partitions, starting where the last drain stopped."""
         found = [
             (queue[0].partition, queue)
             for name, topic in self._topics.items()
@@ -251,7 +251,7 @@ class RecordAccumulator:
     # -- results -------------------------------------------------------------------------------------------------------
 
     def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
-        """Remove and return the queued batches past their delivery timeout; also return when the next one expires.
+        """Remove and return expired batches; also return when the next one expires.
 
         Retried batches are at the front of a queue, not always in order of creation. All of them and the next one are
         checked; Kafka stops at the first batch that has time left.
@@ -276,7 +276,7 @@ class RecordAccumulator:
         self._insert_in_sequence_order(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> int:
-        """Split and queue a batch that the broker rejected as too large; return the number of parts."""
+        """Split and queue a batch that was too large; return the number of parts."""
         topic = self._topic(batch.partition.topic)
         topic.compression_ratio = max(1.0, batch.compression_ratio)
         target = max(batch.largest_record, batch.estimated_bytes // 2) if batch.is_split else self.settings.batch_size

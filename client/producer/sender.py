@@ -5,17 +5,15 @@
         await network.wait(until_ms)            # returns earlier after a change
 
 One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), first queued
-ones, then those in flight, in order of creation within each partition. Then it sends the requests: a batch that
-expires in the iteration that drains it is still sent. An expired batch in flight does not affect its request, which
-ends with its response, the connection or `request.timeout.ms`. Its partition stays muted until then, and its late
+ones, then those in flight, in order of creation. Then it sends the requests: a batch that expires in the iteration that
+drains it is still sent. The request of an expired batch continues; a muted partition stays muted until its end, and its
 result is ignored.
 
 A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
 batch of several records is split, without using a retry.
 
-Different on purpose: batches also expire during InitProducerId, which blocks Kafka's sender thread. And a rejected
-batch counts as not written only if no earlier attempt may have been written; Kafka's sender reuses its sequences in any
-case.
+Different on purpose: batches also expire during InitProducerId, which blocks Kafka's sender thread. A rejected batch
+counts as not written only if no earlier attempt may have been written; Kafka's sender reuses its sequences anyway.
 """
 
 import logging
@@ -140,7 +138,7 @@ class Sender:
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
-        """Send transactional requests, which precede batches; return when to run again, or None to send batches."""
+        """Send transactional requests; return when to run again, or None to send batches."""
         if transactions.is_requesting:
             return inf
         if transactions.has_abortable_error and transactions.last_error is not None:
@@ -219,7 +217,7 @@ class Sender:
         return now_ms if is_any_sent else until_ms  # there may be more for the same nodes
 
     def _expire(self, now_ms: float) -> float:
-        """Fail expired batches; return when the next one expires, or now if any did, since that may unblock others."""
+        """Fail expired batches; return when the next one expires, or now if that may unblock others."""
         queued, next_expiry_ms = self._accumulator.expired(now_ms)
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
         expired_in_flight: list[ProducerBatch] = []

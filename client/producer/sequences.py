@@ -1,7 +1,7 @@
 """The sequence numbers of an idempotent producer, by partition (Kafka's TxnPartitionMap and TxnPartitionEntry).
 
-A batch gets its sequence at its first drain and keeps it over retries, so that a broker can distinguish a duplicate
-from a gap. Under a new epoch, sequences restart at 0, also those of batches in flight.
+A batch gets its sequence at its first drain and keeps it over retries. Under a new epoch, sequences restart at 0, also
+those of batches in flight.
 """
 
 from typing import NamedTuple
@@ -106,7 +106,7 @@ class ProducerSequences:
         self._of(partition).start_at_beginning(producer)
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        """Move later batches of a transactional producer up, after a failed one that was not written."""
+        """Close the sequence gap of a failed batch of a transactional producer."""
         found = self._of(failed.partition)
         found.next_sequence -= failed.record_count
         for batch in found.in_flight:

@@ -1,7 +1,4 @@
-"""The requests of a transactional producer to coordinators, and their results.
-
-Kafka's TxnRequestHandler, TransactionalRequestResult and ConsumerGroupMetadata.
-"""
+"""Requests of a transactional producer (TxnRequestHandler, TransactionalRequestResult, ConsumerGroupMetadata)."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -73,7 +70,7 @@ class TransactionRequest:
         key: str = "",
         result: Result | None = None,
     ) -> None:
-        """Store the request; it goes to the coordinator of `key`, or to any broker without `coordinator`."""
+        """Store the request; without `coordinator`, it goes to any broker."""
         self.priority = priority
         self.build = build
         self.handle = handle
@@ -82,5 +79,5 @@ class TransactionRequest:
         self.result = result or Result()
         self.ends_transaction = priority == END
         self.adds = priority == ADD and coordinator is CoordinatorType.TRANSACTION
-        self.may_have_started = False  # it was sent, and adds to the transaction: the coordinator may have started it
+        self.may_have_started = False  # sent, and adds to the transaction, which it may have started
         self.next_attempt_ms = 0.0

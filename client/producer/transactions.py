@@ -15,8 +15,8 @@ With its base class TransactionManager, this is Kafka's TransactionManager. Theo
                            abortable error                 ABORTABLE_ERROR
     any                    fatal error                     FATAL_ERROR
 
-Requests are sent by priority: coordinator lookups first, then producer ids, then partitions and offsets. EndTxn is last
-and waits until all batches are complete. Nothing else is sent while a request is in flight.
+Requests are sent by priority, one at a time: coordinator lookups first, then producer ids, then partitions and offsets.
+EndTxn is last and waits until all batches are complete.
 
 The finalized `transaction.version` selects the protocol. Up to 1, the client adds partitions and groups by separate
 requests, and has its epoch bumped after an abort caused by an error. From 2, brokers add them with the first batch and
@@ -24,8 +24,8 @@ bump the epoch at each end (KIP-890).
 
 Different on purpose: a request that adds to a transaction and has no response is repeated before an abort. Kafka's
 producer assumes that nothing was added; if it was, the coordinator fences the producer that requests an epoch bump.
-And, up to transaction.version 1, the epoch is bumped after an EndTxn that was repeated: its first copy could still
-arrive, and would end a next transaction with the same epoch.
+And, up to transaction.version 1, the epoch is bumped after a repeated EndTxn: its first copy could still arrive, and
+end a next transaction with the same epoch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ from .transaction_requests import ADD, BUMP, END, FIND, INIT, CoordinatorType, G
 
 E = ErrorCode
 
-# The short backoff of the first AddPartitionsToTxn while the coordinator completes the last transaction.
+# The backoff of the first AddPartitionsToTxn while the last transaction completes.
 _ADD_PARTITIONS_BACKOFF_MS = 20
 _V2, _FEATURE = 2, "transaction.version"
 # The last versions usable up to transaction.version 1 (V1), and from 2.
@@ -270,7 +270,7 @@ class Transactions(TransactionManager):
         return None
 
     def next_request(self, *, is_any_incomplete: bool) -> TransactionRequest | None:
-        """Return the request to send before any batch; None if there is none, or if EndTxn waits for batches."""
+        """Return the request to send before any batch; None without one, or if EndTxn waits for batches."""
         if self._new_partitions:
             self._enqueue_add_partitions()
         if not self._requests:

@@ -1,7 +1,7 @@
 """The records of one batch, read a few at a time. `take` is the hot loop of a consumer.
 
-The records section is converted to `bytes` once; for an uncompressed batch that is one copy. Indexing bytes takes half
-the time of indexing a memoryview, and applications get its slices without another object in between.
+The records section is converted to `bytes` once. Indexing bytes takes half the time of indexing a memoryview, and its
+slices are the application's keys and values.
 """
 
 from struct import Struct, iter_unpack, unpack_from
@@ -40,10 +40,7 @@ class BatchRecords:
         self.left = header.record_count
 
     def take(self, records: list[ConsumerRecord], most: int, first_offset: int) -> None:
-        """Append up to `most` records, from `first_offset` on; raise InvalidRecords for an unreadable record.
-
-        After a run of records of one size, `_take_alike` reads those that follow with the same layout.
-        """
+        """Append up to `most` records, from `first_offset` on; raise InvalidRecords."""
         stop = max(self.left - most, 0)
         run = _ALIKE
         while self.left > stop:
@@ -56,7 +53,7 @@ class BatchRecords:
     def _take_alike(self, like: RecordPlaces, records: list[ConsumerRecord], most: int, first_offset: int) -> int:
         """Append up to `most` records after `like` that have its layout; return their number.
 
-        One Struct splits them all. The layout is the same if the lengths are, and if the varints end with their fields.
+        The layout is the same if the lengths are, and if the varints end with their fields.
         """
         section, header = self.section, self.header
         topic, partition = self.partition

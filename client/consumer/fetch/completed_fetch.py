@@ -1,8 +1,7 @@
 """The fetched data of one partition, read batch by batch on demand (Kafka's CompletedFetch).
 
-With `isolation.level=read_committed`, records of aborted transactions are skipped. The response lists these (producer
-and first offset, up to the last stable offset); a producer's records are skipped from there to its abort marker.
-Control batches contain no records for the application. `protocol.records.legacy` reads records of magic 0 and 1.
+With `isolation.level=read_committed`, records of aborted transactions are skipped: from the first offset in the
+response to the producer's abort marker. `protocol.records.legacy` reads records of magic 0 and 1.
 """
 
 from collections import deque
@@ -32,7 +31,7 @@ class FetchSettings:
 
 
 class CompletedFetch:
-    """Records of one partition from `next_offset` on. `data` is the response's; it is parsed on the first `take`."""
+    """Records of one partition from `next_offset` on, parsed from the response's `data` on the first `take`."""
 
     __slots__ = (
         "_aborted",

@@ -1,7 +1,6 @@
 """Fetch sessions (KIP-227; Kafka's FetchSessionHandler), one for each node.
 
-After a first, full request the broker remembers the requested partitions; later requests and responses contain only
-changes.
+After a full request the broker remembers the requested partitions; later requests and responses contain changes only.
 
     next request                session id, epoch    effect of the response
     full, a new session         0, 0                 an id: continue incrementally; 0: no room at the broker, full again
@@ -9,7 +8,7 @@ changes.
     close, and a new session    id, 0                as for a full request
 
 FETCH_SESSION_ID_NOT_FOUND restarts with 0, 0. Any other error of the whole request, or a lost request, closes the
-session and creates a new one. The response to a throttled full request is empty, which is not an error.
+session. The response to a throttled full request is empty, which is not an error.
 """
 
 import logging
@@ -60,7 +59,7 @@ class FetchSession:
         return self._session_id
 
     def next_request(self, wanted: Mapping[TopicPartition, FetchFrom]) -> SessionRequest:
-        """Return a request after which the session contains exactly these partitions, in this order."""
+        """Return a request after which the session contains exactly these partitions."""
         before, self.partitions = self.partitions, dict(wanted)
         if self._epoch == INITIAL_EPOCH:
             return SessionRequest(self._session_id, INITIAL_EPOCH, wanted, {})
@@ -97,7 +96,7 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """Close the session after a lost request: the state of the broker's session is unknown."""
+        """Close the session after a lost request."""
         self._epoch = INITIAL_EPOCH
 
     def _handle_full_response(self, session_id: int, received: set[TopicPartition], throttle_time_ms: int) -> bool:

@@ -6,10 +6,9 @@
 One request fetches all partitions of a node, through a fetch session (KIP-227). It is sent when no fetch is in flight
 to the node and no records from it are buffered: the session would drop partitions that the request omits.
 
-A partition with an error has no separate backoff. It is fetched again after a metadata update, a reset or a validation,
-which have theirs; or `collect` raises the error to the application, after the records before it.
-
-Different on purpose: Kafka fetches again immediately, from the same leader, during the backoff of metadata.
+A partition with an error is fetched again after a metadata update, a reset or a validation, which have backoffs; or
+`collect` raises the error to the application. Different on purpose: Kafka fetches again immediately, from the same
+leader, during the backoff of metadata.
 """
 
 import logging
@@ -103,7 +102,7 @@ class Fetcher:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def send(self, now_ms: float) -> float:
-        """Send all possible fetches; return when a backoff or throttle of the other nodes ends."""
+        """Send all possible fetches; return when to call again."""
         requested, until_ms = self._fetchable_by_node(now_ms)
         for node, partitions in requested.items():
             session = self._sessions.get(node.id)
@@ -247,7 +246,7 @@ class Fetcher:
                 pass
         except KafkaException:
             if not records:
-                raise  # the next call raises it again: an unreadable record stays until the application seeks past it
+                raise  # the next call raises it: an unreadable record stays until the application seeks past it
         finally:
             self._buffer.extendleft(reversed(paused))
         return records
@@ -314,7 +313,7 @@ class Fetcher:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def close_sessions(self, now_ms: float) -> None:
-        """Close the fetch sessions of brokers that are ready, without waiting for responses."""
+        """Close the fetch sessions of ready brokers, without waiting for responses."""
         for session in self._sessions.values():
             if session.session_id != NO_SESSION and self._network.is_ready(session.node_id, now_ms):
                 request = SessionRequest(session.session_id, FINAL_EPOCH, {}, {})
@@ -326,7 +325,7 @@ class Fetcher:
 
 
 def can_validate(versions: NodeApiVersions | None) -> bool:
-    """Return whether a leader serves OffsetForLeaderEpoch to consumers; True if it is not connected yet."""
+    """Return whether a leader serves OffsetForLeaderEpoch; True if it is not connected yet."""
     return versions is None or versions.serves(_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS)
 
 

@@ -1,10 +1,10 @@
 """Offset requests to leaders, for resets, validations and lookups (Kafka's OffsetFetcher and its utilities). Sans-I/O.
 
 Resets (ListOffsets) and validations (OffsetForLeaderEpoch, KIP-320) are retried after a constant `retry.backoff.ms`, as
-in Kafka, with a metadata update. A pending request is not repeated before `request.timeout.ms`.
+in Kafka. A pending request is not repeated before `request.timeout.ms`.
 
 Different on purpose: if no record is as young as `by_duration`, the position becomes the log end offset; Kafka repeats
-the request until such a record exists. Both continue with the same record.
+the request. Both continue with the same record.
 """
 
 import logging
@@ -88,7 +88,7 @@ class OffsetFetcher:
         self._error: KafkaException | None = None
 
     def run_once(self, now_ms: float) -> float:
-        """Send the requests that are due; return when to call again. Raise a fatal error of an earlier response."""
+        """Send the requests that are due; return when to call again. Raise an earlier fatal error."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -152,7 +152,7 @@ class OffsetFetcher:
             log.info("offset reset", extra={"partition": str(partition), "to": received.offset, "policy": reset.name})
 
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Request:
-        """Return a request for the first offsets at or after timestamps, or for the ends of the logs."""
+        """Return a request for the first offsets at or after timestamps."""
         message = ListOffsetsRequest(
             replica_id=_CONSUMER,
             isolation_level=int(self._read_committed),

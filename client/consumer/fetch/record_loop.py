@@ -1,11 +1,11 @@
 """The loop that reads single records, generated as source and compiled once.
 
-It is the hot loop of a consumer. A function call for each varint would dominate its cost, so the short forms of varints
-and bytes are inlined by `_VARINT` and `_BYTES`. The generated function is
+A function call for each varint would dominate the cost, so `_VARINT` and `_BYTES` inline the short forms. The generated
+function is
     read_records(batch, records, stop, first_offset, run) -> (stop, places)
 
 It appends to `records` until `batch.left` is `stop`. A record below `first_offset` is skipped and lowers `stop`. After
-`run` records of one size in a row it returns early, with the field positions of the last one.
+`run` records of one size it returns early, with the field positions of the last one.
 """
 
 import linecache

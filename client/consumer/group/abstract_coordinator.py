@@ -1,7 +1,7 @@
 """The connection to a group coordinator (that part of Kafka's AbstractCoordinator).
 
 The coordinator has a separate connection, even if it also leads partitions: a fetch that waits must not delay a
-heartbeat. A new lookup follows a growing backoff (KIP-580) and a metadata update.
+heartbeat.
 """
 
 import logging
@@ -38,13 +38,13 @@ class GroupCoordinator:
             self._network.client.disconnect(node.id)
 
     def check(self, code: int) -> None:
-        """Raise the exception of an error code; look up the coordinator again if it moved."""
+        """Raise the exception of an error code; forget a coordinator that moved."""
         if code in MOVED:
             self.forget(error_name(code))
         raise_for(code)
 
     async def ensure(self, deadline_ms: float = inf) -> Node:
-        """Return the coordinator, after a lookup if it is unknown. Raise TimeoutException, or a fatal error."""
+        """Return the coordinator, after a lookup if it is unknown."""
         attempts = 0
         while self.node is None:
             try:

@@ -1,8 +1,7 @@
 """Kafka's RangeAssignor, RoundRobinAssignor and CooperativeStickyAssignor (KIP-429), for leaders of classic groups.
 
 Members are ordered by instance id, then by member id. The sticky assignor keeps current assignments as far as the
-balance allows. It withholds a partition that another member still owns: that member revokes it, and the group
-rebalances again.
+balance allows. It withholds a partition until its owner has revoked it; then the group rebalances again.
 
 Different on purpose: racks are ignored; the sticky assignor moves single partitions until the plan is balanced, where
 Kafka has a separate search for members with different topics.
@@ -49,7 +48,7 @@ def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
 
 
 def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Assign a range of each topic to each member; the first members get one more if the division has a remainder."""
+    """Assign a range of each topic to each member; the first members get the remainder."""
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
     for topic in sorted(partitions):

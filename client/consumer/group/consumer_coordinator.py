@@ -1,11 +1,11 @@
 """The group operations of a consumer's `poll`: rebalances, committed offsets as initial positions, automatic commits.
 
 Kafka's ConsumerCoordinator. An eager member (range, roundrobin) revokes all partitions before it joins. A cooperative
-one (KIP-429: all configured assignors are cooperative) keeps reading, revokes what the new assignment omits, and joins
-again, so that others get those. With `enable.auto.commit`, a commit precedes both. If the group removed the member,
-`on_partitions_lost` reports its partitions: their offsets cannot be committed any more.
+one (KIP-429: all configured assignors are cooperative) revokes what the new assignment omits, and joins again. With
+`enable.auto.commit`, a commit precedes both. `on_partitions_lost` reports partitions of a removed member, whose offsets
+cannot be committed any more.
 
-Joins and offset lookups continue in the background after `poll` returns; the next `poll` uses their results.
+Joins and offset lookups continue in the background between polls.
 """
 
 import asyncio
@@ -115,7 +115,7 @@ class ConsumerGroup:
     # -- poll ----------------------------------------------------------------------------------------------------------
 
     async def poll(self, deadline_ms: float) -> bool:
-        """Do what is due; return whether the assignment and initial positions are known. Raise fatal errors."""
+        """Do what is due; return whether the assignment and initial positions are known."""
         now_ms = self._clock.monotonic_ms()
         self._membership.heartbeats.polled(now_ms)
         subscriptions = self._subscriptions
@@ -199,7 +199,7 @@ class ConsumerGroup:
         await self.listener.on_partitions_assigned(sorted(assigned - owned))
 
     async def _revoke(self, revoked: set[TopicPartition], kept: set[TopicPartition]) -> None:
-        """Call the listener while the partitions are still assigned, so that it can commit; then remove them."""
+        """Call the listener, which can still commit; then remove the partitions."""
         if revoked:
             for partition in revoked:
                 self._subscriptions.state_of(partition).is_pending_revocation = True
@@ -223,7 +223,7 @@ class ConsumerGroup:
     def _commit_ended(self, task: "asyncio.Task[None]") -> None:
         self._committing.discard(task)
         if not task.cancelled():
-            task.exception()  # mark it as retrieved: the caller may ignore the task
+            task.exception()  # retrieved: the caller may ignore the task
 
     def _commit_by_time(self, now_ms: float) -> None:
         if not self._commits or now_ms < self._next_commit_ms:
@@ -284,7 +284,7 @@ class ConsumerGroup:
 
 
 def assignors_of(config: ClientConfig) -> tuple[Assignor, ...]:
-    """Return the assignors of `partition.assignment.strategy`, by Kafka's short or class names; raise ConfigError."""
+    """Return the assignors of `partition.assignment.strategy`; raise ConfigError."""
     found = []
     for name in config.names("partition.assignment.strategy"):
         short = _CLASSES.get(name.rpartition(".")[2], name)

@@ -12,9 +12,9 @@ the leader assigns partitions in between. Errors of these and of heartbeats:
     NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE  the same, after a lookup of the coordinator
     others                                      are raised to the application
 
-A separate task sends heartbeats while the member is stable, and retries failed ones after a growing backoff. Without a
-response for `session.timeout.ms` it looks up the coordinator. Without a poll for `max.poll.interval.ms` the member
-leaves. Only the next poll joins again, because it calls the listeners.
+A separate task sends heartbeats while the member is stable. Without a response for `session.timeout.ms` it looks up the
+coordinator. Without a poll for `max.poll.interval.ms` the member leaves. Only a poll joins, because joins call
+listeners.
 """
 
 import logging
@@ -52,7 +52,7 @@ from .heartbeat import Heartbeats
 log = logging.getLogger("sluice.client")
 
 _LEAVE_GROUP, _FIRST_OF_MANY_TO_LEAVE = 13, 3
-# The coordinator responds to JoinGroup after the rebalance timeout at the latest; this is the margin for the response.
+# The margin for a JoinGroup response, which can take the whole rebalance timeout.
 _JOIN_SLACK_MS = 5000
 _NOT_A_MEMBER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 _JOIN_AGAIN = frozenset({*_NOT_A_MEMBER, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS})
@@ -116,7 +116,7 @@ class Membership:
 
     @property
     def has_no_generation(self) -> bool:
-        """Whether the consumer has no valid generation: it has not joined, or its partitions are lost."""
+        """Whether the consumer has not joined, or its partitions are lost."""
         return self._generation.id < 0 or not self._generation.member_id
 
     def needs_to_join(self) -> bool:
@@ -300,7 +300,7 @@ class Membership:
         return request_of(message, timeout_ms=waits_ms)
 
     async def _assign(self, answer: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
-        """Assign partitions as the leader, with metadata of the topics of all members."""
+        """Assign partitions, as the leader."""
         members = []
         for one in answer.members:
             subscription = read_subscription(bytes(one.metadata))

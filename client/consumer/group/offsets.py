@@ -36,7 +36,7 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class CommitFailedError(KafkaException):
-    """A commit of a consumer that the group has removed: other members read its partitions now."""
+    """A commit of a consumer that the group has removed."""
 
 
 class OffsetToRetryError(RetriableException):
@@ -53,11 +53,7 @@ class GroupOffsets:
     ) -> None:
         """Store the callbacks.
 
-        Args:
-            coordinator: The group coordinator.
-            backoff: Wait before a retry.
-            generation: Returns the identity for commits; None if the consumer must not commit.
-            rejected: Called with the error code if the coordinator rejects that identity.
+        `generation` returns None if the consumer must not commit; `rejected` handles an error about the generation.
         """
         self._coordinator = coordinator
         self._backoff = backoff
@@ -92,7 +88,7 @@ class GroupOffsets:
     async def committed(
         self, partitions: Iterable[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the committed offsets, None for a partition without one; retry until the deadline."""
+        """Return the committed offsets, None for a partition without one."""
         wanted = list(partitions)
         attempts = 0
         while True:
