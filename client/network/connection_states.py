@@ -13,8 +13,8 @@ failures:
       from other states     DISCONNECTED            grown               reset
     authentication_failed   AUTHENTICATION_FAILED   grown               unchanged
 
-So the backoff is reset by an ApiVersions response, not by a TCP connection. The first reconnect after a good connection waits
-too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
+So the backoff is reset by an ApiVersions response, not by a TCP connection. The first reconnect after a good connection
+waits too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
 A throttle outlasts a reconnect. `remove` discards all state: the next attempt is allowed immediately.
 
