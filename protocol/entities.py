@@ -19,8 +19,6 @@ WHOLE_TOPIC = -1  # instead of a partition's index
 
 
 class NamedTopic(Protocol):
-    """A topic with an id."""
-
     @property
     def name(self) -> str: ...
 
@@ -99,7 +97,6 @@ def _read_nothing(request: Message, topics_by_id: Topics) -> tuple[tuple[()], tu
 
 
 def _entities_in(cls: type[Message]) -> Iterator[str]:
-    """Yield the kinds of entities of a request's fields."""
     for field in fields_of(cls):
         entity = field.meaning.entity
         if entity is not None:
@@ -153,7 +150,6 @@ def _read_value(source: Source, field: Field, entity: str, value: str) -> None:
 
 
 def _topic_name(cls: type[Message], variable: str) -> str | None:
-    """Return source text for a topic's name, None if the struct has no topic."""
     name, topic_id = _field(cls, TOPIC_NAME), _field(cls, TOPIC_ID)
     sources = [f"{variable}.{name.name}"] if name is not None else []
     if topic_id is not None:

@@ -67,7 +67,6 @@ def codes_of(api_key: int) -> dict[ErrorCode, str]:
 
 
 def apis_of(code: ErrorCode) -> list[int]:
-    """Return the keys of the APIs whose responses may contain a code."""
     return [key for key in API_KEYS if code in codes_of(key)]
 
 
@@ -83,7 +82,6 @@ def codes_in(response: Message) -> Iterator[int]:
 
 
 def level_of_items(item: type[Message]) -> str:
-    """Return the level of errors in a list of these items."""
     entities = (field.meaning.entity for field in fields_of(item) if not field.is_array)
     return next((_LEVELS[entity] for entity in entities if isinstance(entity, str)), ITEM)
 

@@ -1,12 +1,12 @@
 """Error responses of any API and version.
 
 The levels of a response are derived from the declarations: each field with an error code, the lists that contain it,
-and for each list its counterpart in the request (`V.answers`). So an error response can be built from the request
-alone, as by Kafka's `AbstractRequest.getErrorResponse`, but also for only some topics or partitions:
+and their counterparts in the request (`V.answers`). So an error response can be built from the request alone, as by
+Kafka's `AbstractRequest.getErrorResponse`, but also for only some topics or partitions:
 
     fail       a request -> the response in which everything failed
     split      a request -> the response to the failed part, and a request with the rest
-    merge      the response to the rest + that to the failed part -> one response, in the request's order
+    merge      both responses -> one, in the request's order
     overwrite  parts of an existing response
 
 A failed item keeps its key (`V.entity`, `V.map_key`). Its other fields have their defaults or `V.on_error`.
@@ -146,7 +146,6 @@ def overwrite(level: ErrorLevel, response: Message, code: ErrorCode, fails: Fail
 
 
 def _no_user_altered(request: AlterUserScramCredentialsRequest, code: ErrorCode) -> Message:
-    """Return one result per user in the two lists of the request."""
     users = {one.name for one in request.deletions} | {one.name for one in request.upsertions}
     results = [
         AlterUserScramCredentialsResult(user=user, error_code=code, error_message=None) for user in sorted(users)
@@ -173,7 +172,6 @@ def _levels(
 
 
 def _request_list(response_list: Field, request: type[Message] | None, version: int) -> Field | None:
-    """Return the list of the request that corresponds to a list of the response."""
     if request is None:
         return None
     fields = {field.name: field for field in fields_of(request) if field.is_array and version in field.versions}
@@ -187,7 +185,6 @@ def _error_code(cls: type[Message]) -> Field | None:
 
 @cache
 def _keys(cls: type[Message]) -> tuple[Field, ...]:
-    """Return the fields that identify an item of a list."""
     return tuple(
         field
         for field in fields_of(cls)
@@ -196,7 +193,6 @@ def _keys(cls: type[Message]) -> tuple[Field, ...]:
 
 
 def _item(step: ListStep, item: object, above: ResponseItem, topics_by_id: Topics) -> ResponseItem:
-    """Return the entities of an item of a request or response."""
     if step.level == ITEM:
         return above
     if step.level == TOPIC:
@@ -228,7 +224,6 @@ class _Splitter(NamedTuple):
     def divide(
         self, steps: Sequence[ListStep], items: Sequence[object], above: ResponseItem
     ) -> tuple[list[Message], list[object]] | None:
-        """Divide items of the request into responses for those that fail, and the rest."""
         step, deeper = steps[0], steps[1:]
         failed: list[Message] = []
         rest: list[object] = []

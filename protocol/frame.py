@@ -1,14 +1,13 @@
 """Size-prefixed frames from a byte stream, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... -> `keep_rest`.
 
-A frame is a signed 32-bit size and that number of bytes. The owner of the socket reads into the buffer of `get_buffer`,
-reports the number of bytes, processes all whole frames, and then calls `keep_rest` for the remaining bytes.
+A frame is a signed 32-bit size and that number of bytes.
 
 Theory of operation ------------------- All connections read into one shared scratch buffer, so a connection between
 frames uses no memory. An incomplete frame moves to a pooled buffer of its connection. A size prefix does not allocate
 memory; only received bytes do (at most twice their number, or the size of the connection's last frame). A frame too
 large for the scratch buffer must first reserve its whole size from a budget that all connections share
-(`queued.max.request.bytes`). A frame with a reservation can always be completed, so there is no deadlock between
-readers. After a large frame, a connection reads the next one directly into a pooled buffer, without a copy.
+(`queued.max.request.bytes`). A frame with a reservation can always be completed, so readers cannot deadlock. After a
+large frame, a connection reads directly into a pooled buffer.
 """
 
 from collections.abc import Callable
@@ -57,7 +56,6 @@ class FramePool:
         return bytearray(capacity)
 
     def give(self, buffer: bytearray) -> None:
-        """Return an unused buffer to the pool."""
         capacity = len(buffer)
         if self._free_bytes + capacity <= POOL_FREE_BYTES:
             self._free_bytes += capacity
@@ -192,11 +190,9 @@ class FrameReader:
         return True
 
     def wait_for_room(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once when `retry_reservation` may succeed."""
         self._pool.wait(callback)
 
     def drop_rest(self) -> None:
-        """Discard unprocessed bytes after the connection was closed."""
         self._position = self._filled
 
     def close(self) -> None:

@@ -14,7 +14,6 @@ M = TypeVar("M", bound=Message)
 
 
 def to_json(message: Message, version: int) -> dict[str, object]:
-    """Return the JSON form of `message` in `version`."""
     shown = [field for field in fields_of(type(message)) if version in field.versions]
     return {
         json_name(field): _to_json(field, getattr(message, field.name), version)
@@ -34,7 +33,6 @@ def from_json(cls: type[M], version: int, form: object) -> M:
 
 
 def json_name(field: Field) -> str:
-    """Return the field's name in camelCase."""
     first, *others = field.name.split("_")
     return first + "".join(map(str.capitalize, others))
 

@@ -90,13 +90,13 @@ class V:
         null: The versions in which it may be null.
         tag: The tag (KIP-482) of a tagged field.
         compact: False if even flexible versions use the old length (the client id of a request header).
-        entity: The entity that the field, or each of its items, names: a constant above, or a mapping from values of
-            `entity_by` to entities.
+        entity: The entity that the field, or each item, names: a constant above, or a mapping from values of
+            `entity_by`.
         entity_by: The field of the same struct that selects the entity.
         map_key: Whether the field is part of the key of a list item in a response. Fields with an entity always are.
-        selects_all: For a list of topics in a request, the values that select all topics: `null`, `empty`, or `null,
-            empty 0` if only some versions have such a value.
-        answers: The corresponding field of the request, if it has another name. Several names, separated by spaces, if
+        selects_all: The values of a list that select all topics: `null`, `empty`, or `null, empty 0` if only in some
+            versions.
+        answers: The corresponding field of the request, if it has another name; several, separated by spaces, if
             request versions differ.
         errors: For an error code, the possible codes, separated by spaces; lower-case names are groups of codes
             (`sluice.protocol.error_codes`). Empty: fault rules cannot select this level.

@@ -1,7 +1,7 @@
 """A delayed operation: it completes on an event, at its deadline, or on whichever is first.
 
-Follows Kafka's `DelayedOperation`, without locks: one thread owns all state. Throttled responses, muted connections,
-long-poll fetches, produces with acks=all and pending joins of a group are delayed operations.
+Follows Kafka's `DelayedOperation`, without locks: one thread owns all state. Examples are throttled responses,
+long-poll fetches, produces with acks=all and pending joins of a group.
 """
 
 from typing import Protocol
@@ -12,11 +12,9 @@ from .wheel import TimerTask
 class OperationHolder(Protocol):
     """The part of a purgatory that its operations call."""
 
-    def release_completed(self, operation: "DelayedOperation") -> None:
-        """Release an operation that completed before its deadline."""
+    def release_completed(self, operation: "DelayedOperation") -> None: ...
 
-    def release_expired(self) -> None:
-        """Release an operation that the timer has already removed."""
+    def release_expired(self) -> None: ...
 
 
 class DelayedOperation(TimerTask):
@@ -44,8 +42,7 @@ class DelayedOperation(TimerTask):
     def force_complete(self) -> bool:
         """Complete the operation within this call; return False, without effect, if it is already completed.
 
-        The operation is marked as completed, and its timer is cancelled, before `on_complete` runs. Exceptions of
-        `on_complete` propagate to the caller.
+        Before `on_complete` runs, the operation is marked as completed and its timer cancelled. Exceptions propagate.
         """
         if self.completed:
             return False

@@ -3,10 +3,9 @@
 Follows Kafka's `DelayedOperationPurgatory`. Different on purpose:
 
 - One thread owns all state: no locks, shards or reaper thread. A purge runs when an operation completes.
-- All purgatories share one `Timer`. `delay` accepts operations without keys; Kafka has a separate queue for throttled
-  channels.
-- While more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber the
-  delayed ones. A purge visits every watched operation; this keeps its cost per operation constant.
+- All purgatories share one `Timer`. `delay` accepts operations without keys; Kafka has a separate queue for those.
+- If more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber them. A
+  purge visits every watched operation; this keeps its cost per operation constant.
 - If an operation fails, the error is logged and the others continue.
 """
 
@@ -63,8 +62,7 @@ class DelayedOperationPurgatory:
         """Complete the operation now if possible, else watch it under `keys` (one or more) until its deadline.
 
         Returns True if this call completed it. As in Kafka, the operation is tried before and after it is added to its
-        keys, so that no event in between is missed; in one thread, only its own `try_complete` can cause such an event.
-        If `try_complete` raises, the purgatory forgets the operation.
+        keys, so that no event in between is missed. If `try_complete` raises, the purgatory forgets the operation.
         """
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         if operation.try_complete():
@@ -104,13 +102,11 @@ class DelayedOperationPurgatory:
         return completed_here
 
     def release_completed(self, operation: DelayedOperation) -> None:
-        """Release an operation that completed before its deadline; called by the operation."""
         self._timer.cancel(operation)
         self.delayed -= 1
         self._count_lingering()
 
     def release_expired(self) -> None:
-        """Release an operation that the timer has removed; called by the operation."""
         self.expirations += 1
         self.delayed -= 1
         self._count_lingering()

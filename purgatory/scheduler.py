@@ -20,7 +20,6 @@ class Scheduler(DelayedOperationPurgatory):
         self.delay(_Repeated(interval_ms, action, self))
 
     def schedule_once(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """Run an action once, in `delay_ms`."""
         self.delay(_Once(delay_ms, action))
 
 

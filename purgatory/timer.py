@@ -25,9 +25,8 @@ _HOLD_MS = -inf  # closed: no deadline is earlier, so none arms the timer
 class Timer:
     """Runs tasks one after another, each at the first whole millisecond at or after its deadline.
 
-    Tasks that expire in the same millisecond run in the order in which they were added. A task added with a past
-    deadline runs at the clock's next call, never inside `add`, even if a running task calls `add`. So the caller of
-    `add` finishes first, and a task that adds itself again cannot starve others.
+    Tasks that expire in the same millisecond run in the order in which they were added. A task with a past deadline
+    runs at the clock's next call, never inside `add`, so a task that adds itself again cannot starve others.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -51,9 +50,8 @@ class Timer:
     def close(self) -> None:
         """Stop the timer: no task runs from now on, including tasks added later.
 
-        Pending tasks are dropped, not run, like in a Kafka broker that shuts down: the connections are about to close,
-        and a response made up now would be one that no real outage causes. They can still be cancelled, or completed
-        otherwise.
+        Pending tasks are dropped, like in a Kafka broker that shuts down: responses made up now would not occur in a
+        real outage. They can still be cancelled, or completed otherwise.
         """
         self._closed = True
         self._disarm()

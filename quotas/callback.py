@@ -1,9 +1,8 @@
 """Custom quotas: the Python form of Kafka's `ClientQuotaCallback` (KIP-257).
 
-`client.quota.callback.class` names a class by its dotted path. The class maps each client to metric tags, and tags to a
-limit; it is notified of quotas that AlterClientQuotas sets, and may ignore them. If a method raises, the configured
-quotas apply instead; the error is logged once, until that method succeeds again. Methods run on the broker's only
-thread and must not block.
+`client.quota.callback.class` names a class by its dotted path. It maps each client to metric tags, and tags to a limit;
+it is notified of quotas set by AlterClientQuotas. If a method raises, the configured quotas apply; the error is logged
+once, until that method succeeds again. Methods run on the broker's only thread and must not block.
 """
 
 import logging

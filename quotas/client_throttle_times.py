@@ -1,9 +1,8 @@
 """Throttle times that one connection received: KIP-13's client metrics, measured by the broker.
 
-Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and
-over all responses, most of which have 0. Here the metrics are per connection, and cover responses to Produce and Fetch
-requests while quotas of that kind are set. Zeros are counted in an integer and moved to the samples at least every 30
-s, because recording a sample takes ten times as long.
+Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and all
+responses. Here only Produce and Fetch responses count, while quotas of that kind are set. Most have 0: those are
+counted in an integer and moved to the samples at least every 30 s, because recording a sample takes ten times as long.
 """
 
 from math import isnan, nan
@@ -13,8 +12,6 @@ from .stats import Max, WindowedSum
 
 
 class _Total(WindowedSum):
-    """The sum and number of recent values."""
-
     __slots__ = ()
 
     def add_zeros(self, count: int, now_ms: int) -> None:
@@ -37,7 +34,6 @@ class ThrottleTimeStats:
         self.put_by_ms = 0  # when the caller must move them, with `put_zeros`
 
     def record(self, throttle_ms: int, now_ms: int) -> None:
-        """Record a throttle time above 0."""
         if self.zeros:
             self.put_zeros(now_ms)
         self._total.record(float(throttle_ms), now_ms)
@@ -49,7 +45,6 @@ class ThrottleTimeStats:
         return self._total.peek(now_ms) / count if count else nan
 
     def maximum(self, now_ms: int) -> float:
-        """Return the maximum in ms; NaN without recent responses. Changes nothing."""
         greatest = self._max.peek(now_ms)
         return 0.0 if isnan(greatest) and self._fresh_zeros(now_ms) else greatest
 
@@ -65,8 +60,6 @@ class ThrottleTimeStats:
 
 
 class ClientThrottleTimes:
-    """The throttle times of one connection."""
-
     __slots__ = ("fetch", "produce")
 
     def __init__(self) -> None:

@@ -2,9 +2,9 @@
 
 Follows `ConnectionQuotas` of Kafka's SocketServer:
 
-- Rate, per broker and per listener: the next connection is accepted later, by at most one window.
-- Number, per broker and per listener: the next connection is accepted after another one closes. The inter-broker
-  listener does not wait for the broker's limit; it closes the connection that was idle longest.
+- Rate, per broker and listener: the next connection is accepted later, by at most one window.
+- Number, per broker and listener: the next connection is accepted after another one closes. The inter-broker listener
+  ignores the broker's limit; it closes the connection that was idle longest.
 - Per address: a connection above the number is closed at once, one above the rate after its throttle time. The latter
   is un-recorded everywhere; otherwise a client that retries quickly would never connect.
 """
@@ -26,8 +26,6 @@ UNLIMITED = 2**31 - 1  # Integer.MAX_VALUE, as in Kafka
 
 
 class ListenerQuota:
-    """The limits and counters of one listener."""
-
     __slots__ = ("address_throttle_time", "connections", "max_connections", "rate", "throttle_time")
 
     def __init__(self, rate: Sensor) -> None:
@@ -92,7 +90,7 @@ class ConnectionQuotas:
     def record_address(self, listener: str, address: str, now_ms: int) -> int:
         """Record a new connection with its address; return 0, or after how many ms to close it.
 
-        A connection to be closed is un-recorded everywhere, also with the broker and its listener.
+        A connection to be closed is un-recorded everywhere.
         """
         limit = self._address_limit(address)
         if limit == UNLIMITED:
@@ -120,7 +118,6 @@ class ConnectionQuotas:
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def remove(self, listener: str, address: str) -> None:
-        """Uncount a closed connection."""
         self.listeners[listener].connections -= 1
         self.connections -= 1
         self._by_address[address] -= 1

@@ -68,9 +68,8 @@ class ClientQuotaManager:
 
     Nothing is recorded while no quota is set, so a broker without quotas has no quota metrics either.
 
-    Changing a quota keeps the recorded use: a lower limit may throttle clients from their next request on, a higher one
-    frees them at once. But the first quota of another level (see `QuotaTable`) may move clients to other buckets, which
-    start empty.
+    Changing a quota keeps the recorded use, so it may throttle or free clients at once. But the first quota of another
+    level (see `QuotaTable`) may move clients to other buckets, which start empty.
 
     `user` is "ANONYMOUS" without authentication; `client_id` is "" without a client id. `now_ms` is wall-clock time.
     Charges are in bytes, or in the kind's unit.
@@ -103,10 +102,9 @@ class ClientQuotaManager:
             sensors.quota.hold_to(self._bound(bucket))
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Charge `value` and return the throttle time in ms.
+        """Charge `value` and return the throttle time in ms (Kafka's `maybeRecordAndGetThrottleTimeMs`).
 
-        Kafka's `maybeRecordAndGetThrottleTimeMs`. A charge above the quota counts too: the request is never rejected,
-        only the client is throttled.
+        Charges above the quota count too: the client is throttled, the request is never rejected.
         """
         if not self.quotas_enabled:
             return 0
@@ -124,8 +122,8 @@ class ClientQuotaManager:
     def unrecord(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """Cancel a charge of `value` made at `now_ms`, because a throttled fetch returns no records.
 
-        Does nothing if nothing can have been charged: without quotas, or for a bucket without a sensor (a quota set in
-        between may have moved the client). There Kafka creates a sensor, whose rate becomes negative.
+        Does nothing without quotas or if the bucket has no sensor (a new quota may have moved the client). There Kafka
+        creates a sensor, whose rate becomes negative.
         """
         sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if self.quotas_enabled and sensors is not None:
@@ -134,9 +132,8 @@ class ClientQuotaManager:
     def max_value_in_quota_window(self, user: str, client_id: str) -> float:
         """Return the largest charge that does not throttle an idle client; `sys.float_info.max` without a limit.
 
-        That is the limit times the N-1 whole windows by which the rate divides at least: 5 MB/s * 10 s = 50 MB by
-        default. A fetch is capped at it; otherwise a client that fetches more than this at once would be throttled
-        forever and never get records.
+        That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default.
+        Fetches are capped at it; otherwise a larger one would be throttled forever and never return records.
         """
         limit = self.rules.limit(self.rules.bucket(user, client_id))
         if limit is None:
@@ -155,8 +152,8 @@ class ClientQuotaManager:
     def measure(self, user: str, client_id: str, now_ms: int) -> ClientUsage | None:
         """Return the client's use as enforcement measures it; None if its bucket has no sensor.
 
-        Like every measurement, this drops stale samples (see `SampledStat`), which changes the divisor of later rates.
-        Kafka's JMX reporter does the same on each read of `byte-rate`.
+        Like every measurement, this drops stale samples (see `SampledStat`), as each read of `byte-rate` over JMX does
+        in Kafka.
         """
         sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if sensors is None:

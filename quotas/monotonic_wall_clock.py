@@ -1,8 +1,8 @@
 """Wall-clock time for quota arithmetic that never steps back by more than a window.
 
-Kafka's arithmetic uses the wall clock unchanged (as `sensor` and `token_bucket` do, bit for bit). If that clock steps
-back by an hour, the open sample stays open for an hour and sums up everything sent meanwhile, and a token bucket loses
-an hour's refill: throttle times grow and grow. This clock continues from its time before the step.
+Kafka's arithmetic (and `sensor` and `token_bucket`) uses the wall clock unchanged. If that steps back by an hour, the
+open sample stays open for an hour and sums up everything sent meanwhile, and a token bucket loses an hour's refill:
+throttle times keep growing. This clock continues from its time before the step.
 """
 
 

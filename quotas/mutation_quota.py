@@ -1,9 +1,8 @@
 """The quota of controller mutations (KIP-599): partitions created and deleted, limited by a token bucket.
 
 Follows Kafka's `ControllerMutationQuotaManager`, `StrictControllerMutationQuota` and
-`PermissiveControllerMutationQuota`. A windowed rate would not fit: one request may create a topic with a thousand
-partitions, and would block its client for as long as that sample counts. A token bucket permits the burst and then
-refills.
+`PermissiveControllerMutationQuota`. A windowed rate would block a client that creates a topic with a thousand
+partitions for as long as that sample counts; a token bucket permits the burst and then refills.
 """
 
 from msgspec.structs import asdict
@@ -58,8 +57,8 @@ class MutationSensor(Sensor):
 class ControllerMutationQuota:
     """The quota of one request, checked for each of its topics.
 
-    Strict: a topic is rejected, and not charged, while the bucket is below 0. A topic of any size passes while the
-    bucket is at 0 or above, however far below 0 it takes the bucket.
+    Strict: a topic is rejected, and not charged, while the bucket is below 0. At 0 or above, a topic of any size
+    passes.
 
     Permissive, for clients that do not know THROTTLING_QUOTA_EXCEEDED: every topic is charged, and only the throttle
     time grows.

@@ -1,8 +1,7 @@
 """The quota managers of a broker and of the controller. Follows Kafka's `QuotaFactory.QuotaManagers`.
 
-The managers of byte rates always exist, as every Produce and Fetch uses them. The others are created with the first
-quota of their kind, and measure nothing before. Mutations are counted once per cluster: in Kafka, brokers forward them
-to the controller, which has the bucket.
+Only the managers of byte rates always exist; the others are created with the first quota of their kind. Mutations are
+counted once per cluster, as in Kafka, where brokers forward them to the controller.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,7 +50,6 @@ class QuotaManagers:
             store.follow(apply)
 
     def __iter__(self) -> Iterator[ClientQuotaManager]:
-        """Yield the managers that exist."""
         yield self.produce
         yield self.fetch
         if self.request is not None:
@@ -63,7 +61,6 @@ class QuotaManagers:
             store.unfollow(apply)
 
     def expire(self, now_ms: int) -> None:
-        """Drop clients that were inactive for over an hour. Kafka checks this every 30 s."""
         for manager in self:
             manager.expire(now_ms)
 

@@ -33,16 +33,13 @@ class Windows:
         self._ints = f"{3 * slots}q"
 
     def new_ring(self) -> bytearray:
-        """Return a zeroed buffer for all samples."""
         return bytearray(8 * 4 * self.slots)
 
     def put(self, ring: bytearray, slot: int, sample: Sample) -> None:
-        """Write one sample."""
         self.put_value(ring, slot, sample.value)
         pack_into("3q", ring, 8 * (self.slots + 3 * slot), *sample[1:])
 
     def put_value(self, ring: bytearray, slot: int, value: float) -> None:
-        """Write only the value of one sample."""
         pack_into("d", ring, 8 * slot, value)
 
     def values(self, ring: bytearray) -> tuple[float, ...]:

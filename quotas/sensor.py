@@ -1,11 +1,11 @@
-"""Windowed sensors: the recorded use, its rate, and the throttle time if the rate exceeds its bound.
+"""Windowed sensors: recorded use, its rate, and the throttle time if the rate exceeds its bound.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double; `RateUpTo37` follows earlier releases. `Rate` explains the arithmetic with worked numbers. Different on purpose:
-a sensor has one rate and one bound, and returns the throttle time, where Kafka throws a `QuotaViolationException` from
-which the caller computes it; and `peek` reads without side effects.
+double; `RateUpTo37` follows earlier releases. `Rate` has worked numbers. Different on purpose: a sensor has one rate
+and one bound, and returns the throttle time, which in Kafka the caller computes from a `QuotaViolationException`; and
+`peek` reads without side effects.
 
-All methods get the time as a parameter (wall-clock milliseconds), which may step back.
+All times are parameters (wall-clock milliseconds), and may step back.
 """
 
 from math import floor, inf
@@ -33,16 +33,11 @@ class SampledStat:
     """A statistic over the last `num_samples` windows, kept as a ring of samples.
 
     Events cut the windows, not the clock: a sample opens with the first event after the open sample is complete (one
-    window old, or with `event_window` events). So idle time uses no samples, and the windows of different clients do
-    not change at the same moment.
+    window old, or with `event_window` events). So idle time uses no samples.
 
     A sample counts until `num_samples` windows after its *last* event. It may have opened up to one window before that
-    event, so the events of `num_samples` windows may span one more sample; hence the ring has `num_samples` + 1 slots.
-    With 11 samples of 1 s, a sample that opened at 0 and was last updated at 900 still counts at 11,500 ms, 11.5 s
-    after it opened.
-
-    Up to Kafka 3.7 the ring has `num_samples` slots, and a sample is stale `num_samples` windows after it *opened*: see
-    `RateUpTo37`.
+    event, so the ring has `num_samples` + 1 slots. With 11 samples of 1 s, a sample that opened at 0 and was last
+    updated at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
 
     Recording never drops stale samples; measuring first drops all of them. A dropped sample stays in the ring as an
     empty one that starts now, and may later be the oldest. So the times of measurements affect later results; `peek`
@@ -126,7 +121,6 @@ class SampledStat:
         self._oldest_start_ms = min(sample.start_ms for sample in self._samples())
 
     def _samples(self) -> list[Sample]:
-        """Return the samples in slot order."""
         self._write_open_sample()
         return self._windows.samples(self._ring, self._used)
 
@@ -136,7 +130,6 @@ class SampledStat:
             self._windows.put(self._ring, self._open, sample)
 
     def _reset(self, now_ms: int) -> None:
-        """Replace the open sample by an empty one that starts now."""
         self._value = self.INITIAL
         self._start_ms = self._last_event_ms = now_ms
         self._event_count = 0
@@ -165,8 +158,8 @@ class Rate(SampledStat):
 
     With N samples, the divisor is the time since the oldest sample opened, but at least N-1 whole windows plus the
     elapsed part of the current one. N is 11 by default (`quota.window.num`): ten whole windows and the current one, the
-    "10 windows" of KIP-13. Because of this minimum, 1 MB in a client's first millisecond is a rate of 100 kB/s, not 1
-    GB/s, and a new client may use ten seconds' worth of its quota at once.
+    "10 windows" of KIP-13. So 1 MB in a client's first millisecond is a rate of 100 kB/s, not 1 GB/s, and a new client
+    may use ten seconds' worth of its quota at once.
 
     KIP-13's example: a quota of 5 MB/s, 11 samples of 1 s. The client sends 5 MB at 0, 1000, ... 8000, then 15 MB at
     9000:
@@ -178,15 +171,15 @@ class Rate(SampledStat):
         10000        60 MB    10.000 s    6.000 MB/s    2000 ms
         11000        55 MB    10.000 s    5.500 MB/s    1000 ms: still throttled 2 s later
 
-    The client is idle after 9000; the last three lines show what would be measured then:
+    The client is idle after 9000; the last three lines show what would be measured:
 
-    - The divisor is a sawtooth. With less than ten whole windows of history, the minimum absorbs each whole second: the
-      divisor grows from 10.000 to 10.999 s and drops back. Later it is between 10.000 and 11.998 s, because the oldest
-      sample may have opened 999 ms before its last event and counts until 11 s after it (up to Kafka 3.7: 10.999 s).
+    - The divisor is a sawtooth. With less than ten whole windows of history it grows from 10.000 to 10.999 s and drops
+      back. Later it is between 10.000 and 11.998 s, because the oldest sample may have opened 999 ms before its last
+      event and counts until 11 s after it (up to Kafka 3.7: 10.999 s).
     - Waiting for the throttle time does not bring the rate below the bound. The sum loses only whole samples, 11 s
       after their last event: at 11000 only the 5 MB of t = 0 leave, and the client may be throttled again.
     - KIP-13's 2 s is true only of a sensor with less than ten seconds of history. After that, 5 MB at each full second
-      are eleven samples, 55 MB, over the same 10.000 s: a client that sends exactly its quota is throttled for 1000 ms.
+      are eleven samples, 55 MB, over 10.000 s: a client that sends exactly its quota is throttled for 1000 ms.
     """
 
     __slots__ = ("_total", "_unit_ms")
@@ -256,7 +249,6 @@ class Rate(SampledStat):
         self._last_event_ms = last_event_ms
 
     def peek(self, now_ms: int) -> float:
-        """Return the result of `measure` without dropping samples."""
         return super().peek(now_ms) / (self.peek_window_size_ms(now_ms) / self._unit_ms)
 
     def window_size_ms(self, now_ms: int) -> int:
@@ -271,7 +263,6 @@ class Rate(SampledStat):
         return self.padded_ms(now_ms - self._oldest_start_ms)
 
     def peek_window_size_ms(self, now_ms: int) -> int:
-        """Return the result of `window_size_ms` without dropping samples."""
         starts_ms = [now_ms if self._is_stale(sample, now_ms) else sample.start_ms for sample in self._samples()]
         return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
 
@@ -350,10 +341,9 @@ class Room(NamedTuple):
 class Sensor:
     """The recorded use of one client: its rate, and the bound on it.
 
-    Most requests are far below their quota. While the use is below the bound times the least divisor, the exact rate
-    (summed in Kafka's order, to the last bit) is not needed; an approximate sum is enough. So while the open sample has
-    room, the sensor itself counts records and passes them to the rate when the rate is next used. They are summed in
-    the same order, so the sample is identical to the last bit.
+    Most clients are far below their quota, where an approximate sum is enough. So while the open sample has room (see
+    `Rate.open_room`), the sensor itself counts records, and passes them on when the rate is next used. They are summed
+    in the same order, so the sample is identical to the last bit.
     """
 
     __slots__ = (
@@ -379,7 +369,6 @@ class Sensor:
 
     @property
     def rate(self) -> Rate:
-        """The rate, with all records."""
         self._open_limit = -inf
         if self._count:
             self._rate.add_to_open_sample(self._open_value, self._count, self.last_record_ms)
@@ -421,8 +410,8 @@ class Sensor:
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:
         """Do the same as `count` single records with the sum `value`, the last one at `now_ms`.
 
-        Their sum must be less than the value of `room`, and their times ordered and within it: then each has a throttle
-        time of 0. The sum is identical to the last bit if the values are whole numbers.
+        The caller ensures that they fit into `room`, in order: then each has a throttle time of 0. The sum is identical
+        to the last bit if the values are whole numbers.
         """
         self._open_value += value
         self._count += count

@@ -12,14 +12,10 @@ from .sensor import Rate, SampledStat
 
 
 class WindowedSum(SampledStat):
-    """The sum of recent values."""
-
     __slots__ = ()
 
 
 class WindowedCount(WindowedSum):
-    """The number of recent values."""
-
     __slots__ = ()
 
     def record(self, value: float, now_ms: int) -> None:
@@ -79,8 +75,6 @@ class Min(SampledStat):
 
 
 class CumulativeSum:
-    """The sum of all values since the start."""
-
     __slots__ = ("_total",)
 
     def __init__(self) -> None:
@@ -94,8 +88,6 @@ class CumulativeSum:
 
 
 class CumulativeCount(CumulativeSum):
-    """The number of values since the start."""
-
     __slots__ = ()
 
     def record(self, value: float, now_ms: int) -> None:

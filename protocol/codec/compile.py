@@ -74,7 +74,6 @@ def load(generated: Source, name: str, file: str) -> Callable[..., object]:
 
 
 def versions_of(cls: type[Message]) -> Versions:
-    """Return the versions of `cls`, a request, response or header."""
     versions = getattr(cls, "VERSIONS", None)
     assert isinstance(versions, Versions), f"{cls.__name__} is not a whole message"
     return versions
@@ -82,7 +81,6 @@ def versions_of(cls: type[Message]) -> Versions:
 
 @cache
 def general(kind: str, cls: type[Message], version: int) -> Callable[..., object]:
-    """Return the function of `kind` (decode, decode_prefix, encode) for messages of any shape."""
     return _load(kind, cls, version, _generate(_GENERATORS[kind], cls, version))
 
 

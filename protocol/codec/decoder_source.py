@@ -131,7 +131,6 @@ class _Reader:
             self._primitive(field, variable, nullable)
 
     def flush(self) -> None:
-        """Emit the reads of pending fields."""
         code, targets, string = self._format, self._targets, self._string
         self._format, self._targets, self._string = "", [], ""
         line = self._source.line
@@ -278,17 +277,14 @@ _arrays: dict[str, wire.ArrayReaders] = {}
 
 
 def tuple_of(variables: list[str]) -> str:
-    """Return a tuple of variables for an assignment."""
     return f"({', '.join(variables)}{',' * (len(variables) == 1)})"
 
 
 def unpacker(code: str) -> wire.Unpack:
-    """Return the shared function that unpacks `code`."""
     return _unpackers.setdefault(code, Struct(">" + code).unpack_from)
 
 
 def string_readers(code: str) -> wire.StringReaders:
-    """Return the shared readers of a string followed by `code`."""
     return _strings.setdefault(code, wire.StringReaders(code))
 
 

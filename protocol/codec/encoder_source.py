@@ -88,7 +88,6 @@ class _Writer:
             self._primitive(field, value, nullable)
 
     def flush(self) -> None:
-        """Emit the appends of pending fields and pieces."""
         self._end_run()
         pieces, self._pieces = self._pieces, []
         if pieces:
@@ -262,7 +261,6 @@ _arrays: dict[str, wire.ArrayWriters] = {}
 
 
 def packer(code: str) -> wire.Pack:
-    """Return the shared function that packs `code`."""
     return _packers.setdefault(code, Struct(">" + code).pack)
 
 

@@ -88,17 +88,14 @@ _Item = _Constant | _Fixed | _NullOrEmpty | _String | _Records
 
 
 def decode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `decode_single(buf, pos, end)`, the fast `decode`."""
     return _decoder_source("decode", _Shape(cls, version, flexible), "{0} == end", "return {1}")
 
 
 def decode_prefix_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `decode_prefix_single(buf, pos, end)`, the fast `decode_prefix`."""
     return _decoder_source("decode_prefix", _Shape(cls, version, flexible), "{0} <= end", "return ({1}, {0})")
 
 
 def encode_single_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `encode_single(message, parts)`, the fast `encode`."""
     source = Source()
     source.use("UNWRITABLE", UNWRITABLE)
     source.begin_function("def encode_single(message, parts):")

@@ -29,7 +29,6 @@ class Source:
         self._global_names: set[str] = set(RESERVED)
 
     def line(self, text: str) -> None:
-        """Append a line at the current indentation."""
         self.lines.append("    " * self._indent + text)
 
     def bracketed_line(self, text: str) -> None:
@@ -51,7 +50,6 @@ class Source:
         self._indent -= 1
 
     def begin_function(self, head: str) -> None:
-        """Start a function with its own variable names."""
         if self.lines:
             self.lines += ["", ""]
         self.line(head)
@@ -85,7 +83,6 @@ def _free(wanted: str, taken: set[str], others: Set[str]) -> str:
 
 
 def signed(variable: str, number: int) -> str:
-    """Return source text for `variable` plus `number`."""
     if number == 0:
         return variable
     return f"{variable} {'+' if number > 0 else '-'} {abs(number)}"
@@ -97,7 +94,6 @@ def condition(checks: list[str]) -> str:
 
 
 def format_name(code: str) -> str:
-    """Return a struct format as part of a name."""
     return code.replace("?", "T")
 
 

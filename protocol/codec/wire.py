@@ -32,7 +32,6 @@ UNREADABLE = (IndexError, struct_error, UnicodeDecodeError, MalformedError)
 
 
 def unreadable(name: str, error: Exception, position: int, size: int) -> RemoteProtocolError:
-    """Return the error for a message `name` of `size` bytes that could not be decoded at `position`."""
     if position > size:  # the last reads were beyond the message
         position, reason = size, "truncated"
     elif isinstance(error, MalformedError):
@@ -45,19 +44,18 @@ def unreadable(name: str, error: Exception, position: int, size: int) -> RemoteP
 
 
 def wrong_end(excess: int) -> MalformedError:
-    """Return the error for decoding that ended `excess` bytes after the message's end; before it if negative."""
     return MalformedError("truncated" if excess > 0 else f"{-excess} trailing bytes")
 
 
 def wrong_count(field: str, count: int, left: int) -> MalformedError:
-    """Return the error for an array with an invalid count: negative (-1: null), or above the remaining bytes."""
+    """Return the error for an array's count that is negative (-1: null) or above the remaining bytes."""
     if count == -1:
         return MalformedError(f"{field}: expected an array, got null")
     return MalformedError(f"{field}: invalid count {count} with {left} bytes left")
 
 
 def wrong_size(field: str, size: int, left: int) -> MalformedError:
-    """Return the error for bytes with an invalid size: negative (-1: null), or above the remaining bytes."""
+    """Return the error for a size that is negative (-1: null) or above the remaining bytes."""
     if size == -1:
         return MalformedError(f"{field}: expected bytes, got null")
     return MalformedError(f"{field}: invalid size {size} with {left} bytes left")

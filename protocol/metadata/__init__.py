@@ -20,8 +20,6 @@ _HEADER_FIELDS = 3
 
 
 class MetadataRecord(NamedTuple):
-    """A message and its version."""
-
     message: MetadataMessage
     version: int
 
@@ -77,7 +75,6 @@ CONTROL_TYPES = _by_type(
 
 
 def encode_value(message: MetadataMessage, version: int) -> bytes:
-    """Return the value of a record with `message` in `version`."""
     parts: list[bytes | memoryview] = [varints[FRAME_VERSION], varints[message.TYPE], varints[version]]
     encoder(type(message), version)(message, parts)
     return b"".join(parts)
@@ -108,7 +105,6 @@ _LAST_TYPE = max(RECORD_TYPES)
 
 
 def _header(buffer: memoryview) -> tuple[int, int, int, int]:
-    """Return frame version, type, version, and the position after them."""
     position = 0
     header = []
     try:

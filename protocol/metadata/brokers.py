@@ -47,8 +47,6 @@ class RegisterBrokerRecord(MetadataMessage):
 
 
 class UnregisterBrokerRecord(MetadataMessage):
-    """A broker leaves the cluster."""
-
     TYPE: ClassVar[int] = 1
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -77,8 +75,6 @@ class UnfenceBrokerRecord(MetadataMessage):
 
 
 class BrokerRegistrationChangeRecord(MetadataMessage):
-    """A registered broker changes."""
-
     TYPE: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="0+")
 
@@ -91,8 +87,6 @@ class BrokerRegistrationChangeRecord(MetadataMessage):
 
 
 class RegisterControllerRecord(MetadataMessage):
-    """A controller process registers."""
-
     TYPE: ClassVar[int] = 27
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -104,8 +98,6 @@ class RegisterControllerRecord(MetadataMessage):
 
 
 class UnregisterControllerRecord(MetadataMessage):
-    """A controller leaves the cluster (KIP-1312)."""
-
     TYPE: ClassVar[int] = 29
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

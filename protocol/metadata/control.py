@@ -36,8 +36,6 @@ class LeaderChangeMessage(MetadataMessage):
 
 
 class SnapshotHeaderRecord(MetadataMessage):
-    """The first record of a snapshot."""
-
     TYPE: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -65,16 +63,12 @@ class KRaftVersionRecord(MetadataMessage):
 
 
 class VoterEndpoint(Message):
-    """One listener of a voter."""
-
     name: string = ""
     host: string = ""
     port: uint16 = 0
 
 
 class KRaftVersionFeature(Message):
-    """The versions of the quorum's protocol that a voter supports."""
-
     min_supported_version: int16 = 0
     max_supported_version: int16 = 0
 
@@ -89,8 +83,6 @@ class RegisteredVoter(Message):
 
 
 class VotersRecord(MetadataMessage):
-    """All voters of the quorum."""
-
     TYPE: ClassVar[int] = 6
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

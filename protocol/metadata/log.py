@@ -28,8 +28,6 @@ class NoOpRecord(MetadataMessage):
 
 
 class ZkMigrationStateRecord(MetadataMessage):
-    """The state of a migration from ZooKeeper."""
-
     TYPE: ClassVar[int] = 21
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

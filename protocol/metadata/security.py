@@ -10,8 +10,6 @@ from .message import MetadataMessage
 
 
 class AccessControlEntryRecord(MetadataMessage):
-    """A new ACL; numbers as in DescribeAcls."""
-
     TYPE: ClassVar[int] = 18
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -26,8 +24,6 @@ class AccessControlEntryRecord(MetadataMessage):
 
 
 class RemoveAccessControlEntryRecord(MetadataMessage):
-    """The removal of an ACL."""
-
     TYPE: ClassVar[int] = 19
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -49,8 +45,6 @@ class UserScramCredentialRecord(MetadataMessage):
 
 
 class RemoveUserScramCredentialRecord(MetadataMessage):
-    """The removal of a user's credential for this mechanism."""
-
     TYPE: ClassVar[int] = 22
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -74,8 +68,6 @@ class DelegationTokenRecord(MetadataMessage):
 
 
 class RemoveDelegationTokenRecord(MetadataMessage):
-    """The removal of a delegation token."""
-
     TYPE: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -62,8 +62,6 @@ class PartitionChangeRecord(MetadataMessage):
 
 
 class RemoveTopicRecord(MetadataMessage):
-    """The removal of a topic, its partitions and its configs."""
-
     TYPE: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -138,7 +138,6 @@ def build_transaction_marker(
 
 
 def transaction_marker(control_type: int, *, offset: int, timestamp: int, coordinator_epoch: int) -> Record:
-    """Return the record of a transaction marker (`EndTransactionMarker`, version 0)."""
     value = _MARKER_VALUE.pack(0, coordinator_epoch)
     return Record(offset, timestamp, _CONTROL_KEY.pack(0, control_type), value)
 
@@ -150,7 +149,6 @@ def stamp_checksum(batch: bytearray | memoryview) -> None:
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    """Return `record` as in a records section, including its length."""
     parts = [b"\0", varint(timestamp_delta), varint(offset_delta)]  # a record's attributes are unused
     _append_bytes(parts, record.key)
     _append_bytes(parts, record.value)

@@ -56,7 +56,6 @@ def _convert_messages(batch: memoryview, to_magic: int, first_offset: int) -> by
 
 
 def _readable(codec: int) -> int:
-    """Return `codec` if old consumers support it."""
     if check_codec(codec) == ZSTD:
         message = "Down-conversion of zstandard-compressed batches is not supported"
         raise InvalidRecords(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)

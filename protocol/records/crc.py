@@ -19,7 +19,6 @@ crc32c: Callable[[Bytes], int] = _import_and_compute
 
 
 def preload() -> None:
-    """Import the C implementation."""
     global crc32c
     from crc32c import crc32c as implementation
 

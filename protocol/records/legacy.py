@@ -1,10 +1,9 @@
 """Message sets, the formats before Kafka 0.11: magic 0, and magic 1 with a timestamp (KIP-32).
 
 A message is offset, size, CRC-32 of the rest, magic, attributes, in magic 1 a timestamp, key and value. A compressed
-set is a message (the wrapper) whose value is a message set. The wrapper's offset is that of the last inner message;
-inner offsets are relative in magic 1 (KIP-31), absolute in magic 0. As in Kafka (`LegacyRecord`,
-`AbstractLegacyRecordBatch`), key and value are decoded on access, so errors in them appear only then, as
-UNKNOWN_SERVER_ERROR.
+set is a message (the wrapper) whose value is a message set. Its offset is that of the last inner message; inner offsets
+are relative in magic 1 (KIP-31), absolute in magic 0. As in Kafka (`LegacyRecord`, `AbstractLegacyRecordBatch`), key
+and value are decoded on access, so errors in them appear only then.
 """
 
 import struct
@@ -64,7 +63,6 @@ class Message:
 
     @property
     def crc(self) -> int:
-        """The stored CRC-32."""
         return int.from_bytes(self.body[:MAGIC_AT], "big")
 
     @property
@@ -88,7 +86,6 @@ class Message:
         return KEY_AT_V0 if self.magic == 0 else KEY_AT_V1
 
     def ensure_valid(self) -> None:
-        """Raise InvalidRecords (CORRUPT_MESSAGE) unless the checksum is correct."""
         if self.crc != self.computed_crc:
             message = f"Record is corrupt (stored crc = {self.crc}, computed crc = {self.computed_crc})"
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, message)
@@ -163,7 +160,6 @@ def _base_offset(wrapper: Message, last_inner_offset: int) -> int:
 
 
 def _read_inner(wrapper: Message, limit_bytes: int) -> list[Message]:
-    """Return the messages inside `wrapper`, at least one, with their stored offsets."""
     if wrapper.compression == ZSTD:
         message = f"Invalid wrapper compressionType found in legacy deep record iterator {wrapper.magic}"
         raise InvalidRecords(ErrorCode.INVALID_RECORD, message)
@@ -240,7 +236,6 @@ def encode_message(
     timestamp_type: int,
     compression: int = NONE,
 ) -> bytes:
-    """Return one message with offset, size and checksum."""
     attributes = compression
     if magic == 1 and timestamp_type == LOG_APPEND_TIME:
         attributes |= LOG_APPEND_TIME_FLAG

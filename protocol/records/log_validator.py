@@ -140,7 +140,6 @@ class LogValidator:
         return self._convert_messages()
 
     def _convert_messages(self) -> Appendable:
-        """Rebuild all messages and message sets as one magic 2 batch."""
         first_magic = self._first_batch()[2]
         messages: list[Message] = []
         for position, size, magic in batch_bounds(self.data):
@@ -170,7 +169,6 @@ class LogValidator:
         return read_header(self.data, bounds[0])
 
     def _validate_batch(self, header: BatchHeader) -> None:
-        """Check the header of a client's batch."""
         if self.origin != CLIENT:
             return
         offsets = f"[{header.base_offset}, {header.last_offset}]"
@@ -208,7 +206,6 @@ class LogValidator:
         return bytes(section), failure
 
     def _read_records(self, header: BatchHeader) -> Iterator[Record]:
-        """Yield the records of a batch that is rebuilt."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         if self.codec == NONE:
             return read_buffer(bytes(view), header)
@@ -245,7 +242,6 @@ class LogValidator:
         raise InvalidRecords(code, f"One or more records have been rejected due to {message}", errors)
 
     def _message_error(self, message: Message, wrapper: Message) -> str | None:
-        """Return the error of a `message` inside `wrapper`. Raises InvalidRecords for a wrong checksum."""
         if message.magic != wrapper.magic:
             where = f"in topic partition {self.config.partition}"
             return f"Record {message}'s magic does not match outer magic {wrapper.magic} {where}"
@@ -258,7 +254,6 @@ class LogValidator:
         return f"Compacted topic cannot accept message without key in topic partition {self.config.partition}"
 
     def _timestamp_error(self, record: Record | SkimmedRecord | Message, timestamp_type: int) -> str | None:
-        """Return the error of the timestamp of `record`, from a batch of `timestamp_type`."""
         timestamp = record.timestamp
         if self.config.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
             age_ms = int64(self.now_ms - timestamp)
@@ -276,7 +271,6 @@ class LogValidator:
         return None
 
     def _is_in_time(self, header: BatchHeader) -> bool:
-        """Return whether the timestamps in the header are in range."""
         if self.config.timestamp_type != CREATE_TIME:
             return header.timestamp_type == CREATE_TIME
         earliest = self.now_ms - self.config.before_max_ms
@@ -284,7 +278,6 @@ class LogValidator:
         return earliest <= min(header.base_timestamp, header.max_timestamp) and header.max_timestamp <= latest
 
     def _stamp(self, header: BatchHeader, max_timestamp: int, count: int) -> Appendable:
-        """Write offset, leader epoch and timestamps to the batch, and its checksum if needed."""
         view = memoryview(bytearray(self.data)) if self.data.readonly else self.data
         batch = view[: header.size_in_bytes]
         log_append_time = NO_TIMESTAMP
@@ -302,7 +295,6 @@ class LogValidator:
         return Appendable(view, read_header(batch), max_timestamp, log_append_time)
 
     def _build(self, records: list[Record], header: BatchHeader | None) -> Appendable:
-        """Build one batch of `records`, with the producer state of their `header`, if any."""
         data = build_batch(
             [
                 Record(offset, record.timestamp, record.key, record.value, record.headers)
@@ -331,7 +323,6 @@ class LogValidator:
 
 
 def _max_timestamp(records: Sequence[Record | SkimmedRecord]) -> int:
-    """Return the maximum timestamp, at least NO_TIMESTAMP."""
     return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
 
 

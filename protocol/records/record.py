@@ -70,7 +70,6 @@ def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator
 
 
 def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of an uncompressed `section`."""
     position, end = 0, len(section)
     for left in reversed(range(header.record_count)):
         try:
@@ -149,7 +148,6 @@ def ensure_stream_ended(section: bytes, position: int, failure: BrokenStream | N
 
 
 def _read_body(buffer: bytes, position: int, size: int, header: BatchHeader) -> tuple[Record, int]:
-    """Return the record of `size` bytes with its attributes at `position`, and the position after it."""
     start = position
     try:
         buffer[position]  # raises IndexError without attributes; their value is unused
@@ -167,7 +165,6 @@ def _read_body(buffer: bytes, position: int, size: int, header: BatchHeader) -> 
 
 
 def record_timestamp(header: BatchHeader, timestamp_delta: int) -> int:
-    """Return a record's timestamp in ms; with LogAppendTime, that of the batch."""
     if header.timestamp_type == LOG_APPEND_TIME:
         return header.max_timestamp
     return int64(header.base_timestamp + timestamp_delta)
@@ -189,13 +186,11 @@ def _read_headers(buffer: bytes, position: int) -> tuple[tuple[Header, ...], int
 
 
 def ensure_header_count(count: int) -> None:
-    """Raise for a negative number of headers."""
     if count < 0:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Found invalid number of record headers {count}")
 
 
 def ensure_header_name(size: int) -> None:
-    """Raise for a negative (null) length of a header name."""
     if size < 0:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid negative header key size {size}")
 
@@ -229,7 +224,6 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
-    """Return the 64-bit zigzag varint at `position`, and the position after it. Raises IndexError, VarintError."""
     value = shift = 0
     while True:
         byte = buffer[position]

@@ -1,9 +1,9 @@
 """Checks of the records in a section, without creating objects.
 
-`walk` is the hot loop for records as clients usually write them: it returns the range of their timestamps, or None for
-the general path. That path is `record.read_buffer`, or for a compressed section that keeps its format `skim_stream`,
-Kafka's reader that skips keys, values and headers (`PartialDefaultRecord`). `skim_stream` does not compare a record's
-length with its content, so a compressed batch may have wrong lengths.
+`walk` is the hot loop: it returns the range of timestamps, or None for the general path. That is `record.read_buffer`,
+or for a compressed section that keeps its format `skim_stream`, Kafka's reader that skips keys, values and headers
+(`PartialDefaultRecord`). It does not compare a record's length with its content, so compressed batches may have wrong
+lengths.
 """
 
 from collections.abc import Iterator
@@ -115,7 +115,6 @@ def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | No
 
 
 def _walk_headers(section: bytes, position: int) -> int:
-    """Return the position after the headers whose count is at `position`; -1 if they are invalid."""
     count, position = read_varint(section, position)
     if not 0 <= count <= len(section) - position:
         return -1

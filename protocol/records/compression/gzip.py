@@ -27,7 +27,6 @@ def compress(section: Bytes, level: int | None) -> bytes:
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
-    """Return the inflated bytes up to the first error, and that error. Raises SectionTooLarge."""
     inflater = zlib.decompressobj(_WHOLE_MEMBER)
     try:
         section = inflater.decompress(data, limit_bytes + 1)
@@ -58,7 +57,6 @@ def _decompress_in_pieces(data: bytes, limit_bytes: int) -> tuple[bytes, str | N
 
 
 def _inflate(data: bytes, position: int, section: bytearray, limit_bytes: int) -> tuple[int, str | None]:
-    """Append the deflate stream at `position` to `section`; return the position after it, or the error."""
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     while not inflater.eof:
         piece = inflater.unconsumed_tail
@@ -78,7 +76,6 @@ def _inflate(data: bytes, position: int, section: bytearray, limit_bytes: int) -
 
 
 def _skip_header(data: bytes, position: int) -> tuple[int, str | None]:
-    """Return the position after the member header at `position`, or the error."""
     header = data[position : position + _HEADER_BYTES]
     if not b"\x1f\x8b".startswith(header[:2]):
         return position, "Not in GZIP format"

@@ -48,7 +48,6 @@ def _compress_block(block: memoryview, level: int | None) -> bytes:
 
 
 def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple[bytes, str | None]:
-    """Return the content of the frame up to the first error, and that error. Raises SectionTooLarge."""
     view = memoryview(data)
     position, flags, block_bytes, failure = _read_header(view, header_checksum)
     parts: list[memoryview] = []
@@ -87,7 +86,6 @@ def decompress(data: Bytes, limit_bytes: int, *, header_checksum: bool) -> tuple
 
 
 def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[memoryview]) -> str | None:
-    """Append the content of one block to `parts`, or return the error."""
     if stored:
         parts.append(block)
         return None

@@ -20,7 +20,6 @@ _VARINT_BYTES = 5  # the longest for 32 bits
 
 
 def compress(section: Bytes) -> bytes:
-    """Return `section` in the framing of Java's producers. Snappy has no levels."""
     parts = [_HEADER]
     view = memoryview(section)
     for start in range(0, len(view), _BLOCK_BYTES):
@@ -30,7 +29,6 @@ def compress(section: Bytes) -> bytes:
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
-    """Return the content of `data` up to the first error, and that error. Raises SectionTooLarge."""
     view = memoryview(data)
     if not view:
         return b"", "[EMPTY_INPUT] Cannot decompress empty stream"
@@ -47,7 +45,6 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
 
 
 def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, str | None]:
-    """Return the content of the blocks from `position` up to the first error, and that error."""
     parts: list[bytes] = []
     room = limit_bytes
     failure = None

@@ -24,12 +24,10 @@ _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 
 
 def compress(section: Bytes, level: int | None) -> bytes:
-    """Return `section` as one zstd frame."""
     return bytes(cramjam.zstd.compress(section, _DEFAULT_LEVEL if level is None else level))
 
 
 def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
-    """Return the content of the frames up to the first error, and that error. Raises SectionTooLarge."""
     if not data:
         return b"", None  # no error in Java's ZstdInputStream
     size = _most_bytes(memoryview(data))
