@@ -71,10 +71,10 @@ def offset_fetch(
     return Request(OffsetFetchRequest.API_KEY, build, oldest=oldest, latest=LAST_BY_NAME)
 
 
-def fetched_offsets(answer: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
+def fetched_offsets(response: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
     """Return the partitions of an OffsetFetch response of any version."""
-    grouped = by_partition(topic for group in answer.groups for topic in group.topics)
-    return {**by_partition(answer.topics), **grouped}
+    grouped = by_partition(topic for group in response.groups for topic in group.topics)
+    return {**by_partition(response.topics), **grouped}
 
 
 def committed_offset(partition: FetchedOffset) -> OffsetAndMetadata | None:

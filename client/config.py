@@ -127,10 +127,10 @@ class ClientConfig(Values):
 
     def ensure_supported(self) -> None:
         """Raise ConfigError for values that only Kafka's clients support."""
-        for name, (accepted, why) in _SUPPORTED.items():
+        for name, (accepted, reason) in _SUPPORTED.items():
             value = self._values.get(name, accepted)
             if value != accepted:
-                raise self.error(f"{name}={value}: {why}")
+                raise self.error(f"{name}={value}: {reason}")
 
     def set(self, name: str, value: Value) -> None:
         """Replace the value of a property that depends on others."""
@@ -196,7 +196,7 @@ def _unknown(name: str, table: Table) -> str:
 
 
 def _warn_of_static_waits(config: ClientConfig) -> None:
-    for reason, name, maximum, what in (
+    for reason, name, maximum, label in (
         ("static_retry_backoff", "retry.backoff.ms", "retry.backoff.max.ms", "backoff"),
         (
             "static_connection_setup_timeout",
@@ -207,7 +207,7 @@ def _warn_of_static_waits(config: ClientConfig) -> None:
     ):
         value, most = config.integer(name), config.integer(maximum)
         if value > most:
-            line = f"{name}={value} is above {maximum}={most}: a static {what} of {most} ms is used"
+            line = f"{name}={value} is above {maximum}={most}: a static {label} of {most} ms is used"
             config.warn(reason, line)
 
 
@@ -249,11 +249,11 @@ def _acks_as_number(config: ClientConfig) -> None:
 def _idempotence(config: ClientConfig) -> None:
     """Disable the default if other properties rule it out; raise ConfigError if it was set."""
     if config.boolean("enable.idempotence"):
-        for name, needed, is_so in (
+        for name, needed, is_met in (
             ("retries", "above 0", config.integer("retries") > 0),
             ("acks", "all", config.text("acks") == "-1"),
         ):
-            if is_so:
+            if is_met:
                 continue
             if config.is_set("enable.idempotence"):
                 raise config.error(f"enable.idempotence=true needs {name} {needed}; it is {config.value(name)}")

@@ -26,8 +26,8 @@ class RetrySite(Enum):
     ADMIN_CALL = "a call of an admin client", "exponential", "exponential"
     ADMIN_METADATA = "metadata of an admin client", "static", "exponential"
 
-    def __init__(self, what: str, kafka: str, kip: str) -> None:
-        self.what = what
+    def __init__(self, description: str, kafka: str, kip: str) -> None:
+        self.description = description
         self.by_profile = {"kafka": kafka, "kip": kip}
 
 

@@ -143,14 +143,14 @@ class _Deadline:
         self._timeout_ms = timeout_ms
         self._at_ms: int | None = None
 
-    def timed_out(self, now_ms: int, what: str) -> None:
+    def timed_out(self, now_ms: int, problem: str) -> None:
         """Set the deadline; raise StreamsException if it has passed."""
         if self._at_ms is None:
             self._at_ms = now_ms + self._timeout_ms
         elif now_ms >= self._at_ms:
             without_ms = now_ms - self._at_ms + self._timeout_ms
             raise StreamsException(
-                f"global tables: {without_ms} ms without progress (task.timeout.ms={self._timeout_ms}): {what}"
+                f"global tables: {without_ms} ms without progress (task.timeout.ms={self._timeout_ms}): {problem}"
             )
 
     def clear(self) -> None:

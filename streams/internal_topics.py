@@ -169,15 +169,15 @@ class InternalTopicManager:
             log.info(f"created topics: {', '.join(sorted(created_names))}")
         return created_names
 
-    async def _tried(self, call: Awaitable[_T], what: str) -> _T | None:
+    async def _tried(self, call: Awaitable[_T], description: str) -> _T | None:
         """Return the result of a call; None after a timeout."""
         try:
             return await call
         except TimeoutException as error:
-            log.info(f"{what} timed out: {error}")
+            log.info(f"{description} timed out: {error}")
             return None
         except KafkaException as error:
-            raise StreamsException(f"{what} failed: {error}") from error
+            raise StreamsException(f"{description} failed: {error}") from error
 
     async def _wait(self, names: Iterable[str], deadline_ms: float) -> None:
         """Wait before the next attempt; raise TimeoutException after the deadline."""

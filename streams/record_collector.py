@@ -110,9 +110,9 @@ class RecordCollector:
 
     async def _send(self, one: _Outgoing) -> None:
         self._raise_failure()
-        where = one.partition
+        partition = one.partition
         if one.partitioner is not None:
-            where = one.partitioner(one.record, len(await self._partitions_of(one.topic)))
+            partition = one.partitioner(one.record, len(await self._partitions_of(one.topic)))
         record = one.record
         try:
             with client_call(f"Producer.send to {one.topic}"):
@@ -120,7 +120,7 @@ class RecordCollector:
                     one.topic,
                     record.value,
                     key=record.key,
-                    partition=where,
+                    partition=partition,
                     timestamp_ms=record.timestamp,
                     headers=record.headers,
                 )

@@ -64,5 +64,5 @@ class RepartitionPurge:
             failed = (await self._admin.delete_records(before)).errors()
         except KafkaException as error:
             failed = dict.fromkeys(before, error)
-        for partition, why in failed.items():
-            log.info(f"records of {partition} before {before[partition]} were not deleted: {why}")
+        for partition, reason in failed.items():
+            log.info(f"records of {partition} before {before[partition]} were not deleted: {reason}")

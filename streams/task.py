@@ -256,9 +256,9 @@ class StreamTask:
             raise
         except Exception as error:
             self._record = None
-            where = f"{record.topic}-{record.partition} offset {record.offset}"
+            position = f"{record.topic}-{record.partition} offset {record.offset}"
             raise StreamsException(
-                f"task {self.id}: processor {self._scope.node} failed at {where}: {error!r}", self.id
+                f"task {self.id}: processor {self._scope.node} failed at {position}: {error!r}", self.id
             ) from error
         self._done(record)
         return True

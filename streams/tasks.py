@@ -108,9 +108,9 @@ class TaskManager:
         others = [task for task in self.tasks.values() if wanted.get(task.id) != task.partitions]
         for task in others:
             self._close(task)
-        for task_id, theirs in sorted(wanted.items()):
+        for task_id, of_task in sorted(wanted.items()):
             if task_id not in self.tasks:
-                task = self._make_task(task_id, self._parts[task_id.subtopology], theirs)
+                task = self._make_task(task_id, self._parts[task_id.subtopology], of_task)
                 self.tasks[task_id] = self._to_initialize[task_id] = task
                 self.totals["task-created"] += 1
         for task in others:
@@ -205,9 +205,9 @@ class TaskManager:
         by_partition: dict[TopicPartition, list[ConsumerRecord]] = {}
         for record in records:
             by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
-        for partition, theirs in by_partition.items():
+        for partition, of_partition in by_partition.items():
             for task_id in self._tasks_of([partition]):
-                self.tasks[task_id].add_records(partition, theirs)
+                self.tasks[task_id].add_records(partition, of_partition)
 
     def resume_polling(self) -> None:
         for task in self._running():

@@ -74,8 +74,8 @@ class AccessAdmin:
     ) -> list[DescribeAclsResource]:
         """Return the matching ACLs, by resource; all by default."""
         request = request_of(_filtering(DescribeAclsRequest, wanted or AclFilter()), oldest=1)
-        answer = await self._calls.call(least_loaded, request, DescribeAclsResponse, timeout_ms, raise_error)
-        return answer.resources
+        response = await self._calls.call(least_loaded, request, DescribeAclsResponse, timeout_ms, raise_error)
+        return response.resources
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Outcomes[Acl, None]:
         """Create ACLs."""
@@ -93,8 +93,8 @@ class AccessAdmin:
             for acl in wanted
         ]
         request = request_of(CreateAclsRequest(creations=creations), oldest=1)
-        answer = await self._calls.call(least_loaded, request, CreateAclsResponse, timeout_ms)
-        return Outcomes({acl: outcome(result, None) for acl, result in zip(wanted, answer.results, strict=True)})
+        response = await self._calls.call(least_loaded, request, CreateAclsResponse, timeout_ms)
+        return Outcomes({acl: outcome(result, None) for acl, result in zip(wanted, response.results, strict=True)})
 
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
@@ -103,11 +103,11 @@ class AccessAdmin:
         wanted = list(dict.fromkeys(filters))
         message = DeleteAclsRequest(filters=[_filtering(DeleteAclsFilter, one) for one in wanted])
         request = request_of(message, oldest=1)
-        answer = await self._calls.call(least_loaded, request, DeleteAclsResponse, timeout_ms)
+        response = await self._calls.call(least_loaded, request, DeleteAclsResponse, timeout_ms)
         return Outcomes(
             {
                 one: outcome(result, result.matching_acls)
-                for one, result in zip(wanted, answer.filter_results, strict=True)
+                for one, result in zip(wanted, response.filter_results, strict=True)
             }
         )
 
@@ -117,10 +117,10 @@ class AccessAdmin:
         """Return the mechanisms and iterations of users; of all users by default."""
         wanted = None if users is None else [UserName(name=name) for name in users]
         request = request_of(DescribeUserScramCredentialsRequest(users=wanted))
-        answer = await self._calls.call(
+        response = await self._calls.call(
             least_loaded, request, DescribeUserScramCredentialsResponse, timeout_ms, raise_error
         )
-        return Outcomes({found.user: outcome(found, found.credential_infos) for found in answer.results})
+        return Outcomes({found.user: outcome(found, found.credential_infos) for found in response.results})
 
     async def alter_user_scram_credentials(
         self,
@@ -143,14 +143,14 @@ class AccessAdmin:
             ],
         )
 
-        def check(answer: AlterUserScramCredentialsResponse) -> None:
-            if any(found.error_code == ErrorCode.NOT_CONTROLLER for found in answer.results):
+        def check(response: AlterUserScramCredentialsResponse) -> None:
+            if any(found.error_code == ErrorCode.NOT_CONTROLLER for found in response.results):
                 raise_for(ErrorCode.NOT_CONTROLLER)
 
-        answer = await self._calls.call(
+        response = await self._calls.call(
             controller, request_of(message), AlterUserScramCredentialsResponse, timeout_ms, check
         )
-        return Outcomes({found.user: outcome(found, None) for found in answer.results})
+        return Outcomes({found.user: outcome(found, None) for found in response.results})
 
 
 def _filtering(message: Callable[..., T], wanted: AclFilter) -> T:

@@ -91,5 +91,5 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdm
         request = request_of(
             ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         )
-        answer = await self._calls.call(least_loaded, request, ApiVersionsResponse, timeout_ms, raise_error)
-        return NodeApiVersions(answer).features
+        response = await self._calls.call(least_loaded, request, ApiVersionsResponse, timeout_ms, raise_error)
+        return NodeApiVersions(response).features

@@ -109,11 +109,11 @@ class ConfigAdmin:
             _find_nodes,
             build,
             DescribeConfigsResponse,
-            lambda answer, _: {
+            lambda response, _: {
                 ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome(
                     result, result.configs
                 )
-                for result in answer.results
+                for result in response.results
             },
             timeout_ms,
             _NEVER,
@@ -185,9 +185,9 @@ class ConfigAdmin:
             _find_nodes,
             build,
             response,
-            lambda answer, _: {
+            lambda response, _: {
                 ConfigResource(ResourceType(result.resource_type), result.resource_name): outcome(result, None)
-                for result in answer.responses
+                for result in response.responses
             },
             timeout_ms,
             _NEVER,
@@ -200,9 +200,10 @@ class ConfigAdmin:
         wanted = [int(type_) for type_ in types]
         # Version 0 lists client metrics only.
         request = request_of(ListConfigResourcesRequest(resource_types=wanted), oldest=1)
-        answer = await self._calls.call(least_loaded, request, ListConfigResourcesResponse, timeout_ms, raise_error)
+        response = await self._calls.call(least_loaded, request, ListConfigResourcesResponse, timeout_ms, raise_error)
         return [
-            ConfigResource(ResourceType(found.resource_type), found.resource_name) for found in answer.config_resources
+            ConfigResource(ResourceType(found.resource_type), found.resource_name)
+            for found in response.config_resources
         ]
 
     async def describe_log_dirs(
@@ -214,7 +215,7 @@ class ConfigAdmin:
             _find_brokers,
             lambda _: request_of(DescribeLogDirsRequest(topics=None)),
             DescribeLogDirsResponse,
-            lambda answer, asked: dict.fromkeys(asked, outcome(answer, answer.results)),
+            lambda response, ids: dict.fromkeys(ids, outcome(response, response.results)),
             timeout_ms,
             _NEVER,
         )
@@ -248,9 +249,9 @@ class ConfigAdmin:
             _find_brokers_of_replicas,
             build,
             AlterReplicaLogDirsResponse,
-            lambda answer, replicas: {
+            lambda response, replicas: {
                 (replicas[0][0], TopicPartition(topic.topic_name, partition.partition_index)): outcome(partition, None)
-                for topic in answer.results
+                for topic in response.results
                 for partition in topic.partitions
             },
             timeout_ms,

@@ -53,8 +53,8 @@ class GroupAdmin:
         """Return groups by id, optionally of some states and types only."""
         message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         request = request_of(message, oldest=5 if message.types_filter else 4 if message.states_filter else 0)
-        answers = await self._calls.call_all_brokers(request, ListGroupsResponse, raise_error, timeout_ms)
-        return {group.group_id: group for answer in answers for group in answer.groups}
+        responses = await self._calls.call_all_brokers(request, ListGroupsResponse, raise_error, timeout_ms)
+        return {group.group_id: group for response in responses for group in response.groups}
 
     async def describe_classic_groups(
         self, group_ids: Iterable[str], *, timeout_ms: int | None = None
@@ -65,7 +65,7 @@ class GroupAdmin:
             find_group_coordinators,
             lambda wanted: request_of(DescribeGroupsRequest(groups=wanted)),
             DescribeGroupsResponse,
-            lambda answer, _: {group.group_id: outcome(group, group) for group in answer.groups},
+            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
             timeout_ms,
         )
 
@@ -78,7 +78,7 @@ class GroupAdmin:
             find_group_coordinators,
             lambda wanted: request_of(ConsumerGroupDescribeRequest(group_ids=wanted)),
             ConsumerGroupDescribeResponse,
-            lambda answer, _: {group.group_id: outcome(group, group) for group in answer.groups},
+            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
             timeout_ms,
         )
 
@@ -89,7 +89,7 @@ class GroupAdmin:
             find_group_coordinators,
             lambda wanted: request_of(DeleteGroupsRequest(groups_names=wanted)),
             DeleteGroupsResponse,
-            lambda answer, _: {group.group_id: outcome(group, None) for group in answer.results},
+            lambda response, _: {group.group_id: outcome(group, None) for group in response.results},
             timeout_ms,
         )
 
@@ -105,8 +105,8 @@ class GroupAdmin:
         # Version 2 is the first that can request all partitions, version 7 the first with stable offsets.
         oldest = 7 if require_stable else 2 if partitions is None else 0
         request = offset_fetch(group_id, partitions, require_stable=require_stable, oldest=oldest)
-        answer = await self._call_coordinator(group_id, request, OffsetFetchResponse, _check_offsets, timeout_ms)
-        return {partition: committed_offset(found) for partition, found in fetched_offsets(answer).items()}
+        response = await self._call_coordinator(group_id, request, OffsetFetchResponse, _check_offsets, timeout_ms)
+        return {partition: committed_offset(found) for partition, found in fetched_offsets(response).items()}
 
     async def alter_consumer_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
@@ -114,8 +114,10 @@ class GroupAdmin:
         """Commit offsets for a group without members."""
         message = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets))
         request = request_of(message, latest=LAST_BY_NAME)
-        answer = await self._call_coordinator(group_id, request, OffsetCommitResponse, _check_commit, timeout_ms)
-        return Outcomes({partition: outcome(result, None) for partition, result in by_partition(answer.topics).items()})
+        response = await self._call_coordinator(group_id, request, OffsetCommitResponse, _check_commit, timeout_ms)
+        return Outcomes(
+            {partition: outcome(result, None) for partition, result in by_partition(response.topics).items()}
+        )
 
     async def delete_consumer_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
@@ -130,10 +132,12 @@ class GroupAdmin:
                 for topic, indexes in by_topic(partitions).items()
             ],
         )
-        answer = await self._call_coordinator(
+        response = await self._call_coordinator(
             group_id, request_of(message), OffsetDeleteResponse, raise_error, timeout_ms
         )
-        return Outcomes({partition: outcome(result, None) for partition, result in by_partition(answer.topics).items()})
+        return Outcomes(
+            {partition: outcome(result, None) for partition, result in by_partition(response.topics).items()}
+        )
 
     async def remove_members_from_consumer_group(
         self,
@@ -158,17 +162,17 @@ class GroupAdmin:
             members = [MemberIdentity(group_instance_id=name, reason=reason) for name in instance_ids]
         message = LeaveGroupRequest(group_id=group_id, members=members)
         request = request_of(message, oldest=_FIRST_OF_MANY_MEMBERS)
-        answer = await self._call_coordinator(group_id, request, LeaveGroupResponse, raise_error, timeout_ms)
+        response = await self._call_coordinator(group_id, request, LeaveGroupResponse, raise_error, timeout_ms)
         return Outcomes(
-            {member.group_instance_id or member.member_id: outcome(member, None) for member in answer.members}
+            {member.group_instance_id or member.member_id: outcome(member, None) for member in response.members}
         )
 
     async def _call_coordinator(
         self, group_id: str, request: Request, response: type[M], check: Callable[[M], None], timeout_ms: int | None
     ) -> M:
-        def checked(answer: M, _group_ids: list[str]) -> Mapping[str, M]:
-            check(answer)
-            return {group_id: answer}
+        def checked(response: M, _group_ids: list[str]) -> Mapping[str, M]:
+            check(response)
+            return {group_id: response}
 
         outcomes = await self._calls.call_by_key(
             [group_id], find_group_coordinators, lambda _: request, response, checked, timeout_ms
@@ -176,13 +180,13 @@ class GroupAdmin:
         return outcomes[group_id]
 
 
-def _check_commit(answer: OffsetCommitResponse) -> None:
+def _check_commit(response: OffsetCommitResponse) -> None:
     # Errors of the coordinator are in each partition.
-    codes = {partition.error_code for topic in answer.topics for partition in topic.partitions}
+    codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
     for code in codes & _COORDINATOR_ERRORS:
         raise_for(code)
 
 
-def _check_offsets(answer: OffsetFetchResponse) -> None:
-    for part in (answer, *answer.groups, *fetched_offsets(answer).values()):
+def _check_offsets(response: OffsetFetchResponse) -> None:
+    for part in (response, *response.groups, *fetched_offsets(response).values()):
         raise_for(part.error_code)

@@ -27,12 +27,12 @@ async def find_leaders(
         topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
     )
     # Before version 4 a Metadata request creates topics.
-    answer = await calls.call_once(least_loaded, request_of(message, oldest=4), MetadataResponse, deadline_ms)
-    return {partition: _leader(answer, partition) for partition in partitions}
+    response = await calls.call_once(least_loaded, request_of(message, oldest=4), MetadataResponse, deadline_ms)
+    return {partition: _leader(response, partition) for partition in partitions}
 
 
-def _leader(answer: MetadataResponse, wanted: TopicPartition) -> NodeProvider | KafkaException:
-    topic = next((topic for topic in answer.topics if topic.name == wanted.topic), None)
+def _leader(response: MetadataResponse, wanted: TopicPartition) -> NodeProvider | KafkaException:
+    topic = next((topic for topic in response.topics if topic.name == wanted.topic), None)
     if topic is None:
         return exception_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.error_code:
@@ -50,10 +50,10 @@ async def _find_coordinators(
 ) -> Mapping[str, NodeProvider | KafkaException]:
     request = request_of(FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys)), oldest=_FIRST_OF_MANY)
     try:
-        answer = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
+        response = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
     except UnsupportedVersionException:
         return {key: await _find_coordinator(key_type, calls, key, deadline_ms) for key in keys}
-    return {found.key: outcome(found, broker(found.node_id)) for found in answer.coordinators}
+    return {found.key: outcome(found, broker(found.node_id)) for found in response.coordinators}
 
 
 async def _find_coordinator(
@@ -62,8 +62,8 @@ async def _find_coordinator(
     message = FindCoordinatorRequest(key_type=key_type, key=key)
     # Version 0 has groups only.
     request = request_of(message, oldest=int(key_type != _GROUP), latest=_FIRST_OF_MANY - 1)
-    answer = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
-    return outcome(answer, broker(answer.node_id))
+    response = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
+    return outcome(response, broker(response.node_id))
 
 
 find_group_coordinators = partial(_find_coordinators, _GROUP)

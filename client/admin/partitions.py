@@ -64,9 +64,9 @@ class PartitionAdmin:
             find_leaders,
             build,
             DeleteRecordsResponse,
-            lambda answer, _: {
+            lambda response, _: {
                 partition: outcome(result, result.low_watermark)
-                for partition, result in by_partition(answer.topics).items()
+                for partition, result in by_partition(response.topics).items()
             },
             timeout_ms,
         )
@@ -103,8 +103,8 @@ class PartitionAdmin:
             find_leaders,
             build,
             ListOffsetsResponse,
-            lambda answer, _: {
-                partition: outcome(result, result) for partition, result in by_partition(answer.topics).items()
+            lambda response, _: {
+                partition: outcome(result, result) for partition, result in by_partition(response.topics).items()
             },
             timeout_ms,
         )
@@ -124,11 +124,11 @@ class PartitionAdmin:
             message = ElectLeadersRequest(election_type=int(unclean), topic_partitions=wanted, timeout_ms=left_ms)
             return request_of(message, oldest=int(unclean))
 
-        answer = await self._calls.call(controller, request, ElectLeadersResponse, timeout_ms, raise_error)
+        response = await self._calls.call(controller, request, ElectLeadersResponse, timeout_ms, raise_error)
         return Outcomes(
             {
                 TopicPartition(topic.topic, result.partition_id): outcome(result, None)
-                for topic in answer.replica_election_results
+                for topic in response.replica_election_results
                 for result in topic.partition_result
             }
         )
@@ -144,7 +144,7 @@ class PartitionAdmin:
             )
             for topic, pairs in values_by_topic(replicas).items()
         ]
-        answer = await self._calls.call(
+        response = await self._calls.call(
             controller,
             lambda left_ms: request_of(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=left_ms)),
             AlterPartitionReassignmentsResponse,
@@ -152,7 +152,7 @@ class PartitionAdmin:
             raise_error,
         )
         return Outcomes(
-            {partition: outcome(result, None) for partition, result in by_partition(answer.responses).items()}
+            {partition: outcome(result, None) for partition, result in by_partition(response.responses).items()}
         )
 
     async def list_partition_reassignments(
@@ -165,11 +165,11 @@ class PartitionAdmin:
                 ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
                 for name, indexes in by_topic(partitions).items()
             ]
-        answer = await self._calls.call(
+        response = await self._calls.call(
             controller,
             lambda left_ms: request_of(ListPartitionReassignmentsRequest(topics=wanted, timeout_ms=left_ms)),
             ListPartitionReassignmentsResponse,
             timeout_ms,
             raise_error,
         )
-        return by_partition(answer.topics)
+        return by_partition(response.topics)

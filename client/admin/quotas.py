@@ -25,9 +25,10 @@ class QuotaAdmin:
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Return quotas of entities that match all components and, if `strict`, have no others."""
         request = request_of(DescribeClientQuotasRequest(components=list(components), strict=strict))
-        answer = await self._calls.call(least_loaded, request, DescribeClientQuotasResponse, timeout_ms, raise_error)
+        response = await self._calls.call(least_loaded, request, DescribeClientQuotasResponse, timeout_ms, raise_error)
         return {
-            _entity(entry.entity): {value.key: value.value for value in entry.values} for entry in answer.entries or ()
+            _entity(entry.entity): {value.key: value.value for value in entry.values}
+            for entry in response.entries or ()
         }
 
     async def alter_client_quotas(
@@ -49,8 +50,8 @@ class QuotaAdmin:
             for entity, limits in quotas.items()
         ]
         request = request_of(AlterClientQuotasRequest(entries=entries, validate_only=validate_only))
-        answer = await self._calls.call(least_loaded, request, AlterClientQuotasResponse, timeout_ms)
-        return Outcomes({_entity(entry.entity): outcome(entry, None) for entry in answer.entries})
+        response = await self._calls.call(least_loaded, request, AlterClientQuotasResponse, timeout_ms)
+        return Outcomes({_entity(entry.entity): outcome(entry, None) for entry in response.entries})
 
 
 def quota_entity(*, user: str | None = "", client_id: str | None = "", ip: str | None = "") -> QuotaEntity:

@@ -82,7 +82,7 @@ class TopicAdmin:
             find_controller,
             build,
             CreateTopicsResponse,
-            lambda answer, _: {topic.name: outcome(topic, topic) for topic in answer.topics},
+            lambda response, _: {topic.name: outcome(topic, topic) for topic in response.topics},
             timeout_ms,
             CONTROLLER_RETRIES,
         )
@@ -105,8 +105,8 @@ class TopicAdmin:
             find_controller,
             build,
             DeleteTopicsResponse,
-            lambda answer, _: {
-                topic.name: outcome(topic, None) for topic in answer.responses if topic.name is not None
+            lambda response, _: {
+                topic.name: outcome(topic, None) for topic in response.responses if topic.name is not None
             },
             timeout_ms,
             CONTROLLER_RETRIES,
@@ -138,7 +138,7 @@ class TopicAdmin:
             find_controller,
             build,
             CreatePartitionsResponse,
-            lambda answer, _: {result.name: outcome(result, None) for result in answer.results},
+            lambda response, _: {result.name: outcome(result, None) for result in response.results},
             timeout_ms,
             CONTROLLER_RETRIES,
         )
@@ -147,8 +147,8 @@ class TopicAdmin:
         """Return all topics, including internal ones, that the client may describe."""
         # In version 0 an empty array requests all topics, not null.
         request = request_of(MetadataRequest(topics=None), oldest=1)
-        answer = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)
-        return {topic.name: topic for topic in answer.topics if topic.name is not None}
+        response = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)
+        return {topic.name: topic for topic in response.topics if topic.name is not None}
 
     async def describe_topics(
         self, names: Iterable[str], *, timeout_ms: int | None = None
@@ -185,10 +185,10 @@ class TopicAdmin:
         message = MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
         )
-        answer = await self._calls.call_until(
+        response = await self._calls.call_until(
             deadline_ms, least_loaded, request_of(message, oldest=4), MetadataResponse
         )
-        return Outcomes({topic.name or "": outcome(topic, topic) for topic in answer.topics})
+        return Outcomes({topic.name or "": outcome(topic, topic) for topic in response.topics})
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -46,9 +46,9 @@ class TransactionAdmin:
             find_leaders,
             build,
             DescribeProducersResponse,
-            lambda answer, _: {
+            lambda response, _: {
                 partition: outcome(result, result.active_producers)
-                for partition, result in by_partition(answer.topics).items()
+                for partition, result in by_partition(response.topics).items()
             },
             timeout_ms,
         )
@@ -62,7 +62,9 @@ class TransactionAdmin:
             find_transaction_coordinators,
             lambda wanted: request_of(DescribeTransactionsRequest(transactional_ids=wanted)),
             DescribeTransactionsResponse,
-            lambda answer, _: {state.transactional_id: outcome(state, state) for state in answer.transaction_states},
+            lambda response, _: {
+                state.transactional_id: outcome(state, state) for state in response.transaction_states
+            },
             timeout_ms,
         )
 
@@ -83,8 +85,8 @@ class TransactionAdmin:
             transactional_id_pattern=id_pattern,
         )
         request = request_of(message, oldest=2 if id_pattern is not None else int(longer_than_ms >= 0))
-        answers = await self._calls.call_all_brokers(request, ListTransactionsResponse, raise_error, timeout_ms)
-        return {state.transactional_id: state for answer in answers for state in answer.transaction_states}
+        responses = await self._calls.call_all_brokers(request, ListTransactionsResponse, raise_error, timeout_ms)
+        return {state.transactional_id: state for response in responses for state in response.transaction_states}
 
     async def abort_transaction(
         self,
@@ -108,7 +110,7 @@ class TransactionAdmin:
             find_leaders,
             lambda _: request_of(WriteTxnMarkersRequest(markers=[marker])),
             WriteTxnMarkersResponse,
-            lambda answer, _: {partition: outcome(answer.markers[0].topics[0].partitions[0], None)},
+            lambda response, _: {partition: outcome(response.markers[0].topics[0].partitions[0], None)},
             timeout_ms,
         )
         outcomes.all()
@@ -126,8 +128,8 @@ class TransactionAdmin:
                 message = InitProducerIdRequest(
                     transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TRANSACTION_TIMEOUT_MS
                 )
-                answer = await self._calls.call_once(node, request_of(message), InitProducerIdResponse, deadline_ms)
-                fenced[transactional_id] = outcome(answer, (answer.producer_id, answer.producer_epoch))
+                response = await self._calls.call_once(node, request_of(message), InitProducerIdResponse, deadline_ms)
+                fenced[transactional_id] = outcome(response, (response.producer_id, response.producer_epoch))
             return fenced
 
         return await self._calls.fetch_by_key(transactional_ids, find_transaction_coordinators, fetch, timeout_ms)

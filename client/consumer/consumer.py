@@ -322,9 +322,9 @@ class Consumer:
         """Whether the consumer is joining the group; commits must wait for that."""
         return self._group is not None and self._group.is_rebalancing
 
-    def _in_group(self, what: str) -> ConsumerGroup:
+    def _in_group(self, action: str) -> ConsumerGroup:
         if self._group is None:
-            raise NoSubscriptionError(f"cannot {what}: group.id is not set")
+            raise NoSubscriptionError(f"cannot {action}: group.id is not set")
         return self._group
 
     # -- topics and offsets --------------------------------------------------------------------------------------------

@@ -194,10 +194,10 @@ class SubscriptionState:
         self._partitions = {partition: before.get(partition) or PartitionState() for partition in partitions}
         self.assignment_version += 1
 
-    def _ensure_free(self, what: str, *, other: bool) -> None:
+    def _ensure_free(self, action: str, *, other: bool) -> None:
         if other:
             raise NoSubscriptionError(
-                f"cannot {what}: topics, a pattern and partitions exclude each other; unsubscribe first"
+                f"cannot {action}: topics, a pattern and partitions exclude each other; unsubscribe first"
             )
 
     # -- partitions ----------------------------------------------------------------------------------------------------

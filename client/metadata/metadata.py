@@ -99,9 +99,9 @@ class Metadata:
     def _time_to_allow_update_ms(self, now_ms: float) -> float:
         if now_ms >= self._last_successful_refresh_ms + self._max_age_ms:
             self._equivalent_response_count = 0
-        what = self._last_refresh_ms, self._attempts, self._equivalent_response_count
-        if self._drawn_for != what:
-            self._drawn_for, self._drawn_ms = what, self._drawn_backoff_ms()
+        draw_key = self._last_refresh_ms, self._attempts, self._equivalent_response_count
+        if self._drawn_for != draw_key:
+            self._drawn_for, self._drawn_ms = draw_key, self._drawn_backoff_ms()
         return max(0, self._last_refresh_ms + self._drawn_ms - now_ms)
 
     def _drawn_backoff_ms(self) -> int:

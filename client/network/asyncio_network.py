@@ -112,9 +112,9 @@ class AsyncNetwork:
 
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
         """Send a request to a ready node; otherwise like `request`."""
-        answer: asyncio.Future[Exchange] = self._loop.create_future()
-        self.client.send(node.id, request, partial(_complete_exchange, answer), now_ms)
-        exchange = await answer
+        future: asyncio.Future[Exchange] = self._loop.create_future()
+        self.client.send(node.id, request, partial(_complete_exchange, future), now_ms)
+        exchange = await future
         failure = exchange.failure()
         if failure is not None:
             raise failure
@@ -150,9 +150,9 @@ class AsyncNetwork:
             _complete(waiter)
 
 
-def _complete_exchange(answer: asyncio.Future[Exchange], exchange: Exchange) -> None:
-    if not answer.done():  # the caller was cancelled
-        answer.set_result(exchange)
+def _complete_exchange(future: asyncio.Future[Exchange], exchange: Exchange) -> None:
+    if not future.done():  # the caller was cancelled
+        future.set_result(exchange)
 
 
 def _complete(waiter: asyncio.Future[None]) -> None:

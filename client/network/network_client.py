@@ -354,11 +354,11 @@ class NetworkClient:
         request = sasl.request_of(message)
         now_ms = self.clock.monotonic_ms()
 
-        def answered(exchange: Exchange) -> None:
+        def handle(exchange: Exchange) -> None:
             if exchange.response is not None:
                 self._send_sasl_request(connection, conversation, exchange.response)
 
-        exchange = Exchange(connection.node_id, request, answered, now_ms, self.request_timeout_ms)
+        exchange = Exchange(connection.node_id, request, handle, now_ms, self.request_timeout_ms)
         self._write(connection, exchange, message)
 
     def _send_api_versions_request(self, connection: Connection, version: int) -> None:

@@ -70,11 +70,11 @@ MECHANISMS: dict[str, Callable[[Mapping[str, str]], Tokens]] = {
 
 
 def conversation(mechanism: str, options: Mapping[str, str]) -> Conversation:
-    answer = yield SaslHandshakeRequest(mechanism=mechanism)
-    assert isinstance(answer, SaslHandshakeResponse)
-    if answer.error_code:
-        offered = ", ".join(answer.mechanisms)
-        raise exception_of(answer.error_code, f"the broker does not accept {mechanism}; expected one of {offered}")
+    response = yield SaslHandshakeRequest(mechanism=mechanism)
+    assert isinstance(response, SaslHandshakeResponse)
+    if response.error_code:
+        offered = ", ".join(response.mechanisms)
+        raise exception_of(response.error_code, f"the broker does not accept {mechanism}; expected one of {offered}")
     tokens = MECHANISMS[mechanism](options)
     token = next(tokens)
     while True:

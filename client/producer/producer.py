@@ -157,19 +157,19 @@ class Producer:
         number = partition
         if number is None and key is not None and not self._ignores_keys:
             number = partition_for_key(key, len(partitions))
-        where = self._accumulator.sticky_partition(topic, partitions) if number is None else number
-        batch = self._accumulator.last_batch(topic, where)
+        index = self._accumulator.sticky_partition(topic, partitions) if number is None else number
+        batch = self._accumulator.last_batch(topic, index)
         room = 0 if batch is None else batch.room
         if batch is None or not batch.try_append(timestamp, key, value, headers, future):
             record = timestamp, key, value, headers, future
             deadline_ms = deadline_ms or self._clock.monotonic_ms() + self._max_block_ms
-            where = await self._append(topic, number, partitions, deadline_ms, record)
+            index = await self._append(topic, number, partitions, deadline_ms, record)
         elif number is None:
             self._accumulator.appended(batch.partition, room - batch.room, partitions)
         elif batch.room > 0 and self._transactions is None:
             return future
         if self._transactions is not None:
-            self._transactions.add_partition(TopicPartition(topic, where))
+            self._transactions.add_partition(TopicPartition(topic, index))
         if batch is None or batch.is_full:
             self._network.wakeup()
             await _yield_to_loop()
@@ -181,9 +181,9 @@ class Producer:
         """Append a record to a new or another batch; return its partition. Without `number`, that is the sticky one."""
         accumulator, memory = self._accumulator, 0
         while True:
-            where = accumulator.sticky_partition(topic, partitions) if number is None else number
-            name = TopicPartition(topic, where)
-            batch = accumulator.last_batch(topic, where)
+            index = accumulator.sticky_partition(topic, partitions) if number is None else number
+            name = TopicPartition(topic, index)
+            batch = accumulator.last_batch(topic, index)
             room = 0 if batch is None else batch.room
             if batch is not None and batch.try_append(*record):
                 self._pool.give_back(memory)
@@ -201,7 +201,7 @@ class Producer:
             break
         if number is None:
             accumulator.appended(name, room - batch.room, partitions)
-        return where
+        return index
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -343,8 +343,8 @@ class Producer:
                 raise TimeoutException(self._unknown_partition(topic, partition))
 
     def _unknown_partition(self, topic: str, partition: int | None) -> str:
-        what = f"Topic {topic}" if partition is None else f"Partition {partition} of topic {topic}"
-        return f"{what} not present in metadata after {self._max_block_ms} ms."
+        subject = f"Topic {topic}" if partition is None else f"Partition {partition} of topic {topic}"
+        return f"{subject} not present in metadata after {self._max_block_ms} ms."
 
     async def _wait_for_memory(self, size: int, deadline_ms: float) -> None:
         granted: asyncio.Future[None] = self._loop.create_future()

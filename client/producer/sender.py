@@ -131,7 +131,7 @@ class Sender:
 
     def _handle_init_producer_id_response(self, exchange: Exchange) -> None:
         assert self._transactions is not None
-        error = self._transactions.answered(exchange.response, exchange.failure(), exchange.received_ms)
+        error = self._transactions.handle_init_producer_id(exchange.response, exchange.failure(), exchange.received_ms)
         if error is not None:
             self._accumulator.abort(error)
 
@@ -168,8 +168,8 @@ class Sender:
         transactions.sent(request)
         versions = self._network.api_versions(node.id)
         features = {} if versions is None else versions.features
-        answered = partial(self._handle_transactional_response, transactions, request, features)
-        self._network.send(node.id, request.build(), answered, now_ms)
+        handle = partial(self._handle_transactional_response, transactions, request, features)
+        self._network.send(node.id, request.build(), handle, now_ms)
         return inf
 
     def _handle_transactional_response(
@@ -223,9 +223,9 @@ class Sender:
         expired_in_flight: list[ProducerBatch] = []
         for partition, batches in list(self._in_flight.items()):
             # A retried batch is behind later ones, so all are checked.
-            over = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
-            expired_in_flight += sorted(over, key=attrgetter("created_ms"))
-            left = [batch for batch in batches if batch not in over] if over else batches
+            expired = [batch for batch in batches if batch.has_expired(timeout_ms, now_ms)]
+            expired_in_flight += sorted(expired, key=attrgetter("created_ms"))
+            left = [batch for batch in batches if batch not in expired] if expired else batches
             if left:
                 self._in_flight[partition] = left
                 next_expiry_ms = min(next_expiry_ms, *(batch.created_ms + timeout_ms for batch in left))
@@ -288,33 +288,33 @@ class Sender:
         failure = exchange.failure()
         if failure is not None or not isinstance(response, ProduceResponse):
             for batch in batches.values():
-                self._ended(batch, _without_answer(exchange), failure, now_ms)
+                self._ended(batch, _missing_response(exchange), failure, now_ms)
             return
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for topic in response.responses:
             name = topic.name or names.get(topic.topic_id, "")
-            for answer in topic.partition_responses:
-                partition = TopicPartition(name, answer.index)
+            for result in topic.partition_responses:
+                partition = TopicPartition(name, result.index)
                 if partition not in batches:
                     log.error("Produce response for another partition", extra={"partition": str(partition)})
                     continue
-                self._ended(batches[partition], answer, None, now_ms)
-                leader = answer.current_leader
-                if answer.error_code in _LEADER_MOVED and leader is not None:
+                self._ended(batches[partition], result, None, now_ms)
+                leader = result.current_leader
+                if result.error_code in _LEADER_MOVED and leader is not None:
                     leaders[partition] = leader.leader_id, leader.leader_epoch
         if leaders:
             nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
             self._metadata.update_partition_leadership(leaders, nodes)
 
     def _ended(
-        self, batch: ProducerBatch, answer: PartitionProduceResponse, failure: KafkaException | None, now_ms: float
+        self, batch: ProducerBatch, result: PartitionProduceResponse, failure: KafkaException | None, now_ms: float
     ) -> None:
-        code = answer.error_code
+        code = result.error_code
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.record_count > 1 and not batch.is_done:
             self._split(batch)
         elif code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and not batch.is_done):
-            self._complete(batch, answer)
-        elif self._can_retry(batch, answer, now_ms):
+            self._complete(batch, result)
+        elif self._can_retry(batch, result, now_ms):
             log.info("batch is retried", extra={"partition": str(batch.partition), "error": error_name(code)})
             batch.may_be_written |= code not in _NOT_WRITTEN
             self._accumulator.reenqueue(batch, now_ms)
@@ -322,8 +322,8 @@ class Sender:
         else:
             # An earlier attempt may have written the batch, although this one is rejected.
             is_refused = not batch.may_be_written and self.settings.retries > 0 and not is_retriable(code)
-            error = failure or exception_of(code, answer.error_message)
-            self._fail(batch, error, _errors_of_records(answer), is_refused=is_refused)
+            error = failure or exception_of(code, result.error_message)
+            self._fail(batch, error, _errors_of_records(result), is_refused=is_refused)
             self._accumulator.give_back(batch)
         if code in INVALID_METADATA:
             self._metadata.request_update()
@@ -331,7 +331,7 @@ class Sender:
         if self.settings.keeps_order:
             self._accumulator.unmute(batch.partition)
 
-    def _can_retry(self, batch: ProducerBatch, answer: PartitionProduceResponse, now_ms: float) -> bool:
+    def _can_retry(self, batch: ProducerBatch, result: PartitionProduceResponse, now_ms: float) -> bool:
         if (
             batch.is_done
             or batch.attempts >= self.settings.retries
@@ -339,8 +339,8 @@ class Sender:
         ):
             return False
         if self._transactions is None:
-            return is_retriable(answer.error_code)
-        return self._transactions.can_retry(batch, answer.error_code, answer.log_start_offset)
+            return is_retriable(result.error_code)
+        return self._transactions.can_retry(batch, result.error_code, result.log_start_offset)
 
     def _split(self, batch: ProducerBatch) -> None:
         if self._transactions is not None:
@@ -351,10 +351,10 @@ class Sender:
         self._accumulator.completed(batch)
         self._accumulator.give_back(batch)
 
-    def _complete(self, batch: ProducerBatch, answer: PartitionProduceResponse) -> None:
+    def _complete(self, batch: ProducerBatch, result: PartitionProduceResponse) -> None:
         if self._transactions is not None:
-            self._transactions.completed(batch, answer.base_offset)
-        if batch.complete(answer.base_offset, answer.log_append_time_ms):
+            self._transactions.completed(batch, result.base_offset)
+        if batch.complete(result.base_offset, result.log_append_time_ms):
             self._remove_from_in_flight(batch)
             self._accumulator.completed(batch)
         self._accumulator.give_back(batch)
@@ -382,7 +382,7 @@ class Sender:
                 del self._in_flight[batch.partition]
 
 
-def _without_answer(exchange: Exchange) -> PartitionProduceResponse:
+def _missing_response(exchange: Exchange) -> PartitionProduceResponse:
     """Return a substitute for a missing response."""
     code = ErrorCode.NONE
     if exchange.timed_out:
@@ -394,10 +394,10 @@ def _without_answer(exchange: Exchange) -> PartitionProduceResponse:
     return PartitionProduceResponse(error_code=code, base_offset=-1)
 
 
-def _errors_of_records(answer: PartitionProduceResponse) -> Mapping[int, KafkaException]:
+def _errors_of_records(result: PartitionProduceResponse) -> Mapping[int, KafkaException]:
     """Return the errors of single records, by index (KIP-467)."""
-    errors = answer.record_errors
-    code = answer.error_code if len(errors) == 1 else ErrorCode.INVALID_RECORD
+    errors = result.record_errors
+    code = result.error_code if len(errors) == 1 else ErrorCode.INVALID_RECORD
     return {
-        each.batch_index: exception_of(code, each.batch_index_error_message or answer.error_message) for each in errors
+        each.batch_index: exception_of(code, each.batch_index_error_message or result.error_message) for each in errors
     }

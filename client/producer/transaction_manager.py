@@ -64,7 +64,7 @@ class TransactionManager:
     def request(self) -> InitProducerIdRequest:
         return InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_LONGEST_TIMEOUT_MS)
 
-    def answered(
+    def handle_init_producer_id(
         self, response: Message | None, failure: KafkaException | None, now_ms: float
     ) -> KafkaException | None:
         """Handle a response or a failure; return an error that fails all pending batches."""
@@ -89,7 +89,7 @@ class TransactionManager:
         return error
 
     def not_reached(self, now_ms: float) -> None:
-        self.answered(None, exception_of(ErrorCode.NETWORK_EXCEPTION), now_ms)
+        self.handle_init_producer_id(None, exception_of(ErrorCode.NETWORK_EXCEPTION), now_ms)
 
     # -- draining ------------------------------------------------------------------------------------------------------
 

@@ -475,10 +475,10 @@ class Transactions(TransactionManager):
 
         def handle(request: TransactionRequest, response: Message, now_ms: float) -> None:
             assert isinstance(response, TxnOffsetCommitResponse)
-            for partition, answered in by_partition(response.topics).items():
-                if answered.error_code == E.REQUEST_TIMED_OUT:
+            for partition, partition_result in by_partition(response.topics).items():
+                if partition_result.error_code == E.REQUEST_TIMED_OUT:
                     self.lookup_coordinator(request)
-                if self._check_error(request, response, answered.error_code, now_ms):
+                if self._check_error(request, response, partition_result.error_code, now_ms):
                     left.pop(partition, None)
             if not left:
                 result.end()

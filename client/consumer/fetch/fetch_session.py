@@ -63,12 +63,14 @@ class FetchSession:
         before, self.partitions = self.partitions, dict(wanted)
         if self._epoch == INITIAL_EPOCH:
             return SessionRequest(self._session_id, INITIAL_EPOCH, wanted, {})
-        send = {partition: what for partition, what in wanted.items() if before.get(partition) != what}
+        send = {
+            partition: fetch_from for partition, fetch_from in wanted.items() if before.get(partition) != fetch_from
+        }
         forget = {
-            partition: what.topic_id
-            for partition, what in before.items()
+            partition: fetch_from.topic_id
+            for partition, fetch_from in before.items()
             # a recreated topic is another topic
-            if partition not in wanted or wanted[partition].topic_id != what.topic_id
+            if partition not in wanted or wanted[partition].topic_id != fetch_from.topic_id
         }
         return SessionRequest(self._session_id, self._epoch, send, forget)
 

@@ -146,7 +146,7 @@ class Fetcher:
         return requested, until_ms
 
     def _send_fetch(self, node: Node, session: FetchSession, request: SessionRequest, now_ms: float) -> None:
-        names = {what.topic_id: partition.topic for partition, what in session.partitions.items()}
+        names = {fetch_from.topic_id: partition.topic for partition, fetch_from in session.partitions.items()}
         names |= {topic_id: partition.topic for partition, topic_id in request.forget.items()}
         self._nodes_with_pending_fetches.add(node.id)
         handle = partial(self._handle_fetch_response, session, session.partitions, names)
@@ -155,17 +155,17 @@ class Fetcher:
     def _request(self, request: SessionRequest, names: dict[bytes, str]) -> Request:
         settings = self._settings
         topics: dict[tuple[str, bytes], FetchTopic] = {}
-        for (name, index), what in request.send.items():
-            key = name, what.topic_id
+        for (name, index), fetch_from in request.send.items():
+            key = name, fetch_from.topic_id
             topic = topics.get(key)
             if topic is None:
-                topic = topics[key] = FetchTopic(topic=name, topic_id=what.topic_id, partitions=[])
+                topic = topics[key] = FetchTopic(topic=name, topic_id=fetch_from.topic_id, partitions=[])
             topic.partitions.append(
                 FetchPartition(
                     partition=index,
-                    current_leader_epoch=what.leader_epoch,
-                    fetch_offset=what.offset,
-                    partition_max_bytes=what.max_bytes,
+                    current_leader_epoch=fetch_from.leader_epoch,
+                    fetch_offset=fetch_from.offset,
+                    partition_max_bytes=fetch_from.max_bytes,
                 )
             )
         forgotten = [

@@ -88,14 +88,14 @@ class GroupCoordinator:
             await self._network.wait(min(until_ms, deadline_ms))
 
     async def _find_coordinator(self, deadline_ms: float) -> Node:
-        answer = await self._network.request(await self._any_node(deadline_ms), self._request())
-        assert isinstance(answer, FindCoordinatorResponse), type(answer).__name__
-        if answer.coordinators:
-            found = answer.coordinators[0]
+        response = await self._network.request(await self._any_node(deadline_ms), self._request())
+        assert isinstance(response, FindCoordinatorResponse), type(response).__name__
+        if response.coordinators:
+            found = response.coordinators[0]
             raise_for(found.error_code, found.error_message)
             return _own_connection(found.node_id, found.host, found.port)
-        raise_for(answer.error_code, answer.error_message)
-        return _own_connection(answer.node_id, answer.host, answer.port)
+        raise_for(response.error_code, response.error_message)
+        return _own_connection(response.node_id, response.host, response.port)
 
     def _request(self) -> Request:
         def build(version: int) -> Message:

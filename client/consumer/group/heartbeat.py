@@ -32,7 +32,7 @@ class Heartbeats:
         self.is_in_flight = True
         self.due_ms = now_ms + self._interval_ms
 
-    def answered(self, now_ms: float) -> None:
+    def succeeded(self, now_ms: float) -> None:
         self.is_in_flight = False
         self._failures = 0
         self.session_expires_ms = now_ms + self._session_timeout_ms

@@ -225,7 +225,7 @@ class Membership:
             return
         code = response.error_code if isinstance(response, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self.heartbeats.answered(now_ms)
+            self.heartbeats.succeeded(now_ms)
             if code:
                 self.rejoin("a rebalance")
             return
@@ -256,17 +256,17 @@ class Membership:
     async def _join_once(self) -> Joined:
         await self._coordinator.ensure()
         topics = self._subscriptions.topics
-        answer = await self._coordinator.send(self._joining(topics))
-        assert isinstance(answer, JoinGroupResponse), type(answer).__name__
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._generation = self._generation._replace(member_id=answer.member_id)
-        self._check(answer.error_code)
-        self._generation = Generation(answer.generation_id, answer.member_id, self._settings.instance_id)
-        protocol = answer.protocol_name or ""
+        response = await self._coordinator.send(self._joining(topics))
+        assert isinstance(response, JoinGroupResponse), type(response).__name__
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._generation = self._generation._replace(member_id=response.member_id)
+        self._check(response.error_code)
+        self._generation = Generation(response.generation_id, response.member_id, self._settings.instance_id)
+        protocol = response.protocol_name or ""
         self._assigned_for = None
         assignments: list[SyncGroupRequestAssignment] = []
-        if answer.leader == answer.member_id:
-            assignments = await self._assign(answer, protocol)
+        if response.leader == response.member_id:
+            assignments = await self._assign(response, protocol)
         synced = await self._coordinator.send(self._syncing(protocol, assignments))
         assert isinstance(synced, SyncGroupResponse), type(synced).__name__
         self._check(synced.error_code)
@@ -299,10 +299,10 @@ class Membership:
         waits_ms = max(settings.request_timeout_ms, settings.rebalance_timeout_ms + _JOIN_SLACK_MS)
         return request_of(message, timeout_ms=waits_ms)
 
-    async def _assign(self, answer: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
+    async def _assign(self, response: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
         """Assign partitions, as the leader."""
         members = []
-        for one in answer.members:
+        for one in response.members:
             subscription = read_subscription(bytes(one.metadata))
             owned = frozenset(partitions_of(subscription.owned_partitions))
             members.append(
@@ -320,7 +320,7 @@ class Membership:
         if self._subscriptions.group_subscribes(topics) or self._partition_counts(prepared) != prepared:
             await self._network.metadata_after(self._metadata.request_update_for_new_topics(), inf)
         self._assigned_for = self._partition_counts(topics)
-        if answer.skip_assignment:
+        if response.skip_assignment:
             return []
         counts = {topic: count for topic, count in self._assigned_for.items() if count} | dict(prepared)
         plan = assignor.assign(members, counts)

@@ -79,9 +79,9 @@ class GroupOffsets:
         if generation is None:
             raise CommitFailedError("this consumer is not a member of the group: it was removed, or is joining")
         request = request_of(self._commit(offsets, generation), oldest=_FIRST_OF_MEMBERS, latest=LAST_BY_NAME)
-        answer = await self._coordinator.send(request, deadline_ms)
-        assert isinstance(answer, OffsetCommitResponse), type(answer).__name__
-        for topic in answer.topics:
+        response = await self._coordinator.send(request, deadline_ms)
+        assert isinstance(response, OffsetCommitResponse), type(response).__name__
+        for topic in response.topics:
             for partition in topic.partitions:
                 self._check_commit(partition.error_code, generation, f"{topic.name}-{partition.partition_index}")
 
@@ -125,15 +125,15 @@ class GroupOffsets:
         self, partitions: list[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         request = offset_fetch(self._coordinator.group_id, partitions, require_stable=True, oldest=1)
-        answer = await self._coordinator.send(request, deadline_ms)
-        assert isinstance(answer, OffsetFetchResponse), type(answer).__name__
-        group = answer.groups[0] if answer.groups else answer
+        response = await self._coordinator.send(request, deadline_ms)
+        assert isinstance(response, OffsetFetchResponse), type(response).__name__
+        group = response.groups[0] if response.groups else response
         if group.error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *MOVED):
             self._coordinator.check(group.error_code)
         if group.error_code:
             raise exception_of(group.error_code)
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        for partition, one in fetched_offsets(answer).items():
+        for partition, one in fetched_offsets(response).items():
             if one.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 raise OffsetToRetryError(f"{partition}: a transaction may still change its offset")
             if one.error_code:

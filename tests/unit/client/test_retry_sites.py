@@ -34,4 +34,4 @@ def test_what_is_waited(site: RetrySite, profile: Profile, kind: type) -> None:
 def test_every_site_is_told_for_both_profiles() -> None:
     for site in RetrySite:
         assert set(site.by_profile.values()) <= {"exponential", "static"}, site
-        assert site.what
+        assert site.description

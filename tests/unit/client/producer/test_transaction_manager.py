@@ -33,7 +33,7 @@ def a_batch(records: int = 1, partition: TopicPartition = T0) -> ProducerBatch:
 def with_id(epoch: int = 0) -> TransactionManager:
     manager = TransactionManager(StaticBackoff(100))
     manager.is_requesting = True
-    manager.answered(InitProducerIdResponse(producer_id=7, producer_epoch=epoch), None, 0)
+    manager.handle_init_producer_id(InitProducerIdResponse(producer_id=7, producer_epoch=epoch), None, 0)
     return manager
 
 
@@ -68,13 +68,13 @@ class TestTheId:
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:
         manager = TransactionManager(StaticBackoff(100))
-        assert manager.answered(response, failure, 500) is None
+        assert manager.handle_init_producer_id(response, failure, 500) is None
         assert manager.next_request_ms() == 600
 
     def test_that_is_refused_fails_what_waits_and_may_be_given_later(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
         refused = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        error = manager.answered(refused, None, 500)
+        error = manager.handle_init_producer_id(refused, None, 500)
         assert isinstance(error, ApiException)
         assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         assert manager.next_request_ms() == 600
@@ -90,7 +90,7 @@ class TestTheId:
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:
         manager = TransactionManager(StaticBackoff(100))
-        assert manager.answered(response, failure, 500) is manager.fatal_error
+        assert manager.handle_init_producer_id(response, failure, 500) is manager.fatal_error
         assert manager.fatal_error is not None
 
 

@@ -16,7 +16,7 @@ def test_one_is_due_after_each_interval() -> None:
     assert heartbeats.next_ms() == 3000
     heartbeats.sent(3000)
     assert heartbeats.next_ms() == 10_000, "the session, while an answer is awaited"
-    heartbeats.answered(3100)
+    heartbeats.succeeded(3100)
     assert (heartbeats.due_ms, heartbeats.session_expires_ms) == (6000, 13_100)
 
 
@@ -28,7 +28,7 @@ def test_failures_wait_twice_as_long_until_one_is_answered() -> None:
         heartbeats.failed(3000)
         waits.append(heartbeats.due_ms - 3000)
     assert waits == [100, 200, 400, 800, 1000]
-    heartbeats.answered(3000)
+    heartbeats.succeeded(3000)
     heartbeats.failed(4000)
     assert heartbeats.due_ms == 4100
 
