@@ -36,7 +36,6 @@ class AccessControl:
         self._token = token
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Handle one request."""
         refused = self._refused(Headers(scope=scope), scope["path"])
         await (refused or self._app)(scope, receive, send)
 

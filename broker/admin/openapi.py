@@ -30,7 +30,6 @@ _OMITTED = frozenset({"title"})  # Python class names
 
 
 def document(operations: Sequence[Operation]) -> Schema:
-    """Return the document as plain values."""
     types = list(dict.fromkeys(_types(operations)))
     schemas, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template=_REFERENCE)
     for definition in components.values():
@@ -122,7 +121,6 @@ def _responses(one: Operation, schema_of: dict[object, Schema]) -> Schema:
 
 
 def _errors(one: Operation) -> Iterator[int]:
-    """Return the error statuses of any request of this kind."""
     yield 400
     yield 403
     if one.path not in OPEN:

@@ -80,12 +80,10 @@ class AdminContext:
 
     @cached_property
     def metrics(self) -> "CollectorRegistry":
-        """The metrics of all brokers."""
         return registry(self.server)
 
     @cached_property
     def runs(self) -> Runs:
-        """The scenario runs."""
         return Runs(self.server)
 
 
@@ -130,16 +128,13 @@ class Operation(NamedTuple):
 
     @property
     def has_body(self) -> bool:
-        """Whether the operation reads a body."""
         return self.bodies != (Nothing,)
 
     @property
     def in_path(self) -> list[str]:
-        """The names of the path parameters."""
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
     async def respond(self, context: AdminContext, request: "Request") -> Response:
-        """Return the response to a request."""
         try:
             answer = await self._answer(context, request)
         except RefusedError as error:
@@ -187,12 +182,10 @@ class AdminExtension(NamedTuple):
 
 
 def json_response(answer: object, status: int = 200) -> Response:
-    """Return a JSON response."""
     return Response(msgspec.json.encode(answer), status, media_type=JSON)
 
 
 def problem(status: int, error: str, path: str = "", headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response."""
     return Response(msgspec.json.encode(Problem(error, path)), status, headers=headers, media_type=JSON)
 
 

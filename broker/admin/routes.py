@@ -24,8 +24,6 @@ def routes(context: AdminContext, operations: Sequence[Operation]) -> list[Route
 
 
 class _Path:
-    """The operations of one path, by method."""
-
     def __init__(self, context: AdminContext, operations: Sequence[Operation]) -> None:
         self._context = context
         self._operations = {one.method: one for one in operations}
@@ -34,7 +32,6 @@ class _Path:
         assert len(operations) == len({one.method for one in operations}), "a method is served once"
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Handle one request."""
         operation = self._operations.get(scope["method"])
         response = (
             self._refused(scope["method"], scope["path"])

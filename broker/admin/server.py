@@ -55,7 +55,6 @@ class AdminPort:
         loop.add_reader(listening.fileno(), self._first_connection)
 
     async def stop(self) -> None:
-        """Close the port and its connections."""
         self._stopped = True
         self._loop.remove_reader(self._socket.fileno())
         if self._http is not None:

@@ -6,7 +6,7 @@ before they take effect.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.topic_validation import TopicRules
@@ -114,7 +114,7 @@ class Cluster:
     @cached_property
     def controller(self) -> "Controller":
         """The controller, created when a broker or replica first changes its state."""
-        from .controller import Controller  # deferred: slows down the start
+        from .controller import Controller
 
         return Controller(self)
 
@@ -151,7 +151,6 @@ class Cluster:
         return self.metadata.controller_id
 
     def leader_of(self, partition: Partition) -> "BrokerNode | None":
-        """Return the leader of a partition, or None."""
         return self.brokers.get(partition.leader)
 
     def new_producer_ids(self, node_id: int) -> range:
@@ -173,28 +172,26 @@ class Cluster:
 
     @cached_property
     def group_configs(self) -> "GroupConfigs":
-        """The configs of groups."""
-        from sluice.broker.controller.configs.group_configs import GroupConfigs  # deferred to the first use
+        from sluice.broker.controller.configs.group_configs import GroupConfigs
 
         return GroupConfigs(self.config)
 
     @cached_property
     def client_metrics_configs(self) -> "ClientMetricsConfigs":
-        """The client metrics subscriptions."""
-        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs  # deferred to the first use
+        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
 
         return ClientMetricsConfigs()
 
     @cached_property
     def _log_cleaner(self) -> "LogCleaner":
-        from sluice.broker.log.cleaner.log_cleaner import LogCleaner  # deferred to the first compacted log
+        from sluice.broker.log.cleaner.log_cleaner import LogCleaner
 
         return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
         """The SCRAM credentials of users, created on first use."""
-        from sluice.broker.security.sasl.scram_credentials import ScramCredentials  # deferred: salting takes ms
+        from sluice.broker.security.sasl.scram_credentials import ScramCredentials
 
         return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
 
@@ -203,7 +200,7 @@ class Cluster:
     @cached_property
     def acls(self) -> "Acls":
         """The access control lists, which only an authorizer reads."""
-        from sluice.broker.security.acl.acl_store import Acls  # deferred to the first use
+        from sluice.broker.security.acl.acl_store import Acls
 
         return Acls(self._random.randbytes, self._write_acls)
 
@@ -395,7 +392,6 @@ class Cluster:
             topic.partitions.append(partition)
 
     def _internal_replicas(self, prefix: str) -> int:
-        """Return the configured replication factor, at most the number of brokers: one broker suffices."""
         return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))
 
     def _new_topic_id(self) -> bytes:
@@ -407,7 +403,7 @@ class Cluster:
         memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
         if not path:
             return LogManager(memory_bytes)
-        from sluice.broker.log.disk.log_directory import LogDirectory  # deferred: only with a data directory
+        from sluice.broker.log.disk.log_directory import LogDirectory
         from sluice.broker.log.disk.meta_properties import Owner
 
         adopts_cluster_id = config.origin("sluice.cluster.id") == "default"

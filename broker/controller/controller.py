@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 class BrokerState(Enum):
-    """The state of a broker; see the module's docstring."""
-
     RUNNING = "running"
     STOPPED = "stopped"
     ISOLATED = "isolated"
@@ -84,7 +82,6 @@ class Controller:
     # -- brokers -------------------------------------------------------------------------------------------------------
 
     def state(self, node_id: int) -> BrokerState:
-        """Return the state of an existing broker."""
         return self._states[node_id]
 
     def is_running(self, node_id: int) -> bool:
@@ -294,7 +291,6 @@ class Controller:
                 self.replication.update(partition)
 
     def created(self, partition: Partition) -> None:
-        """Add a new or restored partition."""
         self.replication.begin(partition)
         self.publisher.partition_created(partition)
 
@@ -308,7 +304,6 @@ class Controller:
                 self._elect(partition, Election.PREFERRED, partition.isr)
 
     def _elect(self, partition: Partition, election: Election, isr: tuple[int, ...]) -> bool:
-        """Hold an election; return whether the leader changed."""
         before = partition.leader
         elected = elect(election, before, partition.replicas, isr, self.is_live)
         if (elected.leader, elected.isr) != (before, partition.isr):
@@ -338,7 +333,6 @@ class Controller:
         self._apply_change(partition, leader, isr)
 
     def _apply_change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """Apply a new leader or ISR, with its epochs."""
         partition.partition_epoch += 1
         if leader == partition.leader:
             partition.isr = isr
@@ -374,7 +368,6 @@ class Controller:
             after.started_leading(partition)
 
     def _journal_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
-        """Journal a change of leader that loses `lost_records` of the leader before."""
         if self._cluster.journal is not None:
             self._cluster.journal.add_cluster_event(
                 "leader-change",
@@ -398,7 +391,6 @@ class Controller:
             self.complete_reassignment(partition)
 
     def shrink_isr(self, partition: Partition, node_id: int) -> None:
-        """Remove a lagging follower from the ISR."""
         self._change(partition, partition.leader, tuple(other for other in partition.isr if other != node_id))
 
     # -- reassignments -------------------------------------------------------------------------------------------------
@@ -415,7 +407,6 @@ class Controller:
         self.complete_reassignment(partition)
 
     def complete_reassignment(self, partition: Partition) -> None:
-        """Remove the old replicas if the new ones are in sync."""
         done = completed(partition)
         if done is not None:
             self.settle(partition, done)

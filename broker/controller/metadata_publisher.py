@@ -93,7 +93,6 @@ class MetadataPublisher:
         self._publish(update)
 
     def _publish(self, update: Callable[[MetadataImage], None]) -> None:
-        """Apply an update to the image of every broker, after the broker's delay."""
         images: dict[float, list[MetadataImage]] = {}
         for node_id, broker in self._cluster.brokers.items():
             lag_ms = self._lag_of(node_id)

@@ -10,8 +10,6 @@ from sluice.broker.metadata.topic import Partition
 
 
 class Replicas(NamedTuple):
-    """The replicas and in-sync replicas of a partition."""
-
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
@@ -25,7 +23,6 @@ class Plan(NamedTuple):
 
 
 def is_reassigned(partition: Partition) -> bool:
-    """Return whether a reassignment is in progress."""
     return bool(partition.adding or partition.removing)
 
 

@@ -6,7 +6,7 @@ never the preferred leader. A cluster of one draws no random numbers.
 """
 
 from collections.abc import Collection, Sequence
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 
 
 def place(

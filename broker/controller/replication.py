@@ -118,7 +118,6 @@ class Replication:
                         self._controller.expand_isr(partition, node_id)
 
     def add(self, partition: Partition, node_id: int) -> None:
-        """Add an empty replica on a broker."""
         partition.lagging_followers[node_id] = FollowerLag(partition.log.log_start_offset, self._now_ms())
 
     # -- effects -------------------------------------------------------------------------------------------------------
@@ -146,13 +145,11 @@ class Replication:
             self._cluster.high_watermark_moved(partition)
 
     def _on_fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
-        """Record that followers have fetched up to `offset`."""
         if self._is_of(partition, leader_epoch) and self._controller.is_running(partition.leader):
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self.update(partition)
 
     def _on_caught_up(self, partition: Partition, node_id: int, offset: int, leader_epoch: int) -> None:
-        """Record that a follower has fetched everything up to its target."""
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and lag.target == offset and self._is_of(partition, leader_epoch):
             del partition.lagging_followers[node_id]
@@ -182,7 +179,6 @@ class Replication:
         partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:
-        """Return whether a follower and the leader run and reach each other."""
         leader, is_running = partition.leader, self._controller.is_running
         return leader != NO_LEADER and node_id != leader and is_running(leader) and is_running(node_id)
 

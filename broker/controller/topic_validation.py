@@ -4,7 +4,7 @@ Follows Kafka's ReplicationControlManager (the checks of createTopics and create
 """
 
 from collections.abc import Collection, Iterable
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
@@ -30,7 +30,6 @@ class TopicRules:
         self._random = random
 
     def validate(self, new: NewTopic) -> TopicError | None:
-        """Return why a topic cannot be created, or None."""
         if (problem := invalid_topic_name(new.name)) is not None:
             return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if new.name in self._cluster.topics:

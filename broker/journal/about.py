@@ -74,7 +74,6 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
 
 
 def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
-    """Return the subject of a request of any other API."""
     partitions, groups, transactional_ids = read(request, topics_by_id)
     named = [(name, index, *NO_PRODUCER) for name, index in partitions]
     if named and all(name == JOURNAL_TOPIC for name, *_ in named):

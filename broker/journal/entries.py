@@ -68,12 +68,10 @@ def entry(journal: Journal, number: int) -> Entry:
 
 
 def broker_of(found: Entry) -> int:
-    """Return the node id in the event of an entry."""
     return found.broker if isinstance(found, OtherEntry) else found.identity.broker
 
 
 def event(journal: Journal, number: int, found: Entry) -> AnyEvent:
-    """Return the event of an entry."""
     if isinstance(found, RequestEntry):
         return _request(journal, number, found)
     client = {} if found.identity is None else _client(found.identity)
@@ -143,7 +141,6 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
 
 
 def _general(subject: RequestSubject) -> AnySubject:
-    """Return a subject in its general form."""
     if isinstance(subject[0], tuple):
         return subject
     topic, index, header, transactional_id = subject

@@ -30,7 +30,6 @@ def format_event(event: AnyEvent) -> str:
 
 
 def what(event: AnyEvent) -> str:
-    """Return the line of an event without time and client."""
     return printable(_what(event))
 
 

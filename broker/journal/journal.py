@@ -35,7 +35,6 @@ class Journal:
     empty_subject = EMPTY_SUBJECT  # for a request that cannot be decoded
 
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
-        """Create a ring of `size` entries."""
         self.size = size
         self.written = 0  # entries so far, and the number of the next one
         self.topics_by_id = topics_by_id
@@ -194,7 +193,6 @@ def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
 
 
 def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
-    """Return the annotations of a response of `size` bytes, and clear the connection's."""
     annotations = _annotations_of(ctx)
     ctx.annotations = None
     if ctx.error_code and size:
@@ -209,7 +207,7 @@ def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: 
     """
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)
-    from sluice.protocol.error_codes import codes_in  # deferred to the first error
+    from sluice.protocol.error_codes import codes_in
 
     view, route = memoryview(b"".join(body)), ctx.route
     response, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))

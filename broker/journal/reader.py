@@ -40,7 +40,6 @@ class EventFilter(NamedTuple):
     brokers: Collection[int] = ()
 
     def matches(self, found: Entry) -> bool:
-        """Return whether the event of an entry matches."""
         return (
             (not self.kinds or found.kind in self.kinds)
             and (not self.apis or found.api in self.apis)
@@ -164,7 +163,6 @@ class JournalReader:
         return number
 
     async def wait(self) -> None:
-        """Wait until the next poll."""
         await sleep_ms(self._clock, POLL_MS)
 
     def _gap(self, after: int) -> Gap:

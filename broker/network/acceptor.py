@@ -156,7 +156,6 @@ class Acceptor:
             self._retry_waiting()
 
     def configure(self, config: Config) -> None:
-        """Apply the limits of `config`."""
         quotas = self.quotas
         quotas.max_connections = config.integer(MAX_CONNECTIONS)
         quotas.rate.hold_to(config.integer(MAX_RATE))
@@ -171,7 +170,6 @@ class Acceptor:
         self._retry_waiting()
 
     def limit_address(self, address: Address, rate: float | None) -> None:
-        """Limit the connection creation rate of an address."""
         self.quotas.limit_address(address, rate)
 
     def admit_waiting(self, listener: str, connection: Connection) -> None:
@@ -195,7 +193,6 @@ class Acceptor:
                 connection.resume()
 
     def now_ms(self) -> int:
-        """Return the wall-clock time that quotas use, in ms."""
         return self.broker.quota_time_ms()
 
     def _journal_refusal(self, connection: Connection, reason: str, throttle_ms: int) -> None:

@@ -182,7 +182,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport
 
     def set_transport(self, transport: asyncio.Transport) -> None:
-        """Send and receive through `transport`."""
         self._transport = transport
 
     # -- called by the dispatcher ------------------------------------------------------------------------------------

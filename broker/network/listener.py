@@ -8,8 +8,6 @@ from sluice.config.broker_config import Endpoint
 
 
 class Listener:
-    """One listening socket."""
-
     def __init__(
         self,
         endpoint: Endpoint,
@@ -33,7 +31,6 @@ class Listener:
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Start to accept connections."""
         self._opening = True
         self._listening = await self._loop.create_server(self._factory, sock=self._socket)
         self._opening = False
@@ -60,7 +57,6 @@ class Listener:
             await self.listen()
 
     def close(self) -> None:
-        """Release the port."""
         self._closed = True
         if not self._opening:
             self._close_socket()

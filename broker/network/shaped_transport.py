@@ -312,7 +312,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return self._holds > 0 or bool(self._held_input)
 
     def _handle_held_input(self) -> None:
-        """Pass the buffered input up while the layer above reads."""
         kept = self._held_input
         while kept and not (self._holds or self._paused_above or self._socket is None):
             buffer = self.above.get_buffer(-1)
@@ -328,7 +327,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._pace()
 
     def _pace(self) -> None:
-        """Apply the current limits."""
         ins, outs = zip(*self._limits, strict=True) if self._limits else ((), ())
         self._in, self._out = _slowest(ins), _slowest(outs)
         self._sending_later = False  # a timer of the old pace then finds nothing to do
@@ -348,7 +346,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.resume_reading()
 
     def _send(self) -> None:
-        """Send what the limit allows, and schedule the rest."""
         if self._holds or self._sending_later or self._socket is None:
             return
         now_ms = self._clock.monotonic_ms()

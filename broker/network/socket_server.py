@@ -156,7 +156,7 @@ class SocketServer:
         """Return the security layers of a listener; None for PLAINTEXT. Raise ConfigError if they are misconfigured."""
         if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
             return None
-        from .channel_builder import ChannelBuilder  # deferred: slows down the start of a PLAINTEXT broker
+        from .channel_builder import ChannelBuilder
 
         builder = ChannelBuilder(self.broker, listener.name, self._loop.call_soon)
         self.channel_builders.append(builder)
@@ -206,7 +206,6 @@ class SocketServer:
             self._stopped.set_result(None)
 
     def _limit_connections(self) -> None:
-        """Apply the connection limits of the broker's configuration."""
         config = self.broker.config
         own = [f"listener.name.{endpoint.name.lower()}.{name}" for endpoint in self.endpoints for name in _LIMITS]
         if self.acceptor is not None or any(map(config.is_set, (*_LIMITS, *own))):
@@ -217,7 +216,7 @@ class SocketServer:
 
     def _accept_limited(self) -> "Acceptor":
         if self.acceptor is None:
-            from .acceptor import Acceptor  # deferred: few brokers limit connections
+            from .acceptor import Acceptor
 
             self.acceptor = Acceptor(self.broker, [endpoint.name for endpoint in self.endpoints], self.connections)
         return self.acceptor

@@ -44,8 +44,6 @@ _HANDSHAKE_RECORD = 22
 
 
 class State(Enum):
-    """The state of the TLS session."""
-
     HANDSHAKE = "handshake"
     OPEN = "open"
     CLOSING = "closing"
@@ -131,7 +129,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return self._socket
 
     def set_transport(self, transport: asyncio.Transport) -> None:
-        """Send and receive through `transport`."""
         self._socket = transport
 
     # -- called by asyncio -------------------------------------------------------------------------------------------
@@ -233,7 +230,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     # -- the handshake -----------------------------------------------------------------------------------------------
 
     def handshake_timed_out(self) -> None:
-        """Fail the handshake after its timeout."""
         self._fail(f"the handshake took longer than {HANDSHAKE_TIMEOUT_MS // 1000} s")
 
     def _do_handshake(self) -> None:
@@ -287,7 +283,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return self._reading and self._state is State.OPEN and not self._eof_passed
 
     def _decrypt_into(self, buffer: memoryview) -> tuple[int, bool]:
-        """Return the number of bytes decrypted, and whether the stream has ended."""
         filled = 0
         try:
             while filled < len(buffer):
@@ -326,7 +321,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def _send_rest(self) -> None:
-        """Encrypt and send until everything is sent or the socket accepts no more."""
         while self._unsent and not self._socket_full:
             while self._unsent and self._outgoing.pending < _WRITE_BYTES:
                 data = self._unsent.popleft()

@@ -2,8 +2,6 @@
 
 
 class AuthenticationCounts:
-    """The authentications of one listener by outcome."""
-
     def __init__(self) -> None:
         self.successful = 0
         self.successful_no_reauth = 0  # of these, by clients without support for re-authentication (KIP-368)

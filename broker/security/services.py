@@ -1,6 +1,6 @@
 """The parts of the broker and of a connection that SASL uses. Imported by type checkers only."""
 
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 from typing import Protocol
 
 from sluice.broker.requests.channel import Channel

@@ -5,7 +5,7 @@ What the brokers of the process share is in the cluster.
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING, cast
 
 from sluice.broker.controller.cluster import Cluster
@@ -106,7 +106,6 @@ class Broker:
 
     @property
     def scram_credentials(self) -> "ScramCredentials":
-        """The SCRAM users of the cluster."""
         return self.cluster.scram_credentials
 
     def quota_time_ms(self) -> int:
@@ -180,7 +179,6 @@ class Broker:
 
     @cached_property
     def auth(self) -> "AuthHelper":
-        """The authorization checks of handlers."""
         from sluice.broker.security.acl.auth_helper import AuthHelper
 
         return AuthHelper(self.authorizer)
@@ -188,7 +186,7 @@ class Broker:
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
         """The advertised versions for ApiVersions responses; built once, because every connection requests them."""
-        from sluice.protocol.apis.api_versions import ApiVersion  # deferred to the first request
+        from sluice.protocol.apis.api_versions import ApiVersion
 
         return [
             ApiVersion(api_key=key, min_version=first, max_version=last)
@@ -197,38 +195,32 @@ class Broker:
 
     @cached_property
     def fetch_sessions(self) -> "FetchSessionCache":
-        """The fetch sessions, created on first use."""
-        from sluice.broker.replica.fetch_session import FetchSessionCache  # deferred: slows down the start
+        from sluice.broker.replica.fetch_session import FetchSessionCache
 
         return FetchSessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"), self.random)
 
     @property
     def fetch_sessions_in_use(self) -> "FetchSessionCache | None":
-        """The fetch sessions; None before their first use."""
         return self.fetch_sessions if "fetch_sessions" in vars(self) else None
 
     @cached_property
     def groups(self) -> "GroupCoordinator":
-        """The group coordinator, created on first use."""
-        from sluice.broker.coordinator.group.coordinator import GroupCoordinator  # deferred: slows down the start
+        from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 
         return GroupCoordinator(self)
 
     @property
     def groups_in_use(self) -> "GroupCoordinator | None":
-        """The group coordinator; None before its first use."""
         return self.groups if "groups" in vars(self) else None
 
     @cached_property
     def transactions(self) -> "TransactionCoordinator":
-        """The transaction coordinator, created on first use."""
-        from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator  # deferred: often unused
+        from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 
         return TransactionCoordinator(self)
 
     @property
     def transactions_in_use(self) -> "TransactionCoordinator | None":
-        """The transaction coordinator; None before its first use."""
         return self.transactions if "transactions" in vars(self) else None
 
     def resume_transactions(self) -> None:
@@ -247,7 +239,6 @@ class Broker:
 
     @property
     def telemetry_in_use(self) -> "Telemetry | None":
-        """The telemetry; None before its first use."""
         return self.telemetry if "telemetry" in vars(self) else None
 
     @cached_property
@@ -289,10 +280,9 @@ class Broker:
             self.cluster.close()
 
     def _new_authorizer(self) -> "Authorizer | None":
-        """Return the authorizer; None if everything is allowed."""
         if not self.config.text("authorizer.class.name"):
             return None
-        from sluice.broker.security.acl.authorizer import Authorizer  # deferred: most brokers have none
+        from sluice.broker.security.acl.authorizer import Authorizer
 
         return Authorizer(self.config, self.cluster.acls)
 

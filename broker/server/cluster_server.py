@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from random import Random  # noqa: TID251  (only the type; the generator is injected)
+from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
@@ -46,7 +46,7 @@ class ClusterServer:
             self.brokers[broker.node_id] = broker
             self.servers[broker.node_id] = SocketServer(broker, loop)
         if self.cluster.logs.directory is not None:
-            from .log_dir_recovery import recover_log_dir  # deferred: unused without a data directory
+            from .log_dir_recovery import recover_log_dir
 
             recover_log_dir(self.cluster, self.cluster.logs.directory)
 
@@ -63,7 +63,7 @@ class ClusterServer:
             await self.stop()
             raise
         if self.cluster.journal is not None and self.config.boolean("sluice.journal.topic"):
-            from .journal_topic import JournalTopic  # deferred: off by default
+            from .journal_topic import JournalTopic
 
             JournalTopic(self.cluster, self.cluster.journal)
         # What the first Produce loads takes 25 ms; load it before a client waits for it.
@@ -74,13 +74,12 @@ class ClusterServer:
     @cached_property
     def faults(self) -> "FaultEngine":
         """The fault rules, created on first use."""
-        from sluice.broker.faults.engine import FaultEngine, seed_of  # deferred: most brokers have no fault rules
+        from sluice.broker.faults.engine import FaultEngine, seed_of
 
         return FaultEngine(self, seed_of(self._random_state))
 
     @property
     def faults_in_use(self) -> "FaultEngine | None":
-        """The fault rules; None before their first use."""
         return self.faults if "faults" in vars(self) else None
 
     def _resume_transactions(self) -> None:
@@ -142,17 +141,14 @@ class ClusterServer:
         self._checked_controller(node_id, "isolate").isolate(node_id)
 
     def rejoin_broker(self, node_id: int) -> None:
-        """End a broker's isolation."""
         self._checked_controller(node_id, "rejoin").rejoin(node_id)
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
-        """Make an in-sync broker the leader of a partition."""
         problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)
         if problem is not None:
             raise ClusterError(problem)
 
     def elect_leader(self, topic: str, index: int, election: "Election") -> None:
-        """Elect a leader for a partition, if that is needed."""
         error = self.cluster.controller.elect_leader(self.partition(topic, index), election)
         if error and error != ErrorCode.ELECTION_NOT_NEEDED:
             raise ClusterError(f"{topic}-{index}: {error.message}")

@@ -31,7 +31,6 @@ def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
 
 
 def _import_topics(cluster: Cluster, directory: LogDirectory) -> None:
-    """Add the topics in `directory` to the cluster, which has none."""
     found: dict[str, dict[int, str]] = {}
     for topic, index, printed_id in directory.partitions():
         found.setdefault(topic, {})[index] = printed_id

@@ -165,7 +165,6 @@ def _set_quotas(cluster: Cluster, entity: Mapping[str, str | None], quotas: Mapp
 
 
 def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) -> list[str]:
-    # Deferred: only for clusters with ACLs.
     from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 
     acl = Acl(
@@ -184,7 +183,7 @@ def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) 
 
 
 def _add_credential(cluster: Cluster, record: UserScramCredentialRecord) -> list[str]:
-    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism  # deferred, as above
+    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 
     mechanism = next((one for one in ScramMechanism if one.value == record.mechanism), None)
     if mechanism is None:

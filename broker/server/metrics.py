@@ -53,15 +53,12 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
 
 
 class BrokerCollector(Collector):
-    """The collector of one broker's metrics."""
-
     def __init__(self, cluster: ClusterServer, node_id: int) -> None:
         self._cluster = cluster
         self._broker = cluster.brokers[node_id]
         self._server = cluster.servers[node_id]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families, also those without a value."""
         yield from self._state()
         yield from self._requests()
         yield from self._purgatories()
@@ -223,7 +220,6 @@ class ClusterCollector(Collector):
         self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all families."""
         families: dict[str, Metric] = {}
         for node_id in self._cluster.servers:
             for family in BrokerCollector(self._cluster, node_id).collect():

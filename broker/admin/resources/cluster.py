@@ -15,14 +15,10 @@ _Index = Annotated[int, Meta(ge=0, le=2**31 - 1, description="a partition index"
 
 
 class BrokerParams(Struct, forbid_unknown_fields=True):
-    """A broker."""
-
     node_id: _NodeId
 
 
 class PartitionParams(Struct, forbid_unknown_fields=True):
-    """A partition."""
-
     topic: str
     index: _Index
 
@@ -116,7 +112,6 @@ async def _lead(context: AdminContext, params: PartitionParams, body: Leader) ->
 
 
 def describe(server: ClusterServer) -> ClusterShown:
-    """Return the current state of the cluster."""
     cluster = server.cluster
     return ClusterShown(
         cluster_id=cluster.cluster_id,
@@ -130,7 +125,6 @@ def describe(server: ClusterServer) -> ClusterShown:
 
 
 def describe_broker(server: ClusterServer, node_id: int) -> BrokerShown:
-    """Return the current state of a broker."""
     cluster = server.cluster
     topics = cluster.topics.values()
     return BrokerShown(
@@ -143,7 +137,6 @@ def describe_broker(server: ClusterServer, node_id: int) -> BrokerShown:
 
 
 def describe_partition(partition: Partition) -> PartitionShown:
-    """Return the current state of a partition."""
     return PartitionShown(
         index=partition.index,
         leader=partition.leader,
@@ -161,7 +154,7 @@ _BROKER, _PARTITION = "/api/v1/brokers/{node_id}", "/api/v1/partitions/{topic}/{
 _GONE = (404, 409)
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", "/api/v1/cluster", "Return the brokers, topics and partition leaders.", _get_cluster,
                  params=Nothing, body=Nothing, answer=ClusterShown),

@@ -17,8 +17,6 @@ _PATH = "/api/v1/faults"
 
 
 class FaultParams(msgspec.Struct, forbid_unknown_fields=True):
-    """A fault rule."""
-
     id: Annotated[str, Meta(description="the id of a fault rule")]
 
 
@@ -86,7 +84,6 @@ async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> 
 
 
 def describe(fault: Fault) -> FaultShown:
-    """Return the current state of a rule."""
     state: Literal["in force", "over", "disabled", "removed"] = "over" if fault.is_over else "in force"
     if fault.is_removed:
         state = "removed"
@@ -107,7 +104,6 @@ _ALONE = "fault"  # path of the only rule, if it is the whole body
 
 
 def _rules_in(given: object) -> list[tuple[str, object]]:
-    """Return the rules of a request, each with its path."""
     several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
     if not isinstance(several, list):
         return [(_ALONE, given)]
@@ -115,7 +111,6 @@ def _rules_in(given: object) -> list[tuple[str, object]]:
 
 
 def _place(path: str) -> str:
-    """Return the path in the body."""
     return path.removeprefix(_ALONE).removeprefix(".") if path.split(".")[0] == _ALONE else path
 
 
@@ -149,7 +144,7 @@ def _find(server: ClusterServer, fault_id: str) -> Fault:
 
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", _PATH, "Return all fault rules with their numbers of matches and hits.", _list,
                  params=Nothing, body=Nothing, answer=FaultsShown),

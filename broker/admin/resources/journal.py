@@ -94,7 +94,6 @@ def _beginning(reader: JournalReader, params: EventQuery, event_filter: EventFil
 async def _lines(
     server: ClusterServer, reader: JournalReader, event_filter: EventFilter, after: int
 ) -> AsyncIterator[bytes]:
-    """Yield one line per event until the client disconnects or the broker stops."""
     clock, encode = server.cluster.clock, msgspec.json.encode
     quiet_since_ms = clock.monotonic_ms()
     yield b"\n"  # send the response headers now: the first event may come late
@@ -113,7 +112,7 @@ async def _lines(
 
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", _PATH, "Return events, oldest first, or follow them.", _get_journal,
                  params=EventQuery, body=Nothing, answer=JournalShown, errors=(404,), media={_NDJSON: AnyEvent}),

@@ -33,7 +33,7 @@ async def _get_health(context: AdminContext, params: Nothing, body: Nothing) -> 
 
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", "/healthz", "Return whether the broker is healthy; no token required.", _get_health,
                  params=Nothing, body=Nothing, answer=Health),

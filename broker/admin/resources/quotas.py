@@ -38,8 +38,6 @@ class Removal(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ClientParams(msgspec.Struct, forbid_unknown_fields=True):
-    """A client."""
-
     client_id: str
     user: str = ANONYMOUS
 
@@ -89,7 +87,6 @@ def _altered(server: ClusterServer, entity: dict[str, str | None], changes: Mapp
 
 
 def _place(server: ClusterServer, entity: dict[str, str | None], changes: Mapping[str, float | None]) -> str:
-    """Return the path of the rejected value in the body."""
     refusal = server.cluster.client_quotas.refusal
     if refusal(entity, {}) is not None:
         wrong = (name for name in entity if refusal({name: entity[name]}, {}) is not None)
@@ -137,7 +134,7 @@ def _connection(connection: Connection, now_ms: int) -> ConnectionSeen:
 
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", _PATH, "Return all altered quotas by entity.", _list,
                  params=Nothing, body=Nothing, answer=AllQuotasShown),

@@ -15,8 +15,6 @@ _PATH = "/api/v1/scenarios"
 
 
 class RunParams(msgspec.Struct, forbid_unknown_fields=True):
-    """A run."""
-
     id: Annotated[str, Meta(description="the id of a run")]
 
 
@@ -88,7 +86,7 @@ async def _stop_run(context: AdminContext, params: RunParams, body: Nothing) -> 
 
 
 # fmt: off
-# A table row is easier to read on few lines.
+# one operation per row
 OPERATIONS = (
     Operation.of("GET", _PATH, "Return the catalogue.", _get_catalogue,
                  params=Nothing, body=Nothing, answer=CatalogueShown),

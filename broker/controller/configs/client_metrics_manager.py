@@ -33,8 +33,6 @@ _NEW_SUBSCRIPTION_NEEDED = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPO
 
 
 class Subscription:
-    """The metrics and interval of one client."""
-
     __slots__ = ("id", "interval_ms", "metrics")
 
     def __init__(self, client_instance_id: bytes, metrics: list[str], interval_ms: int) -> None:
@@ -87,7 +85,6 @@ class Telemetry:
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()  # least recently seen first
 
     def new_instance_id(self) -> bytes:
-        """Return a new client instance id."""
         while (client_instance_id := random_uuid(self._random_bytes)) in self._instances:
             pass
         return client_instance_id
@@ -106,7 +103,6 @@ class Telemetry:
         return instance
 
     def get(self, instance: ClientInstance, now_ms: int) -> ErrorCode:
-        """Handle a request for the subscription."""
         if not instance.may_get(now_ms):
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         instance.last_error = ErrorCode.NONE
@@ -175,7 +171,6 @@ class Telemetry:
 
 
 def is_reserved(client_instance_id: bytes) -> bool:
-    """Return whether clients may not use this id."""
     return client_instance_id in _RESERVED_IDS
 
 

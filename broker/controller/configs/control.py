@@ -74,7 +74,6 @@ class ConfigurationControl:
 
 
 def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
-    """Apply one change to `own`, or return the problem."""
     if change.operation == Operation.DELETE:
         own.pop(key, None)
         return None

@@ -23,8 +23,6 @@ LEVELS = {
 
 
 class Loggers:
-    """The loggers of this process."""
-
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
 

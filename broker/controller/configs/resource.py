@@ -61,8 +61,7 @@ class ConfigStore(Protocol):
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         """Set exactly these valid configs on a resource; they apply at once."""
 
-    def describe(self, name: str) -> list[Setting] | ApiError:
-        """Return all settings of a resource."""
+    def describe(self, name: str) -> list[Setting] | ApiError: ...
 
 
 class Operation(IntEnum):

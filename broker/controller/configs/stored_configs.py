@@ -63,7 +63,6 @@ class StoredConfigs(ABC):
         return Values({key: self.rows[key].kind.parse(text) for key, text in texts.items()})
 
     def default(self, row: Property) -> str:
-        """Return the default value of a config."""
         assert row.default is not None
         return row.default
 

@@ -211,7 +211,6 @@ class DurableMetadata:
 
 
 def _changed_list(before: list[int], after: tuple[int, ...]) -> list[int] | None:
-    """Return the new list; None if it is unchanged."""
     return None if before == list(after) else list(after)
 
 

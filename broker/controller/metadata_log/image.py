@@ -93,7 +93,6 @@ class MetadataImage:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
         return self._transaction is not None
 
     def replay(self, message: MetadataMessage) -> None:
@@ -260,7 +259,6 @@ class MetadataImage:
 
 
 def _set(resources: dict[K, dict[str, V]], resource: K, key: str, value: V | None) -> None:
-    """Set or, without a value, remove a key of a resource; remove a resource without keys."""
     own = resources.setdefault(resource, {})
     if value is None:
         own.pop(key, None)

@@ -125,7 +125,6 @@ class MetadataLog:
             self._bootstrap(features)
 
     def _bootstrap(self, features: Mapping[str, int]) -> None:
-        """Write the first records of a new log: feature levels, and those of a bootstrap snapshot."""
         records: list[MetadataMessage] = [*self.image.records()]
         if METADATA_VERSION not in self.image.features:
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in features.items()]

@@ -61,7 +61,6 @@ class Voters(NamedTuple):
 
 
 def snapshots_in(directory: Path) -> list[SnapshotId]:
-    """Return the snapshots in a directory, newest first."""
     names = (_NAME.fullmatch(path.name) for path in directory.iterdir())
     return sorted((SnapshotId(int(name[1]), int(name[2])) for name in names if name is not None), reverse=True)
 

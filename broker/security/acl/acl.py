@@ -85,7 +85,6 @@ class Acl(NamedTuple):
     permission_type: AclPermissionType
 
     def __str__(self) -> str:
-        """Return Kafka's text, as its audit log prints it."""
         return (
             f"StandardAcl[resourceType={self.resource_type.name}, resourceName={self.resource_name}, "
             f"patternType={self.pattern_type.name}, principal={self.principal}, host={self.host}, "

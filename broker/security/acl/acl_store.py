@@ -63,7 +63,6 @@ class Acls:
         return failed
 
     def add(self, acl_id: bytes, acl: Acl) -> None:
-        """Apply a new entry under a new id."""
         assert acl_id not in self._by_id, acl_id
         assert acl not in self._ids, acl
         self._by_id[acl_id] = acl
@@ -99,8 +98,6 @@ class Acls:
 
 
 class _OnType:
-    """The entries on resources of one type by pattern."""
-
     def __init__(self) -> None:
         self._literal: dict[str, ByPrincipal] = {}
         self._prefixed: dict[str, ByPrincipal] = {}

@@ -68,7 +68,6 @@ class AuthHelper:
         return authorizer is None or authorizer.authorize(ctx, operation, resource_type, name, log_denied=log_denied)
 
     def authorize_cluster(self, ctx: RequestContext, operation: AclOperation, *, log_denied: bool = True) -> bool:
-        """Return whether the client may perform an operation on the cluster."""
         return self.authorize(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
 
     def cluster_denial(self, ctx: RequestContext, operation: AclOperation) -> str | None:
@@ -100,7 +99,6 @@ class AuthHelper:
         }
 
     def authorize_any(self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return whether the client is authorized for at least one resource of a type."""
         authorizer = self._authorizer
         return authorizer is None or authorizer.authorize_by_resource_type(ctx, operation, resource_type)
 

@@ -76,8 +76,6 @@ class State(Enum):
 
 
 class Event(Enum):
-    """The events that change the state."""
-
     VERSIONS_RETURNED = auto()
     VERSIONS_UNSUPPORTED = auto()
     MECHANISM_CHOSEN = auto()
@@ -194,15 +192,12 @@ class SaslAuthenticator:
 
     @property
     def mechanisms(self) -> list[str]:
-        """The enabled mechanisms."""
         return list(self._listener.mechanisms)
 
     def expects_handshake(self) -> bool:
-        """Return whether the state accepts SaslHandshake."""
         return (self.state, Event.MECHANISM_CHOSEN) in _NEXT
 
     def expects_token(self) -> bool:
-        """Return whether the state accepts SaslAuthenticate."""
         return self.state is State.AUTHENTICATE
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:

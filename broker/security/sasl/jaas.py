@@ -26,8 +26,6 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class LoginModule(NamedTuple):
-    """One login module with its options."""
-
     name: str
     options: dict[str, str]
 
@@ -44,8 +42,6 @@ def parse_jaas(text: str) -> list[LoginModule]:
 
 
 class _Tokens:
-    """The tokens of a JAAS configuration: words, strings and signs."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0

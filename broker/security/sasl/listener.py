@@ -123,7 +123,6 @@ class SaslListener:
         return lambda: OAuthBearerMechanism(validator, self._host.clock.wall_ms)
 
     def _options(self, mechanism: str) -> dict[str, str]:
-        """Return the options of the mechanism's login module."""
         module = _MODULES[mechanism]
         key = self._config.key(_JAAS, mechanism)
         text = self._config.text(_JAAS, mechanism)

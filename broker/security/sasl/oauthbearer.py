@@ -14,10 +14,7 @@ _ACKNOWLEDGEMENT = b"\x01"
 
 
 class OAuthBearerMechanism:
-    """One OAUTHBEARER exchange; see `Mechanism`."""
-
     def __init__(self, validator: TokenValidator, now_ms: Callable[[], int]) -> None:
-        """Create it; `now_ms` is the wall clock."""
         self._validator = validator
         self._now_ms = now_ms
         self._refusal: SaslAuthenticationError | None = None  # sent to the client, raised when it acknowledges

@@ -9,13 +9,10 @@ _TOKENS = 3  # authorization id, name, password
 
 
 class PlainMechanism:
-    """One PLAIN exchange; see `Mechanism`."""
-
     expires_at_ms = None
     objection = ""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """Create it with the `passwords` by user."""
         self._passwords = passwords
         self.user: str | None = None
 

@@ -30,8 +30,6 @@ _FINAL = re.compile(
 
 
 class ScramServerMechanism:
-    """One SCRAM exchange; see `Mechanism`."""
-
     expires_at_ms = None
     objection = ""
 
@@ -72,8 +70,6 @@ class ScramServerMechanism:
 
 
 class _Exchange:
-    """The messages of the first round and the user's credential."""
-
     def __init__(self, hash_name: str, user: str, credential: ScramCredential, client_first: str, nonce: str) -> None:
         self.user = user
         self.server_first = f"r={nonce},s={b64encode(credential.salt).decode()},i={credential.iterations}"

@@ -24,18 +24,14 @@ class ScramMechanism(Enum):
 
     @property
     def sasl_name(self) -> str:
-        """The SASL name, such as `SCRAM-SHA-256`."""
         return self.name.replace("_", "-")
 
     @property
     def hash_name(self) -> str:
-        """The name of the hash function in hashlib."""
         return self.name.removeprefix("SCRAM_").replace("_", "").lower()
 
 
 class ScramCredential(NamedTuple):
-    """The credential of one user for one mechanism."""
-
     salt: bytes
     stored_key: bytes
     server_key: bytes
@@ -50,7 +46,6 @@ def credential(mechanism: ScramMechanism, salt: bytes, salted_password: bytes, i
 
 
 def credential_of(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> ScramCredential:
-    """Return the credential of a password."""
     salted_password = pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
     return credential(mechanism, salt, salted_password, iterations)
 
@@ -70,23 +65,18 @@ class ScramCredentials:
                 self.put(user, mechanism, credential_of(mechanism, password, salt, MIN_ITERATIONS))
 
     def get(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """Return a user's credential for a mechanism, or None."""
         return self._of_user.get(user, {}).get(mechanism)
 
     def of_user(self, user: str) -> list[tuple[ScramMechanism, ScramCredential]]:
-        """Return a user's credentials."""
         return list(self._of_user.get(user, {}).items())
 
     def users(self) -> Iterator[str]:
-        """Return the users with a credential."""
         return iter(self._of_user)
 
     def put(self, user: str, mechanism: ScramMechanism, new: ScramCredential) -> None:
-        """Add or replace a user's credential for a mechanism."""
         self._of_user.setdefault(user, {})[mechanism] = new
 
     def remove(self, user: str, mechanism: ScramMechanism) -> None:
-        """Remove an existing credential."""
         of_user = self._of_user[user]
         del of_user[mechanism]
         if not of_user:

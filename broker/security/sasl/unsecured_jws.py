@@ -28,8 +28,6 @@ class IllegalTokenError(Exception):
 
 
 class Token(NamedTuple):
-    """The principal and the expiration time of a valid token."""
-
     principal: str
     expires_at_ms: int
 

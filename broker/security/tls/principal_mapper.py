@@ -26,7 +26,6 @@ class Rule(NamedTuple):
     case: str = ""  # L, U, or neither
 
     def apply(self, subject: str) -> str | None:
-        """Return the user, or None if the rule does not match."""
         if self.pattern is None:
             return subject
         if self.pattern.fullmatch(subject) is None:
@@ -50,7 +49,6 @@ def parse_rules(text: str) -> list[Rule]:
 
 
 def name_of(rules: list[Rule], subject: str) -> str | None:
-    """Return the user for a subject, or None if no rule matches."""
     names = (rule.apply(subject) for rule in rules)
     return next((name for name in names if name is not None), None)
 
