@@ -1,7 +1,7 @@
-"""The topics, partitions, groups and transactional ids that a request names.
+"""The topics, partitions, groups and transactional ids that a request names, for the journal and fault rules.
 
-For requests of any API, as the journal and fault rules need them; handlers use their own fields. One function per API
-is generated from the declarations (`V.entity`, `V.selects_all`) on first use.
+One function per API is generated from the declarations (`V.entity`, `V.selects_all`) on first use. Handlers use their
+own fields.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

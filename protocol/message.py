@@ -19,8 +19,7 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
     """A request, response or header, or a struct in one.
 
     Fields that a version lacks are not encoded, and decode to their defaults. Modules that declare messages start with
-    `from __future__ import annotations`. With gc=False the garbage collector skips messages, of which there may be a
-    million; they have no cycles.
+    `from __future__ import annotations`. gc=False: messages have no cycles, and there may be a million.
     """
 
     SINGLE: ClassVar[Single | None] = None  # for messages with a usual shape

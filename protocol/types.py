@@ -8,7 +8,7 @@ A field is `name: type = default`, or `name: Annotated[type, V(...)] = default` 
         group_id: string = ""
         group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
 
-Kafka's `bytes` and `records` have an underscore here, because the names are a builtin and a frequent field name.
+`bytes_` and `records_` have an underscore, because `bytes` is a builtin and `records` a frequent field name.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """The timer of a broker: a timing wheel, driven by a single scheduled call of the clock.
 
-Follows Kafka's `SystemTimer`. In Kafka every purgatory has its own, with a reaper thread and an executor thread. Here
-all purgatories share one timer in the thread that owns all state, and the clock calls it only when a task may be due.
+Follows Kafka's `SystemTimer`, of which every purgatory has one with its own threads. Here all purgatories share one
+timer in the thread that owns all state, and the clock calls it only when a task may be due.
 """
 
 import logging

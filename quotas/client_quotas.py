@@ -57,7 +57,7 @@ class ClientQuotas:
         return None
 
     def alter(self, entity: Entity, changes: Mapping[str, float | None]) -> None:
-        """Apply changes that `refusal` accepts. They take effect with the next request; recorded use is kept."""
+        """Apply changes that `refusal` accepts, from the next request on; recorded use is kept."""
         identity = frozenset(entity.items())
         _, quotas = self._set.setdefault(identity, (entity, {}))
         for key, value in changes.items():

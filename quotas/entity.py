@@ -9,9 +9,9 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-# The quota of clients without a client id. `shares_default`: "" is a client id, so all such clients share one bucket
-# with its own quota or the default one (KIP-13, Kafka up to 1.1). `unlimited`: client-id quotas do not apply, not even
-# the default; user quotas do (Kafka 2.0 and later).
+# Quotas of clients without a client id. `shares_default`: "" is a client id, so these clients share one bucket under
+# its own quota or the default one (KIP-13, Kafka up to 1.1). `unlimited`: no client-id quota applies; user quotas do
+# (Kafka 2.0 and later).
 EmptyClientId = Literal["shares_default", "unlimited"]
 
 # The user and client id whose use one sensor counts; None: all users or all client ids together.
@@ -79,7 +79,7 @@ class QuotaTable:
 
     There are three levels: client id, user, and both together. If quotas are set at only one level, that level defines
     the bucket. Otherwise the most specific matching quota selects the bucket, and then the bucket alone selects the
-    limit. A default quota limits each client id (or user) separately, in its own bucket:
+    limit. A default quota limits each client id (or user) separately:
 
         quotas set: (alice, <default>) 10, (<default>, None) 20
         alice, app-1    bucket (alice, app-1)    limit 10

@@ -48,7 +48,7 @@ class MutationSensor(Sensor):
         return self.violated(value, now_ms) if self.bucket.measure(now_ms) < 0.0 else 0
 
     def violated(self, value: float, now_ms: int) -> int:
-        """Return the time in ms until the debt is refilled; `value` is the charge that was requested."""
+        """Return the time in ms until the debt is refilled; `value` is the requested charge."""
         throttle_ms = self.bucket.throttle_time_ms(now_ms)
         self.last_violation = Violation(now_ms, value, self.bucket.measure(now_ms), self.bound, 0, throttle_ms)
         return throttle_ms
@@ -109,7 +109,7 @@ class ControllerMutationQuotaManager(ClientQuotaManager):
         super().__init__("ControllerMutation", config, rules)
 
     def quota_for(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> ControllerMutationQuota:
-        """Return the quota for one request of this client; it has no limit while no quota is set."""
+        """Return the quota for one request of this client."""
         if not self.quotas_enabled:
             return ControllerMutationQuota(None, now_ms, strict=strict)
         sensor = self._find_sensors(user, client_id, now_ms).quota

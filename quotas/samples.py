@@ -43,11 +43,9 @@ class Windows:
         pack_into("d", ring, 8 * slot, value)
 
     def values(self, ring: bytearray) -> tuple[float, ...]:
-        """Return the values of all slots; zero for unused ones."""
         return unpack_from(self._values, ring)
 
     def samples(self, ring: bytearray, used: int) -> list[Sample]:
-        """Return the samples of the first `used` slots."""
         ints = unpack_from(self._ints, ring, 8 * self.slots)
         values = self.values(ring)
         return [Sample(values[slot], *ints[3 * slot : 3 * slot + 3]) for slot in range(used)]

@@ -69,7 +69,7 @@ class SampledStat:
         self._open = -1
         self._value = self.INITIAL
         self._start_ms = self._last_event_ms = self._event_count = 0
-        # Caches, computed from the samples; they change rarely, events are frequent.
+        # Caches, computed from the samples.
         self._fresh_until_ms = _NEVER  # no sample is stale before this time; at most the least _counted_from_ms + span
         self._oldest_start_ms = _NEVER  # the least start_ms
 

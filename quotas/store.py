@@ -1,8 +1,7 @@
 """The quotas in effect, by key: KIP-13's properties at start, overridden by AlterClientQuotas (KIP-546).
 
-The properties `quota.producer.default`, `quota.producer.override` and the same for consumers come from KIP-13; Kafka
-had the defaults until 2.8 and never released the overrides. A cluster has one set of stores, which each broker's quota
-managers follow.
+`quota.producer.default`, `quota.producer.override` and the same for consumers come from KIP-13; Kafka had the defaults
+until 2.8 and never released the overrides. A cluster has one set of stores, which each broker's managers follow.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,8 +3,8 @@
 `API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`). It is built from `index`, which
 `make generate` writes from the message classes, so a module is imported only when its messages are first used.
 
-Each module's docstring lists the changes per version. "Flexible" is KIP-482. From the version with "client-side
-throttling" on, clients wait for the throttle time before their next request (KIP-219).
+Each module's docstring lists the changes per version, except those in the declaration of `VERSIONS`: the flexible
+versions (KIP-482), and those after whose responses clients wait for the throttle time (KIP-219).
 """
 
 import re

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (key 24): adds partitions to a transaction (KIP-98).
 
-Versions: 1 client-side throttling; 2 PRODUCER_FENCED (KIP-588); 3 flexible; 4, only between brokers, several
-transactions and verification; 5 TRANSACTION_ABORTABLE (KIP-890). Clients use at most 3.
+Versions: 2 PRODUCER_FENCED (KIP-588); 4, only between brokers, several transactions and verification; 5
+TRANSACTION_ABORTABLE (KIP-890). Clients use at most 3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses (KIP-546).
-
-Versions: 1 flexible.
-"""
+"""AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """AlterConfigs (key 33): sets all configs of a resource and resets the others to their defaults (KIP-133).
 
-Versions: 1 client-side throttling; 2 flexible. Superseded by IncrementalAlterConfigs.
+Superseded by IncrementalAlterConfigs.
 """
 
 from __future__ import annotations

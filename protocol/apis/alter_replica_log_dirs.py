@@ -1,7 +1,4 @@
-"""AlterReplicaLogDirs (key 34): moves replicas between log directories of one broker (KIP-113).
-
-Versions: 1 client-side throttling; 2 flexible.
-"""
+"""AlterReplicaLogDirs (key 34): moves replicas between log directories of one broker (KIP-113)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51): sets and removes users' SCRAM credentials (KIP-554). Flexible."""
+"""AlterUserScramCredentials (key 51): sets and removes users' SCRAM credentials (KIP-554)."""
 
 from __future__ import annotations
 

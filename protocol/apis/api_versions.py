@@ -1,8 +1,8 @@
 """ApiVersions (key 18): the first request of a client, for the versions that the broker supports.
 
-Versions: 1 throttle time; 2 client-side throttling; 3 flexible, the client's name and version (KIP-511), features
-(KIP-584); 4 features from level 0 (KAFKA-17011); 5 the intended cluster and node (KIP-1242). The response header is
-always version 0; a request of an unknown version gets UNSUPPORTED_VERSION in version 0.
+Versions: 1 throttle time; 3 the client's name and version (KIP-511), features (KIP-584); 4 features from level 0
+(KAFKA-17011); 5 the intended cluster and node (KIP-1242). The response header is always version 0; a request of an
+unknown version gets UNSUPPORTED_VERSION in version 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CreatePartitions (key 37): adds partitions to topics (KIP-195).
 
-Versions: 1 client-side throttling; 2 flexible; 3 THROTTLING_QUOTA_EXCEEDED (KIP-599).
+Versions: 3 THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class CreatePartitionsAssignment(Message):
-    """The replicas of one new partition, the preferred leader first."""
-
     broker_ids: list[int32] = []
 
 

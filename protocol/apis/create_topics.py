@@ -1,8 +1,7 @@
 """CreateTopics (key 19): creates topics by number of partitions and replicas, or by assignment.
 
-Versions: 1 validation only, error messages; 2 throttle time; 3 client-side throttling; 4 default counts (KIP-464); 5
-flexible, returns the topic's configs (KIP-525); 6 THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 returns the topic id
-(KIP-516).
+Versions: 1 validation only, error messages; 2 throttle time; 4 default counts (KIP-464); 5 returns the topic's configs
+(KIP-525); 6 THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 returns the topic id (KIP-516).
 """
 
 from __future__ import annotations
@@ -43,8 +42,6 @@ class CreateTopicsRequest(Message):
 
 
 class CreatableTopicConfigs(Message):
-    """A config of the created topic."""
-
     name: Annotated[string, V("5+")] = ""
     value: Annotated[string | None, V("5+", null="5+")] = ""
     read_only: Annotated[boolean, V("5+")] = False

@@ -1,6 +1,6 @@
 """DeleteAcls (key 31): removes ACLs that match filters (KIP-140).
 
-Versions: 1 client-side throttling, resource name patterns (KIP-290); 2 flexible; 3 users as resources (KIP-373).
+Versions: 1 resource name patterns (KIP-290); 3 users as resources (KIP-373).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""DeleteRecords (key 21): deletes records before an offset, the new log start offset (KIP-107).
-
-Versions: 1 client-side throttling; 2 flexible.
-"""
+"""DeleteRecords (key 21): deletes records before an offset, the new log start offset (KIP-107)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""DescribeClientQuotas (key 48): the quotas of users, client ids and addresses that match a filter (KIP-546).
-
-Versions: 1 flexible.
-"""
+"""DescribeClientQuotas (key 48): the quotas of users, client ids and addresses that match a filter (KIP-546)."""
 
 from __future__ import annotations
 

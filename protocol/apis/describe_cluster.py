@@ -1,6 +1,6 @@
 """DescribeCluster (key 60): brokers, controller and cluster id, for admin clients (KIP-700).
 
-Versions: 0 flexible; 1 controllers (KIP-919); 2 fenced brokers (KIP-1073).
+Versions: 1 controllers (KIP-919); 2 fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, stri
 
 
 class DescribeClusterRequest(Message):
-    """Sent to any broker or controller."""
-
     API_KEY: ClassVar[int] = 60
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
@@ -23,8 +21,6 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterBroker(Message):
-    """The address of a broker or controller."""
-
     broker_id: int32 = 0
     host: string = ""
     port: int32 = 0

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41): the tokens of some owners, or all that the requester may see (KIP-48).
 
-Versions: 1 client-side throttling; 2 flexible; 3 the token's requester (KIP-373).
+Versions: 3 the token's requester (KIP-373).
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ class DescribedDelegationToken(Message):
 
 
 class DescribeDelegationTokenResponse(Message):
-    """The tokens, including their hmacs."""
-
     API_KEY: ClassVar[int] = 41
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): partitions' state of their idempotent and transactional producers (KIP-664). Flexible."""
+"""DescribeProducers (key 61): partitions' state of their idempotent and transactional producers (KIP-664)."""
 
 from __future__ import annotations
 

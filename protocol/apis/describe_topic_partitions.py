@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics page by page, with eligible leader replicas (KIP-966). Flexible."""
+"""DescribeTopicPartitions (key 75): topics page by page, with eligible leader replicas (KIP-966)."""
 
 from __future__ import annotations
 

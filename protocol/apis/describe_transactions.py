@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): the state of transactions, by transactional id (KIP-664). Flexible."""
+"""DescribeTransactions (key 65): the state of transactions, by transactional id (KIP-664)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): users' SCRAM mechanisms, without secrets (KIP-554). Flexible."""
+"""DescribeUserScramCredentials (key 50): users' SCRAM mechanisms, without secrets (KIP-554)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """EndTxn (key 26): commits or aborts a transaction (KIP-98).
 
-Versions: 1 client-side throttling; 2 PRODUCER_FENCED (KIP-588); 3 flexible; 4 TRANSACTION_ABORTABLE; 5 a new epoch per
-transaction, returned in the response (KIP-890).
+Versions: 2 PRODUCER_FENCED (KIP-588); 4 TRANSACTION_ABORTABLE; 5 a new epoch per transaction, returned in the response
+(KIP-890).
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    """From version 5, the id and epoch for the next batches."""
-
     API_KEY: ClassVar[int] = 26
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 

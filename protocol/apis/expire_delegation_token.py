@@ -1,7 +1,4 @@
-"""ExpireDelegationToken (key 40): shortens a token's lifetime (KIP-48).
-
-Versions: 1 client-side throttling; 2 flexible.
-"""
+"""ExpireDelegationToken (key 40): shortens a token's lifetime (KIP-48)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Fetch (key 1): reads records from partitions, for consumers and followers.
 
 Versions: 0 to 3 message sets of magic 0 and 1; 1 throttle time (KIP-13); 3 limit of the whole response (KIP-74); 4
-transactions (KIP-98); 5 log start offset; 7 sessions (KIP-227); 8 client-side throttling; 9 leader epochs (KIP-320); 10
-zstd (KIP-110); 11 racks (KIP-392); 12 flexible, divergence (KIP-595); 13 topic ids (KIP-516); 15 tagged replica state
-(KIP-903); 16 new leaders (KIP-951); 17 directories (KIP-853); 18 the follower's high watermark (KIP-1166).
+transactions (KIP-98); 5 log start offset; 7 sessions (KIP-227); 9 leader epochs (KIP-320); 10 zstd (KIP-110); 11 racks
+(KIP-392); 12 divergence (KIP-595); 13 topic ids (KIP-516); 15 tagged replica state (KIP-903); 16 new leaders (KIP-951);
+17 directories (KIP-853); 18 the follower's high watermark (KIP-1166).
 """
 
 from __future__ import annotations
@@ -123,8 +123,6 @@ class FetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """The address of a new leader."""
-
     node_id: Annotated[int32, V("16+")] = 0
     host: Annotated[string, V("16+")] = ""
     port: Annotated[int32, V("16+")] = 0

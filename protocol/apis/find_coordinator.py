@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): the broker that coordinates a group, a transactional id or a share partition.
 
-Versions: 1 key type, throttle time; 2 client-side throttling; 3 flexible; 4 several keys (KIP-699); 5 a new error code
-(KIP-890); 6 share groups (KIP-932), with keys `group:topic id:partition`.
+Versions: 1 key type, throttle time; 4 several keys (KIP-699); 5 a new error code (KIP-890); 6 share groups (KIP-932),
+with keys `group:topic id:partition`.
 """
 
 from __future__ import annotations

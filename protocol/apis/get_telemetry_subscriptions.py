@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71): the client metrics that the cluster subscribes to (KIP-714). Flexible."""
+"""GetTelemetrySubscriptions (key 71): the client metrics that the cluster subscribes to (KIP-714)."""
 
 from __future__ import annotations
 

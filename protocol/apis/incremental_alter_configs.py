@@ -1,7 +1,4 @@
-"""IncrementalAlterConfigs (key 44): changes some configs of a resource (KIP-339).
-
-Versions: 1 flexible.
-"""
+"""IncrementalAlterConfigs (key 44): changes some configs of a resource (KIP-339)."""
 
 from __future__ import annotations
 

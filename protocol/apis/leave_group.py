@@ -1,7 +1,6 @@
 """LeaveGroup (key 13): removes members of a classic group before their session timeout.
 
-Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 several members, static ones by instance id (KIP-345);
-4 flexible; 5 reason (KIP-800).
+Versions: 1 throttle time (KIP-124); 3 several members, static ones by instance id (KIP-345); 5 reason (KIP-800).
 """
 
 from __future__ import annotations

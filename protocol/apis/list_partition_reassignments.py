@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): current moves of partitions (KIP-455). Flexible."""
+"""ListPartitionReassignments (key 46): current moves of partitions (KIP-455)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Metadata (key 3): brokers, topics and partition leaders.
 
 Versions: 1 controller, racks, internal topics, null for all topics; 2 cluster id; 3 throttle time; 4 auto-creation; 5
-offline replicas; 6 client-side throttling; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430); 9 flexible; 10
-topic ids (KIP-516), requestable from 12; 11 without the cluster's authorized operations; 13 top-level error.
+offline replicas; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430); 10 topic ids (KIP-516), requestable from
+12; 11 without the cluster's authorized operations; 13 top-level error.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class MetadataRequestTopic(Message):
-    """A topic by name or id."""
-
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     name: Annotated[string | None, V(null="10+", entity="topicName")] = ""
 

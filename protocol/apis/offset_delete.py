@@ -1,7 +1,4 @@
-"""OffsetDelete (key 47): deletes a group's committed offsets for topics without a subscription (KIP-496).
-
-The only version is not flexible.
-"""
+"""OffsetDelete (key 47): deletes a group's committed offsets for topics without a subscription (KIP-496)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """OffsetFetch (key 9): returns a group's committed offsets.
 
-Versions: 0 used ZooKeeper; 2 all topics, error of the group (KIP-88); 3 throttle time (KIP-124); 4 client-side
-throttling; 5 leader epochs (KIP-320); 6 flexible; 7 may reject offsets with a pending transaction (KIP-447); 8 several
-groups (KIP-709); 9 members of KIP-848 groups; 10 topic ids (KIP-848).
+Versions: 0 used ZooKeeper; 2 all topics, error of the group (KIP-88); 3 throttle time (KIP-124); 5 leader epochs
+(KIP-320); 7 may reject offsets with a pending transaction (KIP-447); 8 several groups (KIP-709); 9 members of KIP-848
+groups; 10 topic ids (KIP-848).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OffsetFetchResponseTopic(Message):
 
 
 class OffsetFetchResponsePartitions(Message):
-    """A committed offset, from version 8; -1, without an error, if there is none."""
+    """As OffsetFetchResponsePartition, from version 8."""
 
     partition_index: Annotated[int32, V("8+", entity="partition")] = 0
     committed_offset: Annotated[int64, V("8+", on_error=-1)] = 0

@@ -1,9 +1,8 @@
 """Produce (key 0): appends record batches to partitions.
 
 Versions: 0 and 1 message sets of magic 0 or 1, 2 of magic 1, 3 and later batches of magic 2 (KIP-98); 1 throttle time
-(KIP-13); 2 returns the append time; 5 log start offset; 6 client-side throttling; 7 zstd (KIP-110); 8 record errors
-(KIP-467); 9 flexible; 10 the new leader (KIP-951); 11 and 12 transactions, no new fields (KIP-890); 13 topic ids
-(KIP-516).
+(KIP-13); 2 returns the append time; 5 log start offset; 7 zstd (KIP-110); 8 record errors (KIP-467); 10 the new leader
+(KIP-951); 11 and 12 transactions, no new fields (KIP-890); 13 topic ids (KIP-516).
 """
 
 from __future__ import annotations
@@ -87,8 +86,6 @@ class TopicProduceResponse(Message):
 
 
 class NodeEndpoint(Message):
-    """The address of a new leader."""
-
     node_id: Annotated[int32, V("10+")] = 0
     host: Annotated[string, V("10+")] = ""
     port: Annotated[int32, V("10+")] = 0

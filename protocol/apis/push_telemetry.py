@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72): a client's metrics for its subscription (KIP-714). Flexible."""
+"""PushTelemetry (key 72): a client's metrics for its subscription (KIP-714)."""
 
 from __future__ import annotations
 

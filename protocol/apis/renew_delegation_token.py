@@ -1,7 +1,4 @@
-"""RenewDelegationToken (key 39): extends a token's lifetime, up to its maximum (KIP-48).
-
-Versions: 1 client-side throttling; 2 flexible.
-"""
+"""RenewDelegationToken (key 39): extends a token's lifetime, up to its maximum (KIP-48)."""
 
 from __future__ import annotations
 

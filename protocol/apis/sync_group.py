@@ -1,7 +1,7 @@
 """SyncGroup (key 14): the leader of a classic group sends the assignment; each member receives its part.
 
-Versions: 1 throttle time (KIP-124); 2 client-side throttling; 3 static members (KIP-345); 4 flexible; 5 the group's
-protocol, for consistency checks (KIP-559).
+Versions: 1 throttle time (KIP-124); 3 static members (KIP-345); 5 the group's protocol, for consistency checks
+(KIP-559).
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    """The assignment of the receiver."""
-
     API_KEY: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+", client_throttles="2+")
 

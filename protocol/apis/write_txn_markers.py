@@ -1,7 +1,7 @@
 """WriteTxnMarkers (key 27): the coordinator sends a transaction's result to its partitions' leaders (KIP-98).
 
-Versions: 1 flexible; 2 transaction version of the producer (KIP-1228). Sent by brokers, and by admin clients that abort
-a hanging transaction (KIP-664).
+Versions: 2 transaction version of the producer (KIP-1228). Sent by brokers, and by admin clients that abort a hanging
+transaction (KIP-664).
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ class WritableTxnMarkerTopic(Message):
 
 
 class WritableTxnMarker(Message):
-    """A transaction's result and its partitions."""
-
     producer_id: int64 = 0
     producer_epoch: int16 = 0
     transaction_result: boolean = False  # True: committed, False: aborted

@@ -1,8 +1,7 @@
 """Compiled decoders and encoders: source is generated per message class and version on first use, and compiled once.
 
-`decoder`, `decode_prefix` and `encoder` return the functions; `source` returns their text, which tracebacks and
-debuggers show too. `decode_source` and `encode_source` generate it. A class that declares `SINGLE` also has fast
-functions from `single_element`, which fall back to the general ones; those are then compiled when first needed.
+`source` returns the text, which tracebacks show too. A class that declares `SINGLE` also has fast functions from
+`single_element`, which fall back to the general ones; those are then compiled when first needed.
 """
 
 import linecache
@@ -50,7 +49,7 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
     """Return `encode(message, parts)`, which appends the encoded message to `parts` in pieces.
 
     Records are appended by reference: bytes, a memoryview of bytes, or a tuple or list of those. A value that does not
-    fit its type is an internal error and raises the exception of struct or str.
+    fit its type is an internal error.
     """
     return _function("encode", cls, version)  # type: ignore[return-value]  # generated
 

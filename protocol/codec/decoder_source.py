@@ -1,7 +1,7 @@
 """Generator of decoder source: straight-line Python for one message class and version.
 
 Consecutive fixed-size fields are read by a single unpack, together with the length of the next variable part and the
-string before them. Everything else is read by index or slice at `pos`. `wire` has the functions that the source calls.
+string before them. Everything else is read by index or slice at `pos`.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `decode_prefix(buf, pos, end)`, which returns the message and the next position."""
+    """Return the source of `decode_prefix(buf, pos, end)`, which also returns the next position."""
 
     def ending(source: Source) -> None:
         source.line("if pos > end:")

@@ -1,7 +1,7 @@
 """Generator of encoder source: straight-line Python for one message class and version.
 
 Consecutive fixed-size fields are packed in one call. Small parts are joined to one piece of `parts`; records are
-appended by reference. Fields that the version lacks are ignored. `wire` has the functions that the source calls.
+appended by reference.
 """
 
 from struct import Struct

@@ -1,8 +1,7 @@
 """Generator of fast decoders and encoders for messages with one element per array, as `SINGLE` declares.
 
-Nearly every Produce and Fetch request is about one partition of one topic. In that shape every count is known, the
-other arrays are empty, and there are no tagged fields. Only a few values, a string and the records vary. The bytes of a
-ProduceRequest v9 are:
+Nearly every Produce and Fetch request is about one partition of one topic. Then every count is known, the other arrays
+are empty, and there are no tagged fields. The bytes of a ProduceRequest v9 are:
 
     00 acks timeout_ms 02 name_n name 02 index records_n records 00 00 00
     |                  |              |                          +- no tagged fields: of the partition, topic, request
@@ -14,9 +13,8 @@ ProduceRequest v9 are:
 items up to the next string or records at once, compares the constants, and constructs the message. The encoder packs
 the same items in one call.
 
-For any other shape, malformed input, or a value that does not fit its type, a generated function has no effect and
-calls the general function, which starts over and raises all errors. So fast and general path have equal messages, bytes
-and errors.
+For any other shape or malformed data, a generated function has no effect and calls the general function. So both paths
+have equal messages, bytes and errors.
 """
 
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ class Source:
         return _free(wanted, self._global_names, self.objects.keys())
 
     def use(self, name: str, value: object) -> str:
-        """Make `value` available to the source as `name`, and return the name."""
+        """Make `value` available to the source as `name`; return the name."""
         assert self.objects.setdefault(name, value) is value, f"{name} is already another object"
         return name
 
@@ -89,7 +89,6 @@ def signed(variable: str, number: int) -> str:
 
 
 def condition(checks: list[str]) -> str:
-    """Return an `if` of all `checks`, for `bracketed_line`."""
     return f"if ({' and '.join(checks)}):" if len(checks) > 1 else f"if {checks[0]}:"
 
 
@@ -98,7 +97,6 @@ def format_name(code: str) -> str:
 
 
 def snake_case(name: str) -> str:
-    """Return `topic_produce_data` for `TopicProduceData`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
@@ -154,5 +152,4 @@ def length_code(field: Field, flexible: bool) -> str:
 
 
 def count_code(flexible: bool) -> str:
-    """Return the struct format of the count of an array."""
     return "B" if flexible else "i"

@@ -1,8 +1,8 @@
 """Functions and tables that generated code uses: cached unpackers and varints, tagged fields, errors.
 
-struct checks bounds itself, slices do not; so the generated code finally checks that the position is exactly the end.
-Before that check, nothing is allocated by an unchecked length: counts are compared with the remaining bytes, strings
-with Kafka's maximum.
+struct checks bounds, slices do not; so the generated code finally checks that the position is exactly the end. Before
+that, nothing is allocated by an unchecked length: counts are compared with the remaining bytes, strings with Kafka's
+maximum.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
 
 
 class StringReaders(dict[int, Unpack]):
-    """Length -> function that unpacks a string of that length and the fixed-size fields (`code`) after it."""
+    """Length -> function that unpacks a string and the fixed-size fields (`code`) after it."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -96,7 +96,7 @@ class StringReaders(dict[int, Unpack]):
 
 
 class ArrayReaders(dict[int, Unpack]):
-    """Count -> function that unpacks that number of `code` primitives. The caller checks the count."""
+    """Count -> function that unpacks an array of `code`. The caller checks the count."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -109,7 +109,7 @@ class ArrayReaders(dict[int, Unpack]):
 
 
 class ArrayWriters(dict[int, Pack]):
-    """Count -> function that packs that number of `code` primitives."""
+    """Count -> function that packs an array of `code`."""
 
     def __init__(self, code: str) -> None:
         self._code = code
@@ -122,7 +122,7 @@ class ArrayWriters(dict[int, Pack]):
 
 
 class StringPackers(dict[int, Pack]):
-    """Length -> function that packs a string of that length between fixed-size fields."""
+    """Length -> function that packs a string between fixed-size fields."""
 
     def __init__(self, before: str, after: str) -> None:
         self._formats = before, after

@@ -90,7 +90,7 @@ class BatchHeader(msgspec.Struct, gc=False):
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """Return `sequence + increment`, wrapping from 2147483647 to 0."""
+    """Return `sequence + increment`, which wraps from 2147483647 to 0."""
     return sequence + increment if sequence <= _INT32_MAX - increment else increment - (_INT32_MAX - sequence) - 1
 
 

@@ -1,8 +1,7 @@
 """Validation of records before an append, with their new offsets and timestamps: exactly as in Kafka's `LogValidator`.
 
 There are three paths: an uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that keeps
-its format; anything else (message sets, another codec) is rebuilt as one magic 2 batch. Each path checks in its own
-order, which decides the error that Kafka returns.
+its format; anything else is rebuilt as one magic 2 batch. Each checks in its own order, as in Kafka.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -154,7 +153,7 @@ class LogValidator:
         return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
-        """Return position, size and magic of the first batch; check that it is the only one where required."""
+        """Return position, size and magic of the first batch; check that it is the only one if required."""
         batches = batch_bounds(self.data)
         first = next(batches, None)
         if first is None:
@@ -188,7 +187,7 @@ class LogValidator:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
 
     def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
-        """Return the decompressed records of a batch that keeps its format; None if its records need no check."""
+        """Return the decompressed records of a batch that keeps its format; None if they need no check."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = MAX_SECTION_BYTES
         deep_max_bytes = self.config.deep_max_bytes
@@ -213,10 +212,7 @@ class LogValidator:
         return read_stream(bytes(section), failure, header)
 
     def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:
-        """Return all of `records`; raise InvalidRecords with the errors of all invalid ones.
-
-        `timestamp_type` is that of their batch; `wrapper` is the message that contains them, if any.
-        """
+        """Return all of `records`, from `wrapper` if given; raise InvalidRecords with all of their errors."""
         valid = []
         errors: RecordErrors = []
         code = ErrorCode.INVALID_RECORD

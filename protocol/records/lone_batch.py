@@ -1,8 +1,8 @@
 """The batch of a producer without linger: one uncompressed record with a value, no key and no headers.
 
-For each batch size, such a record has only one encoding, and so has most of the batch header. So the batch is compared,
-not parsed: one read splits a batch of this size, and `place`, `PLAIN` and `begin` are the expected parts. The record
-ends with a zero, the count of headers.
+For each batch size, such a record and most of its batch header have only one encoding. So the batch is compared, not
+parsed: one read splits it, and `place`, `PLAIN` and `begin` are the expected parts. The record ends with a zero, the
+count of headers.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,7 @@
 """The records inside a magic 2 batch, read exactly like Kafka (`DefaultRecord`, `DefaultRecordBatch`).
 
-Kafka has two readers with different errors: records of an uncompressed batch are read from the buffer of the whole
-batch, those of a compressed one from a stream, each into its own buffer. `iter_records` follows both, including their
-messages. `walk.py` is the fast path for valid records.
+Kafka has two readers with different errors: for uncompressed batches from the batch's buffer, for compressed ones from
+a stream. `iter_records` follows both, including their messages. `walk.py` is the fast path for valid records.
 """
 
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def summary(offset: int, timestamp: int, key_bytes: int, value_bytes: int) -> str:
-    """Return Kafka's text for a record, which producers receive: position and sizes, not the content."""
+    """Return Kafka's text for a record, which producers receive."""
     return f"Record(offset={offset}, timestamp={timestamp}, key={key_bytes} bytes, value={value_bytes} bytes)"
 
 
@@ -127,7 +126,7 @@ def _read_before(section: bytes, read_bytes: int) -> int:
 
 
 def read_stream_size(section: bytes, position: int, failure: BrokenStream | None) -> tuple[int, int]:
-    """Return the length at the start of a record in a compressed section, and the position after it."""
+    """Return the length of a record in a compressed section, and the position after it."""
     try:
         size, position = read_varint(section, position)
     except IndexError:

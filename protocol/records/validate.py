@@ -81,7 +81,7 @@ def validate(
     """Validate `data`, the records of a request for one partition; return the batch to store from `first_offset` on.
 
     If the batch keeps its format, base offset and leader epoch are written to `data` itself (to a copy, if it is
-    read-only). A truncated last batch is dropped; without any whole batch there is nothing to append, and no error.
+    read-only). A truncated last batch is dropped; without a whole batch there is nothing to append, and no error.
 
     Raises:
         InvalidRecords: The records are invalid; `data` is unchanged.

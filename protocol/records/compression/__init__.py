@@ -1,7 +1,7 @@
 """The five codecs of records sections, as Kafka's producers write and its streams read them (`CompressionType`).
 
-Kafka reads records from a stream: it returns the records before the corrupt position, then the error. So `decompress`
-returns both, the bytes before the error and the error. Each codec is imported when it is first used.
+Kafka's streams return the records before a corrupt position, then the error. So `decompress` returns both, the bytes
+before the error and the error. Each codec is imported when it is first used.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -11,13 +11,12 @@ from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# The bytes that a failed read loses in Kafka: its snappy stream fills the caller's buffer of this size block by block
-# (`SnappyCompression.decompressionOutputSize`). The other codecs first return the bytes that they have.
+# The bytes that a failed read loses in Kafka: its snappy stream fills a buffer of this size block by block
+# (`SnappyCompression.decompressionOutputSize`). The other codecs lose none.
 _SNAPPY_READ_BYTES = 2 * 1024
 
-# Default limit of a decompressed section: `socket.request.max.bytes`, what a producer may send uncompressed. Kafka
-# reads a stream and limits only each record (`max.decompressed.message.bytes`); here whole sections are in memory, so
-# this limit stops decompression bombs.
+# Default limit of a decompressed section: `socket.request.max.bytes`. Kafka reads a stream and limits only each record
+# (`max.decompressed.message.bytes`); here whole sections are in memory, so this limit stops decompression bombs.
 MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 

@@ -2,7 +2,7 @@
 
 Kafka supports only independent blocks, skips the content size, and does not verify the content checksum. KAFKA-3160:
 for magic 0, writers compute the header checksum over the wrong bytes, so readers do not verify it. No library writes
-that checksum; therefore only cramjam's block functions are used.
+that checksum; so only cramjam's block functions are used.
 """
 
 import struct
@@ -99,7 +99,7 @@ def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[me
 
 
 def _read_header(view: memoryview, header_checksum: bool) -> tuple[int, int, int, str | None]:
-    """Return the position after the frame header, its flags, the largest block size, and the error."""
+    """Return the position after the frame header, the flags, the largest block size, and the error."""
     if len(view) < 6:
         return 0, 0, 0, _PREMATURE_END
     if view[:4] != _MAGIC:

@@ -1,4 +1,4 @@
-"""zstd (RFC 8878) with cramjam, which decompresses into a buffer whose size is read from the frames first.
+"""zstd (RFC 8878) with cramjam, which decompresses into a buffer.
 
 A block has at most 128 KiB, and frame and block headers are not compressed. So an upper bound of the decompressed size
 is known before the buffer is allocated, and the buffer never exceeds the limit by more than a block.
@@ -48,8 +48,8 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
 def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
     """Return the bytes that were decompressed into `section` before the error.
 
-    The library does not return their number. So decompress again into a buffer of other bytes: the buffers are equal
-    exactly where something was written.
+    The library does not return their number. So decompress again over other bytes: both buffers are equal exactly where
+    something was written.
     """
     other = bytearray(b"\xff" * len(section))
     with suppress(cramjam.DecompressionError):
