@@ -1,6 +1,8 @@
 """A client of the admin port of a running broker, which sends and receives JSON."""
 
 import json
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
@@ -13,10 +15,14 @@ import msgspec
 
 from sluice.errors import ConfigError, SluiceError
 
-TIMEOUT_S = 10.0  # the first answer loads the HTTP stack
+TIMEOUT_S = 5.0  # for the headers, and for each read; the first response loads the HTTP stack in about half a second
+_PROBE_TIMEOUT_S = 1.0
 
-# What a page of another site cannot send; the admin port asks for it where something is changed.
+# Pages of other sites cannot send these headers; the admin port requires them for changes.
 _SENDER = {"X-Sluice-Request": "1", "Content-Type": "application/json"}
+# ApiVersions v0 with a correlation id and a null client id. Every Kafka broker responds to it, also before SASL.
+_CORRELATION_ID = 0x51C3
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, _CORRELATION_ID, -1)
 
 _T = TypeVar("_T")
 
@@ -30,19 +36,15 @@ class AdminClient:
         self._headers = _SENDER | token_header(token)
 
     def get(self, path: str, answer: type[_T]) -> _T:
-        """What is there."""
         return self._send("GET", path, None, answer)
 
     def post(self, path: str, body: object, answer: type[_T]) -> _T:
-        """What came of it."""
         return self._send("POST", path, msgspec.json.encode(body), answer)
 
     def put(self, path: str, body: object, answer: type[_T]) -> _T:
-        """What is there now."""
         return self._send("PUT", path, msgspec.json.encode(body), answer)
 
     def delete(self, path: str, answer: type[_T]) -> _T:
-        """What was there."""
         return self._send("DELETE", path, None, answer)
 
     def _send(self, method: str, path: str, body: bytes | None, answer: type[_T]) -> _T:
@@ -52,11 +54,11 @@ class AdminClient:
 
 
 def admin_address(given: str, option: str = "--admin") -> str:
-    """Return the address without a trailing slash, which a browser shows. Raises ConfigError."""
+    """Return the address without a trailing slash, which browsers add. Raises ConfigError."""
     try:
         parts = urlsplit(given)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # no port, or no address
+    except ValueError:  # an invalid port or address
         fine = False
     if not fine or not given.isascii() or not given.isprintable() or " " in given:
         raise ConfigError(f"{option}: {given}: must be http://HOST:PORT or https://HOST:PORT")
@@ -70,18 +72,22 @@ def token_header(token: str | None) -> dict[str, str]:
 
 @contextmanager
 def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
-    """Open a response to be read. Raises SluiceError, also for what is wrong when it is read."""
+    """Open a response to be read. Raises SluiceError, also for errors while it is read."""
     try:
         with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
             yield answer
     except HTTPError as error:
         raise _error_of_response(admin, error) from None
+    except TimeoutError:
+        raise SluiceError(f"{admin}: no response within {timeout_s:g} s") from None
     except (OSError, HTTPException, msgspec.MsgspecError) as error:
+        if isinstance(error, ConnectionError | HTTPException) and _is_kafka(admin):
+            raise SluiceError(f"{admin}: expected the admin HTTP port, got a port of the Kafka protocol") from None
         raise SluiceError(f"{admin}: {_describe(error)}") from None
 
 
 def _error_of_response(admin: str, error: HTTPError) -> SluiceError:
-    """Return the error with the reason that the admin port gave."""
+    """Return the error with the reason in the response."""
     try:
         reason = str(json.loads(error.read())["error"])
     except (ValueError, KeyError, TypeError):
@@ -95,3 +101,15 @@ def _describe(error: Exception) -> str:
         reason = error.reason
         return f"no connection: {(reason.strerror if isinstance(reason, OSError) else None) or reason}"
     return str(error)
+
+
+def _is_kafka(admin: str) -> bool:
+    """Return whether a Kafka broker responds at this address."""
+    parts = urlsplit(admin)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 80), _PROBE_TIMEOUT_S) as connection:
+            connection.sendall(_API_VERSIONS)
+            response = connection.makefile("rb").read(8)
+    except OSError:
+        return False
+    return response[4:] == struct.pack(">i", _CORRELATION_ID)

@@ -1,4 +1,4 @@
-"""Asks the admin port for events, as lines of JSON: those that are there, page by page, or those that come."""
+"""A client of the admin port for journal events as lines of JSON, in pages or as a stream."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -8,9 +8,10 @@ from urllib.request import Request
 
 import msgspec
 
-from sluice.cli.admin_client import admin_address, open_response, token_header
+from sluice.cli.admin_client import TIMEOUT_S, admin_address, open_response, token_header
 
 _PAGE = 1000
+_STREAM_TIMEOUT_S = 10.0  # twice the interval of the broker's heartbeats
 
 Filters = Mapping[str, tuple[str | int, ...] | int | None]
 
@@ -22,7 +23,7 @@ class _Page(msgspec.Struct):
 
 
 class JournalClient:
-    """The journal of the broker behind one admin port. What cannot be had raises SluiceError, one line."""
+    """The journal behind one admin port. A failed request raises SluiceError."""
 
     def __init__(self, admin: str, token: str | None) -> None:
         self._admin = admin_address(admin)
@@ -35,16 +36,17 @@ class JournalClient:
         while True:
             page = self._page(query)
             yield from (bytes(event).decode() for event in page.events)
-            end = page.last if end is None else end  # what comes meanwhile is not waited for
+            end = page.last if end is None else end  # later events are not waited for
             on_page(min(page.after, end), end)
             if page.after >= end:
                 return
             query = {**filters, "last": None, "after": page.after, "limit": _PAGE}
 
     def follow(self, filters: Filters) -> Iterator[str]:
-        """The events that are there, and those that come, until the broker stops."""
-        with self._open({**filters, "follow": "true"}) as answer:
-            for line in answer:  # an empty one every 5 s says that the broker is there
+        """Yield the events so far and new ones, until the broker stops."""
+        self._page({"limit": 1})  # reports a silent port after TIMEOUT_S: the stream has a longer timeout
+        with self._open({**filters, "follow": "true"}, _STREAM_TIMEOUT_S) as answer:
+            for line in answer:  # empty lines are heartbeats
                 if line.strip():
                     yield line.decode().rstrip("\n")
 
@@ -52,7 +54,7 @@ class JournalClient:
         with self._open(query) as answer:
             return msgspec.json.decode(answer.read(), type=_Page)
 
-    def _open(self, query: Mapping[str, object]) -> AbstractContextManager[HTTPResponse]:
+    def _open(self, query: Mapping[str, object], timeout_s: float = TIMEOUT_S) -> AbstractContextManager[HTTPResponse]:
         given = {name: value for name, value in query.items() if value is not None}
         request = Request(f"{self._admin}/api/v1/journal?{urlencode(given, doseq=True)}", headers=self._headers)  # noqa: S310  (by admin_address)
-        return open_response(request, self._admin)
+        return open_response(request, self._admin, timeout_s)

@@ -1,12 +1,11 @@
-"""`sluice quota`: lists, sets and deletes quotas of any Kafka, and explains why a client of sluice waits.
+"""`sluice quota`: list, set and delete quotas of any Kafka cluster; explain why a client of sluice is throttled.
 
-The first three speak the Kafka protocol (KIP-546), as kafka-configs does; `explain`, also to be had as
-`sluice explain`, asks the admin port.
+The first three use the Kafka protocol (KIP-546), as kafka-configs does; `explain` uses the admin port.
 """
 
 import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -17,11 +16,23 @@ from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 from sluice.text.did_you_mean import nearest, one_of
 
+if TYPE_CHECKING:
+    from sluice.protocol.apis.describe_client_quotas import ComponentData
+
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
 _EXACT, _DEFAULT = 0, 1  # match types of DescribeClientQuotas
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+# Names of the Python API and of KIP-13, for suggestions.
+_OTHER_NAMES = {
+    "produce": "producer_byte_rate",
+    "producer": "producer_byte_rate",
+    "fetch": "consumer_byte_rate",
+    "consume": "consumer_byte_rate",
+    "consumer": "consumer_byte_rate",
+    "request": "request_percentage",
+}
 # Option -> type of the entity.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
 _WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip": ("address", "addresses")}
@@ -29,14 +40,18 @@ _WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip"
 
 def _entity_options(command: _F) -> _F:
     for option, (one, several) in reversed(_WORDS.items()):
-        all_ = click.option(f"--{option}-default", is_flag=True, help=f"Of all {several} without quotas of their own.")
-        command = click.option(f"--{option}", metavar="NAME", help=f"Of this {one}.")(all_(command))
+        all_ = click.option(
+            f"--{option}-default", is_flag=True, help=f"Default of all {several} without their own quotas."
+        )
+        command = click.option(f"--{option}", metavar="NAME", help=f"{one[0].upper()}{one[1:]} of the quotas.")(
+            all_(command)
+        )
     return command
 
 
 @click.group(cls=Group)
 def quota() -> None:
-    """Shows and changes quotas, and explains why a client waits."""
+    """Show and change quotas, and explain why a client is throttled."""
 
 
 @quota.command("list")
@@ -44,15 +59,10 @@ def quota() -> None:
 @_entity_options
 @format_option
 def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
-    """Lists quotas: all, or those whose entity has the types and names that are given."""
-    from sluice.protocol.apis.describe_client_quotas import ComponentData
-
+    """List quotas: all, or those of entities with the given types and names."""
     from .calls import describe_quotas
 
-    components = [
-        ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
-        for type_, name in _entity(options).items()
-    ]
+    components = _components(_entity(options))
     found = [(_in_order(entity), quotas) for entity, quotas in describe_quotas(bootstrap, components)]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
     if output_format == "json":
@@ -76,18 +86,18 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
     shell_complete=settings_of_quotas,
 )
 def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
-    """Sets quotas of one entity, such as producer_byte_rate=2M; others that it has stay.
+    """Set quotas of one entity, such as producer_byte_rate=2M; its other quotas are kept.
 
-    Of users and client ids: producer_byte_rate and consumer_byte_rate (bytes a second, such as 512Ki),
-    request_percentage, controller_mutation_rate. Of addresses: connection_creation_rate.
+    For users and client ids: producer_byte_rate and consumer_byte_rate (bytes per second, such as 512Ki),
+    request_percentage, controller_mutation_rate. For IP addresses: connection_creation_rate.
     """
     changes: dict[str, float | None] = {}
     for item in quotas:
         key, equals, value = item.partition("=")
         if not equals or key in changes:
             raise click.UsageError(f"{item}: must be KEY=VALUE, each key once; keys are {', '.join(QUOTA_KEYS)}")
-        if key not in QUOTA_KEYS and nearest(key, QUOTA_KEYS):  # one that is like none may be another broker's
-            raise click.UsageError(f"{key}: {one_of(key, QUOTA_KEYS)}")
+        if key not in QUOTA_KEYS and nearest(_OTHER_NAMES.get(key, key), QUOTA_KEYS):  # others may exist in new brokers
+            raise click.UsageError(_unknown(key))
         changes[key] = _value(key, value)
     _alter(bootstrap, _required(options), changes, output_format)
 
@@ -98,23 +108,29 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
 @format_option
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)
 def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options: str | bool | None) -> None:
-    """Deletes quotas of one entity; one that is not set counts as deleted."""
+    """Delete quotas of one entity."""
     unknown = [key for key in keys if key not in QUOTA_KEYS]
     if unknown:
-        raise click.UsageError(f"{unknown[0]}: {one_of(unknown[0], QUOTA_KEYS)}")
-    _alter(bootstrap, _required(options), dict.fromkeys(keys), output_format)
+        raise click.UsageError(_unknown(unknown[0]))
+    entity = _required(options)
+    _ensure_set(bootstrap, entity, keys)
+    _alter(bootstrap, entity, dict.fromkeys(keys), output_format)
 
 
 @quota.command()
 @click.argument("client_id", metavar="CLIENT")
-@click.option("--user", default="ANONYMOUS", show_default=True, help="Who the client authenticated as.")
+@click.option("--user", default="ANONYMOUS", show_default=True, help="User that the client authenticated as.")
 @admin_options
 @format_option
 def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
-    """Explains why a client waits: which quotas match, what was recorded, and the last delay in numbers."""
-    from .explanation import as_json, ask, in_words
+    """Explain why a client is throttled: matching quotas, recorded usage, and the last delay in numbers."""
+    from .explanation import as_json, ask, in_words, is_known
 
     answer = ask(admin, token, client_id, user)
+    if not is_known(answer):
+        raise SluiceError(
+            f"client {client_id} of user {user}: no connections and no recorded usage; check the client id and --user"
+        )
     click.echo(as_json(answer) if output_format == "json" else in_words(answer))
 
 
@@ -132,24 +148,47 @@ def _entity(options: dict[str, str | bool | None]) -> Entity:
 
 
 def _in_order(entity: Entity) -> Entity:
-    """A user before its client id, whatever order the broker has."""
+    """Order a user before its client id."""
     return {type_: entity[type_] for type_ in sorted(entity, reverse=True)}
 
 
 def _required(options: dict[str, str | bool | None]) -> Entity:
     entity = _entity(options)
     if not entity:
-        raise click.UsageError("whose quota? Name it with --user, --client, --ip, or --user-default and so on")
+        raise click.UsageError("no entity; expected --user, --client, --ip, or one of these with -default")
     return entity
 
 
 def _value(key: str, text: str) -> float:
-    """Byte rates as properties take them, 2M or 512Ki; other quotas are numbers. What the broker refuses it says."""
+    """Parse a byte rate as in properties (2M, 512Ki), or a number; the broker validates further."""
     try:
         return parse_rate(text) if key in _BYTE_RATES else float(text)
     except ValueError:
         accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in _BYTE_RATES else "a number"
         raise click.UsageError(f"{key}={text}: must be {accepted}") from None
+
+
+def _unknown(key: str) -> str:
+    return f"{key}: {one_of(_OTHER_NAMES.get(key, key), QUOTA_KEYS)}"
+
+
+def _ensure_set(bootstrap: str, entity: Entity, keys: tuple[str, ...]) -> None:
+    """Raise SluiceError for a quota that is not set; the broker would accept its deletion."""
+    from .calls import describe_quotas
+
+    found = next((quotas for each, quotas in describe_quotas(bootstrap, _components(entity)) if each == entity), {})
+    for key in keys:
+        if key not in found:
+            raise SluiceError(f"{_words(entity)}: {key} is not set")
+
+
+def _components(entity: Entity) -> "list[ComponentData]":
+    from sluice.protocol.apis.describe_client_quotas import ComponentData
+
+    return [
+        ComponentData(entity_type=type_, match_type=_DEFAULT if name is None else _EXACT, match=name)
+        for type_, name in entity.items()
+    ]
 
 
 def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], output_format: str) -> None:

@@ -1,4 +1,4 @@
-"""What `sluice quota explain` prints: the admin port's explanation, asked for and put into words."""
+"""The output of `sluice quota explain`: the admin port's explanation as text or JSON."""
 
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -12,7 +12,7 @@ from sluice.text.json_text import json_text
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
-    """The explanation of one client. Raises SluiceError, a line that says why there is none."""
+    """Request the explanation of one client. Raises SluiceError."""
     address = admin_address(admin)
     query = urlencode({"client_id": client_id, "user": user})
     request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)
@@ -20,13 +20,20 @@ def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation
         return msgspec.json.decode(answer.read(), type=Explanation)
 
 
+def is_known(answer: Explanation) -> bool:
+    """Return whether any broker has a connection or recorded usage of the client."""
+    return any(
+        broker.connections or any(quota.rate is not None for quota in broker.quotas) for broker in answer.brokers
+    )
+
+
 def as_json(answer: Explanation) -> str:
-    """The same for machines."""
+    """Return the explanation as JSON."""
     return json_text(answer)
 
 
 def in_words(answer: Explanation) -> str:
-    """The same for people."""
+    """Return the explanation as text."""
     lines = [f"client {answer.client_id or '(no id)'} of user {answer.user}, quota.profile={answer.profile}"]
     for broker in answer.brokers:
         if len(answer.brokers) > 1:
@@ -34,7 +41,7 @@ def in_words(answer: Explanation) -> str:
         for quota in broker.quotas:
             lines += ["", *_quota(quota)]
         if broker.connections:
-            lines += ["", "connections, and the throttle times they were told in the last minute:"]
+            lines += ["", "connections, with the throttle times returned in the last minute:"]
             lines += [f"  {_connection(connection)}" for connection in broker.connections]
     return "\n".join(lines)
 
@@ -46,7 +53,7 @@ def _quota(quota: QuotaExplanation) -> list[str]:
     if quota.rate is None:
         return [*lines, "  recorded: nothing yet"]
     lines.append(f"  now: {quota.arithmetic}")
-    lines += [f"    {_sample(sample)}" for sample in quota.samples if sample.events]  # some wait to be used again
+    lines += [f"    {_sample(sample)}" for sample in quota.samples if sample.events]  # an empty sample is unused
     delay = quota.last_delay
     if delay is None:
         return [*lines, "  last delay: none"]
@@ -61,7 +68,7 @@ def _candidate(candidate: Candidate) -> str:
 
 def _bucket(quota: QuotaExplanation) -> str:
     parts = (("user", quota.user), ("client-id", quota.client_id))
-    return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None) or "everybody"
+    return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None) or "all clients"
 
 
 def _bound(bound: float | None) -> str:
@@ -75,16 +82,16 @@ def _sample(sample: SampleSeen) -> str:
 
 
 def _connection(connection: ConnectionSeen) -> str:
-    told = (
+    throttle_times = (
         ("produce", connection.produce_throttle_time_avg_ms, connection.produce_throttle_time_max_ms),
         ("fetch", connection.fetch_throttle_time_avg_ms, connection.fetch_throttle_time_max_ms),
     )
     kinds = [
         f"{kind} {average:.0f} ms on average, {most:.0f} ms at most"
-        for kind, average, most in told
+        for kind, average, most in throttle_times
         if average is not None and most is not None
     ]
-    return f"{connection.peer}: {'; '.join(kinds) or 'none'}{', waits now' if connection.waits else ''}"
+    return f"{connection.peer}: {'; '.join(kinds) or 'none'}{', throttled now' if connection.waits else ''}"
 
 
 def _time(ms: int) -> str:

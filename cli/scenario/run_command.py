@@ -1,4 +1,6 @@
-"""`sluice run`: a scenario, on brokers that are started for it or on those that run."""
+"""`sluice run`: run a scenario on its own cluster or on a running one."""
+
+import os
 
 import click
 
@@ -9,21 +11,21 @@ from sluice.cli.options import format_option, override_option
 
 from .text import as_json, summary
 
-# What only brokers that are started for the scenario can be told, and only those that run.
+# Options without --against, and options that require it.
 _OWN = ("host", "port", "admin_port", "overrides", "seed")
 _OTHERS = ("token", "keep")
 
 
 @click.command(cls=Command)
 @click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
-@click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
-@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
-@click.option("--admin-port", type=Integer(0, 65535), help="HTTP port; 0 picks a free one.  [default: 9644]")
+@click.option("--host", help="Address to listen on; overrides `listeners`.  [default: 127.0.0.1]")
+@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free port.  [default: 9092]")
+@click.option("--admin-port", type=Integer(0, 65535), help="Admin HTTP port; 0 picks a free port.  [default: 9644]")
 @override_option()
-@click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.  [default: the file's]")
-@click.option("--against", metavar="ADMIN_URL", help="Runs it on a running broker, which has this admin address.")
-@click.option("--token", help="With --against: what that asks for (sluice.admin.token).")
-@click.option("--keep", is_flag=True, help="With --against: leaves all as it is at the end.")
+@click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: the scenario's]")
+@click.option("--against", metavar="ADMIN_URL", help="Admin address of a running cluster to run the scenario on.")
+@click.option("--token", help="Token of the admin port (sluice.admin.token); needs --against.")
+@click.option("--keep", is_flag=True, help="Do not restore the cluster at the end; needs --against.")
 @format_option
 @click.pass_context
 def run(
@@ -39,10 +41,10 @@ def run(
     keep: bool,
     output_format: str,
 ) -> None:
-    """Runs a scenario: a file, or one of `sluice scenario list`.
+    """Run a scenario from a file or by a name of `sluice scenario list`.
 
-    It starts the brokers that the scenario is about, says where they are as `sluice serve` does, prints each step to
-    stderr as it is done, and ends with what came of it. Exit code 1: a step could not be done.
+    Starts a cluster for the scenario and prints its addresses as `sluice serve` does. Prints each step to stderr, and a
+    summary at the end.
     """
     for option in _OWN if against is not None else _OTHERS:
         if ctx.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
@@ -58,6 +60,11 @@ def run(
         report = run_against(AdminClient(against, token, "--against"), wanted, keep=keep)
     else:
         from .run_local import run_scenario
+
+        if admin := os.environ.get("SLUICE_ADMIN"):
+            click.echo(
+                f"SLUICE_ADMIN is ignored; starting a new cluster. To use that one, add --against {admin}", err=True
+            )
 
         report = run_scenario(wanted, host, port, 9644 if admin_port is None else admin_port, overrides, seed)
     click.echo(as_json(report) if output_format == "json" else summary(report))

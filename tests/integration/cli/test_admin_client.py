@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from socket import create_server
 from threading import Thread
 
 import pytest
 from click.testing import CliRunner
 
+from sluice.cli import admin_client
 from sluice.cli.admin_client import admin_address
 from sluice.cli.main import cli
 from sluice.errors import ConfigError
+from tests.support.broker_process import running_broker
 
 ASKS = {
     "explain": ["explain", "shop", "--admin"],
@@ -105,3 +109,51 @@ def test_what_another_web_server_says_is_told_in_a_line(words: list[str], strang
     address = f"http://127.0.0.1:{stranger.server_port}"
     assert told(words, f"{address}/", 1) == f"{address}: 404: Not Found"
     assert [path[:2] for path in _Stranger.asked] in (["/a"], ["/h"]), "one slash between the address and the path"
+
+
+@pytest.fixture(scope="module")
+def kafka_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    log: Path = tmp_path_factory.mktemp("admin") / "log"
+    with running_broker(log) as broker:
+        yield f"http://{broker.bootstrap}"
+
+
+@every_command
+def test_a_kafka_port_is_reported(words: list[str], kafka_port: str) -> None:
+    expected = f"{kafka_port}: expected the admin HTTP port, got a port of the Kafka protocol"
+    assert told(words, kafka_port, 1) == expected
+
+
+def test_a_port_that_closes_connections_is_not_reported_as_kafka() -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+
+        def close_connections() -> None:
+            for _ in range(2):  # the request, and the probe for Kafka
+                connection, _address = server.accept()
+                connection.recv(1 << 16)
+                connection.close()
+
+        thread = Thread(target=close_connections)
+        thread.start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        assert told(ASKS["explain"], address, 1) == f"{address}: Remote end closed connection without response"
+        thread.join()
+
+
+@every_command
+def test_a_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert admin_client.TIMEOUT_S == 5.0
+    timeouts_s: list[float] = []
+    open_url = admin_client.urlopen
+
+    def impatient(*args: object, timeout: float) -> object:
+        timeouts_s.append(timeout)
+        return open_url(*args, timeout=0.05)
+
+    monkeypatch.setattr(admin_client, "urlopen", impatient)
+    with create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        reported = told(words, address, 1)
+    (timeout_s,) = timeouts_s
+    assert timeout_s <= 5.0
+    assert reported == f"{address}: no response within {timeout_s:g} s"

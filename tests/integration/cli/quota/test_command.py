@@ -53,7 +53,7 @@ def test_quotas_are_set_listed_and_deleted(broker: BrokerProcess) -> None:
 
 
 WRONG = {
-    "no entity": (["set", "producer_byte_rate=5"], 2, "whose quota? Name it with --user, --client, --ip"),
+    "no entity": (["set", "producer_byte_rate=5"], 2, "no entity; expected --user, --client, --ip"),
     "two of a type": (
         ["set", "--user", "a", "--user-default", "x=5"],
         2,
@@ -67,6 +67,26 @@ WRONG = {
         "must be bytes per second of at least 1, such as 2M",
     ),
     "no number": (["set", "--user", "a", "request_percentage=lots"], 2, "request_percentage=lots: must be a number"),
+    "a name of the Python API": (
+        ["set", "--client", "a", "produce=1M"],
+        2,
+        "produce: did you mean producer_byte_rate? It must be one of ",
+    ),
+    "a deleted quota by a name of the Python API": (
+        ["delete", "--client", "a", "fetch"],
+        2,
+        "fetch: did you mean consumer_byte_rate? It must be one of ",
+    ),
+    "a deleted quota that is not set": (
+        ["delete", "--user", "a", "producer_byte_rate"],
+        1,
+        "Error: user a: producer_byte_rate is not set\n",
+    ),
+    "an explained client that never connected": (
+        ["explain", "nobody", "--admin"],
+        1,
+        "Error: client nobody of user ANONYMOUS: no connections and no recorded usage; check the client id and --user",
+    ),
     "a key that is none": (["delete", "--user", "a", "x"], 2, "x: must be one of producer_byte_rate"),
     "what the broker refuses": (
         ["set", "--user", "a", "x=5"],
@@ -90,11 +110,23 @@ WRONG = {
 
 @pytest.mark.parametrize(("args", "exit_code", "message"), WRONG.values(), ids=WRONG)
 def test_a_mistake_is_told_in_one_line(broker: BrokerProcess, args: list[str], exit_code: int, message: str) -> None:
-    result = run(args[0], "--bootstrap", broker.bootstrap, *args[1:])
+    to = [broker.admin] if args[-1] == "--admin" else ["--bootstrap", broker.bootstrap]
+    result = run(*args, *to)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert message in result.stderr
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_failed_deletion_deletes_no_quota(broker: BrokerProcess) -> None:
+    to = ("--bootstrap", broker.bootstrap, "--client", "shop")
+    run("set", *to, "producer_byte_rate=2M")
+    run("set", *to, "--user", "alice", "consumer_byte_rate=1M")
+    result = run("delete", *to, "producer_byte_rate", "consumer_byte_rate")
+    assert (result.exit_code, result.stderr) == (1, "Error: client-id shop: consumer_byte_rate is not set\n")
+    assert "client-id shop: producer_byte_rate=2000000\n" in run("list", *to).stdout
+    assert run("delete", *to, "producer_byte_rate").exit_code == 0
+    assert run("delete", *to, "--user", "alice", "consumer_byte_rate").exit_code == 0
 
 
 def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
@@ -108,7 +140,7 @@ def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
     assert "  -> client-id <default>: 5,000 a second" in lines
     assert "  counted together: client-id bronze; limit: 5,000 a second" in lines
     assert any(line.endswith("(6,000 - 5,000) / 5,000 * 10000 ms = 2000 ms") for line in lines)
-    assert any(line.endswith("produce 2000 ms on average, 2000 ms at most, waits now") for line in lines)
+    assert any(line.endswith("produce 2000 ms on average, 2000 ms at most, throttled now") for line in lines)
     (seen,) = json.loads(in_json.stdout)["brokers"]
     assert seen["quotas"][0]["last_delay"]["throttle_ms"] == 2000
 

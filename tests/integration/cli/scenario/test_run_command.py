@@ -66,6 +66,16 @@ def test_it_starts_brokers_says_where_they_are_and_ends_with_the_scenario(file: 
     assert steps_in(stderr) == STEPS
 
 
+def test_an_ignored_admin_address_is_reported(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CLEAN_ENVIRONMENT, "SLUICE_ADMIN", "http://127.0.0.1:1")
+    _, stderr = run(file).communicate(timeout=PATIENCE_S)
+    first, *_ = stderr.splitlines()
+    assert first == (
+        "SLUICE_ADMIN is ignored; starting a new cluster. To use that one, add --against http://127.0.0.1:1"
+    )
+    assert steps_in(stderr) == STEPS
+
+
 def test_it_tells_a_machine_all_there_is(file: str) -> None:
     process = run(file, "--format", "json", "--seed", "8")
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
