@@ -1,12 +1,12 @@
-# The broker alone: built as a wheel, run as nobody.
+# The broker only: built as a wheel, run as user nobody.
 #   docker build -t sluice . && docker run --rm -p 9092:9092 sluice
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY . .
-# The tag, as there is no git in here: docker build --build-arg VERSION=0.2.0
+# The version, because .git is not available here: docker build --build-arg VERSION=0.2.0
 ARG VERSION=0.1.0.dev0
 ENV SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION
-# The lock holds the versions that the tests ran with; it is the dev lock, so it constrains and is not installed.
+# Constrain to the tested versions; the lock also has development packages, so it is not installed.
 RUN python -m venv /opt/sluice \
     && pip install --no-cache-dir -c requirements/dev.lock hatch-vcs hatchling \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
@@ -14,8 +14,8 @@ RUN python -m venv /opt/sluice \
 
 FROM python:3.13-slim
 COPY --from=build /opt/sluice /opt/sluice
-# Reachable from outside the container, and told to clients as what `-p 9092:9092` makes of it. The admin port stays on
-# loopback until there is a token for it (KAFKA_SLUICE_ADMIN_HOST, KAFKA_SLUICE_ADMIN_TOKEN).
+# Listen on all interfaces, and advertise the address published by `-p 9092:9092`. The admin port stays on loopback
+# until KAFKA_SLUICE_ADMIN_HOST and KAFKA_SLUICE_ADMIN_TOKEN are set.
 ENV PATH=/opt/sluice/bin:$PATH \
     KAFKA_LISTENERS=PLAINTEXT://0.0.0.0:9092 \
     KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:9092

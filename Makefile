@@ -1,5 +1,5 @@
-# Everything a developer does, one word each. Needs Python >= 3.11, make and PyPI; all else goes into .venv.
-# Each target sets up what it needs; a stamp in .venv makes that free when nothing changed.
+# Development tasks. Requires Python >= 3.11, make and PyPI; everything else is installed into .venv.
+# Each target sets up its dependencies; stamps in .venv skip that if nothing changed.
 
 PYTHON ?= python3
 PEERS ?= ../shared/peers
@@ -14,13 +14,13 @@ AUDIT_ARGS ?=
 PLAN_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
-# PySpark is 500 MB and of use only with Java: it comes where Java is found, unless SPARK=no is said.
+# PySpark (500 MB) requires Java, so it is installed only if Java is found. Set SPARK=no to skip it.
 SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
-# Half of the time of the tests is spent waiting for clients: more of them at once than a small machine has cores.
+# Tests spend half of their time waiting for clients, so there are more workers than a small machine has cores.
 WORKERS ?= 3
 SPARK_READY := .venv/.ready-spark
-# pytest rewrites what tests assert, which takes two thirds of collecting them: once for all workers, where it may be
-# kept. What cannot be imported is told by the tests themselves.
+# Rewriting asserts takes two thirds of pytest's collection, so it is done once for all workers, if bytecode may be
+# written. The test run itself reports import errors.
 ASSERTS_READY := .venv/.ready-asserts
 unexport PYTHONDONTWRITEBYTECODE
 TEST_MODULES := $(shell find tests -name 'test_*.py')
@@ -30,17 +30,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
-help: ## show this
+help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Compiled ahead, so that the first start takes no longer than the next, also where Python may not write bytecode.
+# Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
 setup: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## prepare .venv for development
 	@$(BIN)/python -m compileall -q sluice audit broker cli client pipeline protocol purgatory quotas streams web
-	@test -e $(SPARK_READY) || echo "setup: without PySpark, as there is no Java here (or SPARK=no): tests/spark will be skipped"
+	@test -e $(SPARK_READY) || echo "setup: no Java found (or SPARK=no), so without PySpark; tests/spark will be skipped"
 
-# The project itself goes in without isolation: its build tool is in the lock, so nothing unpinned is fetched.
+# Without build isolation: the build tool is in the lock, so no unpinned package is downloaded.
 $(READY): requirements/dev.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Python >= 3.11 is needed, $(PYTHON) is %d.%d: make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("expected Python >= 3.11, got %d.%d ($(PYTHON)); run make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) install -r requirements/dev.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
@@ -54,11 +54,11 @@ $(ASSERTS_READY): $(TEST_MODULES) | setup
 	@echo $? | xargs -P 2 -n 250 $(BIN)/pytest --collect-only -qq -o python_functions=- -o python_classes=- >/dev/null || true
 	@touch $@
 
-demo: setup ## throttle real clients for 35 s and check what they got
+demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
-# Tests that measure the wall clock run after the others, one at a time (5: pytest found none to run), and so do those
-# with a browser and with Spark, of each of which one serves them all.
+# Tests that measure real time run after the others, one at a time (exit code 5: no tests found). So do tests with a
+# browser and with Spark, which share one browser and one Spark session.
 test: setup $(ASSERTS_READY) ## run the whole test suite
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long" \
 		--ignore tests/browser --ignore tests/spark
@@ -66,47 +66,47 @@ test: setup $(ASSERTS_READY) ## run the whole test suite
 	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
-# Some minutes: every way to get a fault rule or a scenario wrong is asked.
-test-api: setup ## ask the admin port anything that its OpenAPI document tells of
+# Takes some minutes: includes all kinds of invalid fault rules and scenarios.
+test-api: setup ## fuzz the admin port by its OpenAPI document
 	$(BIN)/pytest -s --api-examples 100 --timeout 1800 tests/property/test_admin_api.py
 
-test-spark: setup ## Spark with all of its timeouts: the tests that make test leaves out too
+test-spark: setup ## run all Spark tests, including those with long timeouts that make test omits
 	$(BIN)/pytest -m "spark or spark_long" tests/spark tests/docs
 
-scenarios: setup ## run the whole catalogue of scenarios with real clients
+scenarios: setup ## run all built-in scenarios with real clients
 	$(BIN)/python -m tests.scenarios
 
-# Builds what the tools that are here can build; the tests say what is missing.
-test-clients: setup ## run the client matrix with Java, Go and Node as well
+# Builds clients for the installed toolchains; tests report missing ones.
+test-clients: setup ## run the client matrix, including Java, Go and Node
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py
 
-# With pytest's -s each run says how many records it was about.
-test-crash: setup ## kill the broker 50 times while it writes, with and without flush.messages=1
+# -s shows the number of records of each run.
+test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
 
-# A thousand times ten minutes; a seed that fails is told with the command that runs it again.
-test-week: setup ## a week of failures for the producer, in virtual time: 1,000 seeds, and as many of transactions
+# A thousand runs of ten minutes; a failure shows the command that repeats its seed.
+test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions
 	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py
 
-# Clients that are known to do right or wrong: about half an hour of processor time.
-test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and our own by default with 100
+# Synthetic clients behave correctly or wrongly on purpose. Takes about half an hour of processor time.
+test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and sluice's own client with 100
 	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py
 
-matrix: setup ## run that matrix, and write docs/clients.md from what it finds
+matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py --write-table
 
-fault-table: setup ## meet every fault with the clients in Python, and write docs/faults-clients.md
+fault-table: setup ## run the Python clients with every fault and write docs/faults-clients.md
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table
 
-# Real time, one client after the other; the report with all evidence stays in build/audit, of which
-# python -m tests.docs.audit_pictures build/audit takes the pictures in docs/audit.
-audit: setup ## measure what the ready clients do when brokers fail, and write docs/audit-matrix.md (a quarter of an hour; AUDIT_ARGS='--subject aiokafka')
+# In real time, one client after the other. The report with all evidence stays in build/audit; create the pictures in
+# docs/audit from it with python -m tests.docs.audit_pictures build/audit.
+audit: setup ## audit the installed clients and write docs/audit-matrix.md (15 minutes; AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
 	$(BIN)/python -m tests.docs.audit_matrix build/audit
 
-lint: setup ## ruff, mypy, import-linter, deptry, hadolint
+lint: setup ## run ruff, mypy, import-linter, deptry and hadolint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -114,48 +114,47 @@ lint: setup ## ruff, mypy, import-linter, deptry, hadolint
 	$(BIN)/deptry .
 	$(BIN)/hadolint Dockerfile
 
-format: setup ## format, and fix what can be fixed
+format: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: setup ## write the files that are generated from declarations
+generate: setup ## write generated files
 	$(BIN)/python -m tests.generate
 
-bench: setup ## ours against a bare asyncio server
+bench: setup ## compare the broker with a bare asyncio server
 	$(BIN)/python -m bench
 
-bench-client: setup ## our producer and consumer beside aiokafka's, and how late ends are told (BENCH_CLIENT_ARGS='--rounds 3' is shorter)
+bench-client: setup ## compare sluice's producer and consumer with aiokafka's (shorter: BENCH_CLIENT_ARGS='--rounds 3')
 	$(BIN)/python -m bench.client $(BENCH_CLIENT_ARGS)
 
-# Segments take turns, on a machine that may be busy with other things: PAGE_ARGS='--seconds 6' is shorter.
-bench-page: setup ## what the web page costs a broker with 500 clients and 2,000 requests/s
+# Alternates between both variants, because other processes may load the machine.
+bench-page: setup ## measure the cost of the web page with 500 clients and 2,000 requests/s (shorter: PAGE_ARGS='--seconds 6')
 	$(BIN)/python -m bench.page $(PAGE_ARGS)
 
-bench-quota: setup ## how exactly quotas hold real clients, and what they cost (QUOTA_ARGS='--seconds 20' is shorter)
+bench-quota: setup ## measure the accuracy and cost of quotas with real clients (shorter: QUOTA_ARGS='--seconds 20')
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)
 
-# 10 GB of disk and of page cache; then produce and consume with a data directory, on both sides.
-bench-storage: setup ## starts with 10 GB, and sluice with --data-dir beside Kafka
+# Needs 10 GB of disk and page cache. Then compares produce and consume with a data directory.
+bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with Kafka
 	$(BIN)/python -m bench.start
 	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
 		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
 
-bench-spark: setup ## Spark out of sluice, and in turns out of BOOTSTRAP=HOST:PORT; plans (SPARK_ARGS='--records 200000', PLAN_ARGS='--rows 300000' are shorter)
+bench-spark: setup ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, and plans (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000')
 	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && exit $$slower
 
-bench-peers: setup ## ours beside Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
-	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); give its folder: make bench-peers PEERS=path"; exit 1; }
+bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
+	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); run make bench-peers PEERS=path"; exit 1; }
 	@test -x "$${PEERS_WORK:-$${TMPDIR:-/tmp}/peers}/bin/rkperf" || $(PEERS)/setup kafka tools kfake librdkafka native
 	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
 
-# The locks keep what they have in common at the same versions.
-docs: setup ## make the documentation as a site: build/docs/html
+docs: setup ## build the documentation site in build/docs/html
 	$(PIP) install -r requirements/docs.lock
 	$(BIN)/python -m tests.docs.site
 
-# What is installed into the clean environment is what the lock has; the SBOM says what that was.
-dist: setup ## build wheel and sdist, check them, and write the SBOM beside them
+# The SBOM lists the locked versions in a clean environment.
+dist: setup ## build and check wheel and sdist, and write their SBOM
 	$(PIP) install -r requirements/dist.lock
 	rm -rf dist build/clean
 	$(BIN)/python -m hatchling build -d dist
@@ -167,11 +166,11 @@ dist: setup ## build wheel and sdist, check them, and write the SBOM beside them
 	build/clean/bin/python -m pip --quiet uninstall --yes pip setuptools
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sluice.cdx.json build/clean/bin/python
 
-test-dist: dist ## install what was built with the demo's clients, and run the demo from there
+test-dist: dist ## install the wheel with the demo's clients and run the demo
 	$(PYTHON) -m venv --clear build/demo
 	build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock "$$(ls $(CURDIR)/dist/*.whl)[demo]"
 	cd build/demo && bin/sluice demo
 
-clean: ## remove what the targets above made, .venv too
+clean: ## remove all generated files and .venv
 	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

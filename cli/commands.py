@@ -1,6 +1,6 @@
-"""What all commands have in common: how their help is told, beyond what click tells, and what wrong names are told.
+"""Base classes of commands: their help and their suggestions for unknown names.
 
-After the options come examples, exit codes and the environment, from help_pages.py, which is loaded for help alone.
+help_pages.py, which is loaded only for help, has the examples, exit codes and environment.
 """
 
 import click
@@ -9,7 +9,7 @@ from sluice.text.did_you_mean import meant
 
 
 class Command(click.Command):
-    """A command whose help has examples, exit codes, and the environment that it looks at."""
+    """A command whose help includes examples, exit codes and environment variables."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from .help_pages import write_page
@@ -18,18 +18,18 @@ class Command(click.Command):
 
 
 class Integer(click.IntRange):
-    """A number within bounds; click calls what is none "not a valid integer range"."""
+    """An integer within bounds; click's own error for other text is "not a valid integer range"."""
 
     name = "integer"
 
 
 class Group(click.Group):
-    """Commands with a word in common."""
+    """A group of commands."""
 
     command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What each does, in a whole sentence: click cuts it off at the end of the line."""
+        """Write a whole sentence for each command, which click would cut at the end of the line."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, _sentence(command)) for name, command in commands if command is not None])
@@ -50,7 +50,7 @@ class Group(click.Group):
 
 
 def no_such_option(error: click.NoSuchOption) -> click.UsageError:
-    """The same, with the option that may have been meant, and those that there are."""
+    """Return the error with a suggestion and the known options."""
     params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
     known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
     hint = meant(error.option_name, known)
@@ -58,13 +58,13 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
 
 
 def _sentence(command: click.Command) -> str:
-    """The first of its help, on one line."""
+    """Return the first sentence of a command's help on one line."""
     first, end, _ = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")
     return f"{first}." if end else first
 
 
 def _path(ctx: click.Context) -> str:
-    """The words of the command after `sluice`, by its own names."""
+    """Return the command's names after `sluice`."""
     names: list[str] = []
     at: click.Context | None = ctx
     while at is not None and at.parent is not None:

@@ -1,7 +1,7 @@
-"""`sluice completion`: what makes a shell complete commands, options and their values.
+"""`sluice completion`: shell completion of commands, options and values.
 
-The scripts are click's, and so is what they ask: this command, with `_SLUICE_COMPLETE` in the environment. That of
-bash is ours: bash splits words at `=`, and rules and properties are NAME=VALUE.
+The scripts are click's: they run `sluice` with `_SLUICE_COMPLETE` in the environment. The script for bash is sluice's
+own, because bash splits words at `=`, and rules and properties are NAME=VALUE.
 """
 
 import os
@@ -43,11 +43,11 @@ class _Bash(BashComplete):
     source_template = _BASH
 
     def source(self) -> str:
-        """The script. Click would start a bash first, to find out how old it is."""
+        """Return the script. Click's version would first run bash to check its version."""
         return ShellComplete.source(self)
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is to be completed, and that; what bash has split at `=` is one again."""
+        """Return the words before the incomplete one, and that one; words that bash split at `=` are joined."""
         given = split_arg_string(os.environ["COMP_WORDS"])
         number = int(os.environ["COMP_CWORD"])
         words: list[str] = []
@@ -56,7 +56,7 @@ class _Bash(BashComplete):
                 words[-1] += word
             else:
                 words.append(word)
-        # Bash completes what comes after the `=`.
+        # Bash replaces only the part after `=`.
         self._taken = words[-1].partition("=")[0] + "=" if "=" in words[-1] else ""
         return words[:-1], words[-1]
 
@@ -70,7 +70,7 @@ add_completion_class(_Bash)
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Prints what makes SHELL complete sluice's commands, options and values."""
+    """Print a script that completes sluice's commands, options and values in SHELL."""
     from .main import cli
 
     made = get_completion_class(shell)

@@ -1,6 +1,6 @@
-"""What a shell completes arguments and options with: names that are known without asking a broker.
+"""Completion of arguments and options with names that are known without a broker.
 
-One function each, as click's `shell_complete` takes it; what it needs is loaded when it is called.
+The functions have the signature of click's `shell_complete`, and import their dependencies when called.
 """
 
 from collections.abc import Iterable
@@ -20,59 +20,59 @@ QUOTA_KEYS = (
 
 
 def scenarios(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Those of the catalogue."""
+    """Complete scenarios of the catalogue."""
     from sluice.broker.scenarios.files import names
 
     return _begun(incomplete, names())
 
 
 def scenarios_and_files(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> "list[CompletionItem]":
-    """The same, and files."""
+    """Complete scenarios of the catalogue and files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *map(CompletionItem, scenarios(ctx, param, incomplete))]
 
 
 def apis(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """The names of APIs."""
+    """Complete names of APIs."""
     from sluice.protocol.apis import API_KEYS
 
     return _begun(incomplete, (api.name for api in API_KEYS.values()))
 
 
 def kinds(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """The kinds of events."""
+    """Complete kinds of events."""
     from sluice.journal_events import KINDS
 
     return _begun(incomplete, KINDS)
 
 
 def profiles(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """What quota.profile may be."""
+    """Complete values of quota.profile."""
     from sluice.broker.throttling.profile import PROFILES
 
     return _begun(incomplete, PROFILES)
 
 
 def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Properties, as NAME=."""
+    """Complete properties as NAME=."""
     from sluice.config.property_table import PROPERTIES
 
     return _begun(incomplete, (f"{name}=" for name in PROPERTIES))
 
 
 def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """What can be set of a quota."""
+    """Complete keys of quotas."""
     return _begun(incomplete, QUOTA_KEYS)
 
 
 def settings_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """The same, as NAME=."""
+    """Complete keys of quotas as NAME=."""
     return [f"{key}=" for key in keys_of_quotas(ctx, param, incomplete)]
 
 
 def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """A fault rule's actions and fields, as NAME=VALUE and NAME=; the fields of its action where that is there."""
+    """Complete a fault rule: `action=KIND` first, then NAME= for the fields of the rule and the action."""
     from sluice.broker.faults.actions import KINDS
     from sluice.broker.faults.rule import Rule
 
@@ -87,14 +87,14 @@ def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> li
 
 
 def audit_subjects(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """The clients that are known."""
+    """Complete names of audit subjects."""
     from sluice.audit.subjects import SUBJECTS
 
     return _begun(incomplete, SUBJECTS)
 
 
 def audit_probes(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """The probes, and what they are for: statements, and the KIPs of these."""
+    """Complete probes, statements and KIPs."""
     from sluice.audit.probes import PROBES
     from sluice.audit.report.words import in_order
 

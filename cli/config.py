@@ -1,4 +1,4 @@
-"""`sluice config list`: every property, its value in force and where that comes from."""
+"""`sluice config list`: every property with its effective value and the source of the value."""
 
 import json
 import os
@@ -20,15 +20,15 @@ _INDENT = "    "
 
 @click.group(cls=Group)
 def config() -> None:
-    """Shows what can be configured."""
+    """Show the configuration."""
 
 
 @config.command("list")
 @format_option
-@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="A server.properties file.")
-@override_option("As of `sluice serve`.")
+@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Properties file.")
+@override_option()
 def list_(output_format: str, file: Path | None, overrides: tuple[str, ...]) -> None:
-    """Lists every property with its value in force."""
+    """List every property with its effective value."""
     settings = Config.load(file, overrides, os.environ).entries()
     click.echo(_json(settings) if output_format == "json" else _text(settings))
 
@@ -56,7 +56,7 @@ def _json(settings: list[Setting]) -> str:
 
 
 def _text(settings: list[Setting]) -> str:
-    """Names and values, and below each what it is: a line, on a terminal as many as it takes."""
+    """Return each name and value, with the description below: wrapped on a terminal, else on one line."""
     width = terminal_width()
     name_width = max(len(setting.property.name) for setting in settings)
     lines = []

@@ -1,11 +1,11 @@
-"""Log lines for people (`text`) or machines (`json`), one per event, on stderr. Fields come in a record's `extra`."""
+"""Log lines on stderr as `text` or `json`, one per event. Fields come from a record's `extra`."""
 
 import json
 import logging
 import sys
 from datetime import UTC, datetime
 
-# What every LogRecord has; anything else on it came in `extra`.
+# The standard attributes of a LogRecord; others come from `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -18,7 +18,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _where(record: logging.LogRecord) -> dict[str, object]:
-    # A failure of our own is told in one line too: what it was and where.
+    # An internal error is one line, too, with the location of its exception.
     if not record.exc_info or record.exc_info[1] is None:
         return {}
     error, trace = record.exc_info[1], record.exc_info[2]
@@ -29,20 +29,20 @@ def _where(record: logging.LogRecord) -> dict[str, object]:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-01T00:00:00.000Z WARNING sluice.broker: connection closed peer=127.0.0.1:4711 reason="..."`."""
+    """Lines like `2026-01-01T00:00:00.000Z WARNING sluice.broker: connection closed peer=[::1]:4711 reason="..."`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; values are quoted where they hold a space, a quote or a control character."""
+        """Return one line; values with a space, a quote or a control character are quoted."""
         words = [f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"]
         words += [f"{name}={_quote(value)}" for name, value in (_fields(record) | _where(record)).items()]
         return " ".join(words)
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `time`, `level`, `logger`, `message` and the fields."""
+    """One JSON object per line: `time`, `level`, `logger`, `message` and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line; what JSON cannot hold is written as its text."""
+        """Return one line; values that JSON does not support are converted to text."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname,
@@ -59,9 +59,9 @@ def _quote(value: object) -> str:
 
 
 def set_up_logging(log_format: str) -> None:
-    """Sends all log lines of this process to stderr, formatted as `text` or `json`, from INFO up."""
+    """Write log lines from level INFO to stderr, as `text` or `json`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    # It tells of its own starts and stops; those of the broker say enough.
+    # The broker already logs the start and stop of its HTTP server.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

@@ -1,7 +1,7 @@
-"""`sluice`: the commands, and how they fail.
+"""`sluice`: the commands and their errors.
 
-A command's module is imported when the command is used, so that `sluice serve` starts without what the others need.
-What a person got wrong is told in one line on stderr: exit code 2 for wrong usage, 1 for what could not be done.
+A command's module is imported on use, so that `sluice serve` does not load the others. Errors are one line on stderr:
+exit code 2 for wrong usage, 1 for other failures.
 """
 
 import sys
@@ -20,26 +20,25 @@ from .commands import Group, no_such_option
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Each in the module of its name, as the attribute of its name, or where `MODULES` says; words and order are those of
-# `sluice --help`.
+# In the order of `sluice --help`. Each command is an attribute of its module; MODULES has the modules with other names.
 COMMANDS = {
     "serve": "Run a broker.",
-    "demo": "Throttle real clients and check what they got.",
-    "top": "Show what clients do, and how they wait, as it happens.",
-    "explain": "Explain why a client waits: the same as `sluice quota explain`.",
-    "quota": "Show and change quotas, and explain why a client waits.",
-    "faults": "Make brokers fail on command.",
-    "run": "Run a scenario: what happens to a cluster, and when.",
-    "scenario": "Show the scenarios that there are, and run them.",
-    "journal": "Show what happened, and keep it.",
-    "audit": "Measure what clients do when the broker fails.",
-    "pipeline": "Run jobs on Spark.",
-    "config": "Show what can be configured.",
-    "protocol": "Show how messages are read and written.",
-    "healthcheck": "Ask a running broker whether it is well.",
-    "completion": "Print what makes a shell complete these commands.",
+    "demo": "Throttle real clients and check their rates.",
+    "top": "Show live client activity and throttling.",
+    "explain": "Explain why a client is throttled (same as `sluice quota explain`).",
+    "quota": "Show and change quotas, and explain why a client is throttled.",
+    "faults": "Add, list and remove fault rules.",
+    "run": "Run a scenario.",
+    "scenario": "List, show and run scenarios.",
+    "journal": "Show and export events.",
+    "audit": "Measure how clients behave when brokers fail.",
+    "pipeline": "Run Spark jobs on the journal.",
+    "config": "Show the configuration.",
+    "protocol": "Show how messages are encoded and decoded.",
+    "healthcheck": "Check whether a running broker is healthy.",
+    "completion": "Print a shell completion script.",
 }
-# Command -> module, where that is not the module of the command's name.
+# Modules with another name than the command.
 MODULES = {
     name: f"{name}.command" for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit")
 }
@@ -48,7 +47,7 @@ ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
 class LazyGroup(Group):
-    """Knows its commands by name alone, until one is used."""
+    """A group that imports a command's module on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -62,7 +61,7 @@ class LazyGroup(Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Without loading them all."""
+        """Complete names without importing commands."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in COMMANDS if name.startswith(incomplete)]
@@ -94,17 +93,17 @@ def _errors_in_one_line() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
     except SluiceError as error:
         raise click.ClickException(str(error)) from None
-    except click.exceptions.NoArgsIsHelpError:  # not a mistake told but help given
+    except click.exceptions.NoArgsIsHelpError:  # help, not an error
         raise
     except click.NoSuchOption as error:
         raise no_such_option(error) from None
     except click.UsageError as error:
-        error.ctx = None  # click prints the usage above the error only if it knows whose
+        error.ctx = None  # without a context click omits the usage lines
         raise
 
 
 def fail(error: SluiceError) -> Never:
-    """Ends the process as a command that raises `error` ends."""
+    """Exit the process as for a command that raises `error`."""
     shown = click.UsageError(str(error)) if isinstance(error, ConfigError) else click.ClickException(str(error))
     shown.show()
     sys.exit(shown.exit_code)
@@ -113,4 +112,4 @@ def fail(error: SluiceError) -> Never:
 @click.group(cls=LazyGroup)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """A Kafka-compatible test broker that makes clients wait, on purpose and with proof."""
+    """Test Kafka clients with a broker that enforces quotas, injects faults and audits backoff."""

@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""Options shared by several commands."""
 
 from collections.abc import Callable
 
@@ -10,37 +10,37 @@ _JSON = "sluice.json"
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the address of a broker."""
+    """Add the option for the address of a broker."""
     return click.option(
         "--bootstrap",
         envvar="SLUICE_BOOTSTRAP",
         default="127.0.0.1:9092",
         show_default=True,
         show_envvar=True,
-        help="A broker's HOST:PORT.",
+        help="Bootstrap server, HOST:PORT.",
     )(command)
 
 
 def admin_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the address of an admin port."""
+    """Add the option for the address of an admin port."""
     return click.option(
         "--admin",
         envvar="SLUICE_ADMIN",
         default="http://127.0.0.1:9644",
         show_default=True,
         show_envvar=True,
-        help="The broker's admin address.",
+        help="URL of the broker's admin port.",
     )(command)
 
 
 def admin_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the address of an admin port and its token."""
-    token = click.option("--token", help="The token that the admin port asks for (sluice.admin.token).")
+    """Add the options for the address and the token of an admin port."""
+    token = click.option("--token", help="Token of the admin port (sluice.admin.token).")
     return admin_option(token(command))
 
 
 def override_option(
-    text: str = "Sets one property; may come several times.",
+    text: str = "Value of a property; repeatable.",
 ) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """Return the option for properties, as the parameter `overrides`, with this help."""
     return click.option(
@@ -51,7 +51,7 @@ def override_option(
 def format_option(command: click.decorators.FC) -> click.decorators.FC:
     """Add `--format text|json` and its short form `--json`, as the parameter `output_format`."""
     command = click.option(
-        "--json", is_flag=True, is_eager=True, expose_value=False, callback=_note_json, help="Short for --format json."
+        "--json", is_flag=True, is_eager=True, expose_value=False, callback=_note_json, help="Same as --format json."
     )(command)
     return click.option(
         "--format",
@@ -60,7 +60,7 @@ def format_option(command: click.decorators.FC) -> click.decorators.FC:
         default="text",
         show_default=True,
         callback=_resolve_format,
-        help="How it is printed: for people, or for programs.",
+        help="Output format.",
     )(command)
 
 

@@ -1,7 +1,7 @@
-"""`sluice pipeline`: jobs on Spark. A job's module is imported when the job is asked for.
+"""`sluice pipeline`: Spark jobs. A job's module is imported when the job is used.
 
-Spark's own command runs the same: `spark-submit [its options] .../sluice/cli/pipeline.py JOB [ours]`; then the session,
-its jars and its settings are those of spark-submit.
+`spark-submit [its options] .../sluice/cli/pipeline.py JOB [options]` also runs them; session, jars and settings are
+then those of spark-submit.
 """
 
 import sys
@@ -11,29 +11,29 @@ from typing import TypeVar
 
 import click
 
-from sluice.cli.commands import Group  # by its whole name: to spark-submit this file is in no package
+from sluice.cli.commands import Group  # absolute: in spark-submit this file belongs to no package
 from sluice.errors import ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
-    "backoff": "How the clients of a fleet back off, from the journal.",
-    "plan": "What quotas would do, and which ones to set, from what brokers wrote down.",
-    "throttle": "What clients used and how long they waited, from the journal.",
+    "backoff": "Judge how clients back off, from the journal.",
+    "plan": "Recommend quotas, from the logs of brokers.",
+    "throttle": "Show usage and throttling of clients, from the journal.",
 }
-MASTER = click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
-CONF = click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A property of Spark; may come several times.")
+MASTER = click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+CONF = click.option("--conf", multiple=True, metavar="KEY=VALUE", help="Spark property; repeatable.")
 _JARS = click.option(
-    "--jars", type=click.Path(file_okay=False), help="A folder with the jars of Spark's Kafka connector."
+    "--jars", type=click.Path(file_okay=False), help="Folder with the jars of Spark's Kafka connector."
 )
 
 
 def spark_options(command: _F) -> _F:
-    """`--master`, `--jars` and `--conf`, for a command whose job runs in a session of its own."""
+    """Add `--master`, `--jars` and `--conf`."""
     return MASTER(_JARS(CONF(command)))
 
 
 def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
-    """What `--conf` says."""
+    """Return the properties of `--conf`. Raises ConfigError."""
     settings = {}
     for item in conf:
         key, equals, value = item.partition("=")
@@ -44,7 +44,7 @@ def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
 
 
 class _Jobs(Group):
-    """Knows the jobs by name alone, until one is asked for."""
+    """A group that imports a job's module on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)
@@ -63,7 +63,7 @@ class _Jobs(Group):
 
 @click.group(cls=_Jobs)
 def pipeline() -> None:
-    """Runs jobs on Spark (pip install 'kafka-sluice[spark]', and Java)."""
+    """Run Spark jobs on the journal (requires Java and `pip install 'kafka-sluice[spark]'`)."""
 
 
 if __name__ == "__main__":

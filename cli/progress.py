@@ -1,18 +1,16 @@
-"""How far something is that takes longer than a second: a bar on stderr that is gone in the end, where that is a
-terminal; nothing anywhere else.
-"""
+"""A progress bar on stderr for operations longer than a second; shown only on a terminal, and removed at the end."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Told what is done, how much of it, and of how much.
-Tell = Callable[[str, int, int], None]
+# Receives the description, the completed amount and the total.
+Report = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
-    """What to report; each new text begins anew."""
+def progress() -> Iterator[Report]:
+    """Return a function that reports progress."""
     if not sys.stderr.isatty():
         yield lambda what, done, of: None
         return

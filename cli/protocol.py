@@ -1,4 +1,4 @@
-"""`sluice protocol show`: the functions generated for a message in one version, as the broker runs them."""
+"""`sluice protocol show`: the functions that the broker generates for a version of a message."""
 
 import click
 
@@ -13,19 +13,19 @@ from .completion_values import apis
 
 @click.group(cls=Group)
 def protocol() -> None:
-    """Shows how messages are read and written."""
+    """Show how messages are encoded and decoded."""
 
 
 @protocol.command()
 @click.argument("name", shell_complete=apis)
 @click.argument("version", type=int)
 def show(name: str, version: int) -> None:
-    """Prints the decoder and the encoder of NAME (Fetch, FetchRequest, RequestHeader, ...) in VERSION."""
+    """Print the decoder and the encoder of NAME (Fetch, FetchRequest, RequestHeader, ...) in VERSION."""
     for message in _messages(name):
         versions = versions_of(message)
         if not versions.min <= version <= versions.max:
             raise click.BadParameter(
-                f"{version} is not one of {message.__name__}'s, {versions.min} to {versions.max}", param_hint="VERSION"
+                f"{message.__name__}: expected {versions.min} to {versions.max}, got {version}", param_hint="VERSION"
             )
         click.echo(f"# {message.__name__} v{version}\n\n{source(message, version)}")
 
@@ -38,6 +38,6 @@ def _messages(name: str) -> list[type[Message]]:
         by_name[api.response.__name__] = [api.response]
     if name not in by_name:
         raise click.BadParameter(
-            f"{name} is not one of {', '.join(api.name for api in API_KEYS.values())}", param_hint="NAME"
+            f"expected one of {', '.join(api.name for api in API_KEYS.values())}, got {name}", param_hint="NAME"
         )
     return by_name[name]

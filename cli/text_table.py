@@ -1,4 +1,4 @@
-"""A table as plain text: a row is a line, for files and other programs, and as wide as the terminal for people."""
+"""Plain-text tables: one line per row in files and pipes, wrapped to the width of a terminal."""
 
 import shutil
 import sys
@@ -12,7 +12,7 @@ _GAP = "  "
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Its lines: columns as wide as they need to be or, on a terminal, can be."""
+    """Return the lines of a table; on a terminal, wide columns are wrapped."""
     rows = [head, *([printable(cell) for cell in row] for row in rows)]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -24,12 +24,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal, None where standard output is none."""
+    """Return the width of the terminal; None if standard output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
-    """Takes from the widest column as long as there is more than room for; no word is broken for that."""
+    """Shrink the widest columns until all fit, but never below their longest word."""
     while sum(widths) > room:
         wide = [number for number, width in enumerate(widths) if width > words[number]]
         if not wide:

@@ -1,8 +1,8 @@
-"""Reads what producer.py sent, as the client id `reader`, without a consumer group.
+"""Reads the records of producer.py as client id `reader`, without a consumer group.
 
 python examples/consumer.py                         (pip install kafka-python)
 """
-# ruff: noqa: T201  (a program of its own: it talks to a person)
+# ruff: noqa: T201  (a program that prints)
 
 import sys
 
@@ -14,7 +14,7 @@ consumer = KafkaConsumer(
     client_id="reader",
     group_id=None,
     auto_offset_reset="earliest",
-    consumer_timeout_ms=2_000,  # ends when nothing came for 2 s
+    consumer_timeout_ms=2_000,  # exits after 2 s without records
 )
 consumer.assign([TopicPartition("examples", 0)])
 records = [len(record.value) for record in consumer]

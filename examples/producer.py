@@ -1,11 +1,11 @@
-"""Sends 15 MB as the client id `bronze` and prints how long each MB took: what a quota does to an application.
+"""Sends 15 MB as client id `bronze`, and prints the time of each MB to show the effect of a quota.
 
     sluice serve --override quota.producer.default=1M
     python examples/producer.py                         (pip install kafka-python)
 
-With 1 MB/s the first 10 MB go at once, since a fresh quota has ten empty seconds behind it; then the broker holds on.
+With 1 MB/s the first 10 MB pass at once, because a new quota has ten unused seconds; then the broker throttles.
 """
-# ruff: noqa: T201, TID251  (a program of its own: it talks to a person, and the time is what it shows)
+# ruff: noqa: T201, TID251  (a program that prints, and measures real time)
 
 import sys
 import time

@@ -1,10 +1,11 @@
-"""Reads a topic as a member of a group, with sluice's reference client, and says what it waits for: stop the broker
-meanwhile, or have faults, and follow the lines.
+"""Reads a topic in a consumer group with sluice's reference client, whose log shows how it handles failures.
+
+Stop the broker or add fault rules while it runs.
 
     sluice serve
     python examples/reference_consumer.py [BOOTSTRAP] [TOPIC]
 """
-# ruff: noqa: T201  (a program of its own: it talks to a person)
+# ruff: noqa: T201  (a program that prints)
 
 import asyncio
 import sys
@@ -14,8 +15,8 @@ from sluice.cli.logs import set_up_logging
 from sluice.client.consumer import Consumer, RebalanceListener, TopicPartition
 
 
-class Telling(RebalanceListener):
-    """Says what a rebalance brings and takes."""
+class PrintingListener(RebalanceListener):
+    """Prints the assigned and revoked partitions."""
 
     async def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         print("assigned", *partitions, flush=True)
@@ -27,7 +28,7 @@ class Telling(RebalanceListener):
 async def main(bootstrap: str, topic: str) -> None:
     config = {"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"}
     async with Consumer(config) as consumer:
-        consumer.subscribe([topic], listener=Telling())
+        consumer.subscribe([topic], listener=PrintingListener())
         while True:
             for record in await consumer.poll(5000):
                 print(f"{record.topic}-{record.partition} {record.offset}: {record.value!r}", flush=True)

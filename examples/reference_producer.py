@@ -1,10 +1,12 @@
-"""Sends a record a second with sluice's reference client, and says how each ended: stop the broker meanwhile, or have
-faults, and follow the lines. What is not delivered within `delivery.timeout.ms`, here 30 s, is told as lost.
+"""Sends a record per second with sluice's reference client, and prints the result of each.
+
+Stop the broker or add fault rules while it runs. Records not delivered within `delivery.timeout.ms`, here 30 s, are
+reported as lost.
 
     sluice serve
     python examples/reference_producer.py [BOOTSTRAP] [TOPIC]
 """
-# ruff: noqa: T201, TID251  (a program of its own: it talks to a person, in real time)
+# ruff: noqa: T201, TID251  (a program that prints, in real time)
 
 import asyncio
 import sys
@@ -15,8 +17,8 @@ from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer, RecordMetadata
 
 
-async def tell(number: int, sent: "asyncio.Future[RecordMetadata]") -> None:
-    """Says what became of a record."""
+async def report(number: int, sent: "asyncio.Future[RecordMetadata]") -> None:
+    """Print the result of a record."""
     try:
         place = await sent
     except KafkaException as error:
@@ -27,14 +29,14 @@ async def tell(number: int, sent: "asyncio.Future[RecordMetadata]") -> None:
 
 async def main(bootstrap: str, topic: str) -> None:
     config = {"bootstrap.servers": bootstrap, "delivery.timeout.ms": 30_000, "request.timeout.ms": 5000}
-    async with Producer(config) as producer, asyncio.TaskGroup() as telling:
+    async with Producer(config) as producer, asyncio.TaskGroup() as reports:
         for number in count():
             try:
-                sent = await producer.send(topic, b"%d" % number)  # waits where no broker says where the topic is
+                sent = await producer.send(topic, b"%d" % number)  # waits for the topic's metadata
             except KafkaException as error:
                 print(f"{number} not sent: {error}", flush=True)
             else:
-                telling.create_task(tell(number, sent))
+                reports.create_task(report(number, sent))
             await asyncio.sleep(1)
 
 

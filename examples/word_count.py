@@ -1,13 +1,14 @@
-"""Counts words with sluice's Streams runtime, and says what it waits for: stop the broker meanwhile, or have faults,
-and follow the lines. What was counted goes on where it was when the program is started again.
+"""Counts words with sluice's Streams runtime, whose log shows how it handles failures.
+
+Stop the broker or add fault rules while it runs. After a restart, it continues with its previous counts.
 
     sluice serve
     python examples/word_count.py [BOOTSTRAP]
 
-Write lines to the topic "lines"; `python examples/reference_producer.py 127.0.0.1:9092 lines` writes numbers, as words
-too. The counts go to "word-counts".
+Write lines to the topic "lines"; `python examples/reference_producer.py 127.0.0.1:9092 lines` writes numbers. The
+counts go to "word-counts".
 """
-# ruff: noqa: T201  (a program of its own: it talks to a person)
+# ruff: noqa: T201  (a program that prints)
 
 import asyncio
 import logging

@@ -1,6 +1,6 @@
-"""`sluice audit`: measures what clients do when the broker fails; lists what can be measured; compares two reports.
+"""`sluice audit`: measure clients when brokers fail, list what can be measured, and compare reports.
 
-Nothing of the audit itself is imported before a command needs it.
+The audit itself is imported only when a command needs it.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ _REPORT = click.Path(path_type=Path)
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Measures what clients do when the broker fails, and says where they depart from the KIPs."""
+    """Measure how clients behave when brokers fail, and find deviations from the KIPs."""
 
 
 audit.add_command(run)
@@ -28,7 +28,7 @@ audit.add_command(run)
 @click.argument("what", type=click.Choice(["all", "subjects", "probes", "statements"]), default="all")
 @format_option
 def list_(what: str, output_format: str) -> None:
-    """Lists the clients that can be audited here, the probes, and the statements that they are held to."""
+    """List the available clients, the probes, and the statements that they test."""
     from .lists import as_json, as_text
 
     click.echo(as_json(what) if output_format == "json" else as_text(what))
@@ -37,10 +37,10 @@ def list_(what: str, output_format: str) -> None:
 @audit.command()
 @click.argument("before", type=_REPORT)
 @click.argument("now", type=_REPORT)
-@click.option("--fail-on-worse", is_flag=True, help="Exit code 1 where something is worse than before.")
+@click.option("--fail-on-worse", is_flag=True, help="Exit with 1 if anything is worse.")
 @format_option
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
-    """Tells what changed between two reports: folders of `sluice audit run`, or their report.json."""
+    """Compare two reports, given as folders of `sluice audit run` or as report.json files."""
     from sluice.audit.report.comparison import Kind
     from sluice.audit.report.comparison import compare as compared
     from sluice.audit.report.files import read_report
@@ -58,7 +58,7 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
 
 @audit.command()
 def schema() -> None:
-    """Prints the JSON Schema of report.json."""
+    """Print the JSON Schema of report.json."""
     from sluice.audit.report.schema import schema_text
 
     click.echo(schema_text(), nl=False)

@@ -1,4 +1,4 @@
-"""What `sluice audit list` prints: clients, probes and statements."""
+"""The output of `sluice audit list`: clients, probes and statements."""
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
@@ -11,13 +11,13 @@ _Rows = list[dict[str, str]]
 
 
 def as_text(what: str) -> str:
-    """The tables for people."""
+    """Return the lists as tables."""
     parts = [_table(_LISTS[name]()) for name in _names(what)]
     return "\n\n".join(parts)
 
 
 def as_json(what: str) -> str:
-    """The same for machines: an object with a list for each."""
+    """Return the lists as a JSON object."""
     lists = {name: _LISTS[name]() for name in _names(what)}
     return json_text(lists)
 
@@ -60,7 +60,7 @@ def _statements() -> _Rows:
         {
             "statement": each.id,
             "seen": "no" if each.unobservable else "yes",
-            "text": f"{each.text} Not to be seen: {each.unobservable}" if each.unobservable else each.text,
+            "text": f"{each.text} Not observable: {each.unobservable}" if each.unobservable else each.text,
         }
         for each in (STATEMENTS[statement] for statement in in_order(STATEMENTS))
     ]

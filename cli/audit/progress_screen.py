@@ -1,4 +1,4 @@
-"""How far an audit is: a bar for each client, or lines where there is no terminal."""
+"""The progress of an audit: a bar per client, or lines without a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,19 +13,19 @@ from sluice.audit.runs import Progress
 from sluice.text.printable import printable
 
 _LINE_EVERY_S = 15.0
-_MOST_NAMED = 3  # of the probes that are running: more are no news
+_MOST_NAMED = 3  # running probes to show
 
 
 class Screen(Protocol):
-    """Shows how far each client is."""
+    """A display of each client's progress."""
 
     def show(self, progress: Progress) -> None:
-        """Shows how far this one is."""
+        """Show the progress of one client."""
 
 
 @contextmanager
 def open_screen(console: Console) -> Iterator[Screen]:
-    """Bars, which are gone in the end; where there is no terminal, a line for each client now and then."""
+    """Return bars, removed at the end; without a terminal, occasional lines per client."""
     if not console.is_terminal:
         yield _Lines(console)
         return
@@ -72,7 +72,7 @@ class _Lines:
 
 
 def progress_line(progress: Progress) -> str:
-    """How far it is, for a log."""
+    """Return the progress as a line for a log."""
     runs = f"{progress.done} of {progress.planned} runs"
     return f"{printable(progress.subject)}: {_running(progress)}, {runs}, {progress.seconds:.0f} s"
 

@@ -1,4 +1,4 @@
-"""`sluice audit run`: which clients and probes, for how long, and what counts as a failure."""
+"""`sluice audit run`: measure clients with probes and write a report."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sluice.audit.subjects import Subject
 
 _ROLES = ("producer", "consumer", "admin")
-# What --fail-on can ask for: the kinds of verdicts that it means, as audit/report/words.py calls them.
+# Values of --fail-on, with the kinds of verdicts in audit/report/words.py that they include.
 _FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "violates": ("violates",),
     "differs": ("violates", "differs"),
@@ -33,7 +33,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class _Time(click.ParamType[float, str]):
-    """Such as 90s or 6m, in seconds."""
+    """A duration such as 90s or 6m, in seconds."""
 
     name = "time"
 
@@ -47,33 +47,30 @@ class _Time(click.ParamType[float, str]):
 @click.command(cls=Command)
 @click.option(
     "--subject", "subjects", multiple=True, metavar="NAME|COMMAND", shell_complete=audit_subjects,
-    help="A client of `sluice audit list`, or a command that is watched from outside, with {bootstrap} where the "
-    "broker's address is to be; may come several times.  [default: all that are installed]",
+    help="Client of `sluice audit list`, or a command to run as a black box, with {bootstrap} for the broker's "
+    "address; repeatable.  [default: all installed clients]",
 )  # fmt: skip
 @click.option(
     "--probe", "probes", multiple=True, metavar="NAME|KIP", shell_complete=audit_probes,
-    help="A probe of `sluice audit list`, or all for a KIP, such as KIP-580, or for a statement, such as KIP-580/1; "
-    "may come several times.  [default: all]",
+    help="Probe of `sluice audit list`, KIP (KIP-580) or statement (KIP-580/1) to test; repeatable.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--out", default="audit-report", show_default=True, type=click.Path(file_okay=False, path_type=Path),
-    help="The folder for report.json, junit.xml and report.html.",
+    help="Folder for report.json, junit.xml and report.html.",
 )  # fmt: skip
-@click.option("--budget", default="330s", show_default=True, type=_Time(), help="How long to measure each client.")
-@click.option(
-    "--role", type=click.Choice(_ROLES), help="What commands are used as.  [default: what they turn out to be]"
-)
+@click.option("--budget", default="330s", show_default=True, type=_Time(), help="Measuring time per client.")
+@click.option("--role", type=click.Choice(_ROLES), help="Role of the commands.  [default: detected]")
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=VALUE",
-    help="What commands are configured to, by Kafka's name, such as retry.backoff.ms=100: they are judged by it. May "
-    "come several times.  [default: not known, and what depends on it is not judged]",
+    help="Setting of the commands by Kafka's name, such as retry.backoff.ms=100, to judge them by; repeatable.  "
+    "[default: unknown; statements that depend on it are not judged]",
 )  # fmt: skip
-@click.option("--virtual", is_flag=True, help="In virtual time, with the clients that can be; hours take seconds.")
-@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Of brokers and faults.")
+@click.option("--virtual", is_flag=True, help="Virtual time, for clients that support it; hours take seconds.")
+@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of brokers and faults.")
 @click.option(
     "--fail-on", multiple=True, type=click.Choice(list(_FAIL_ON)),
-    help="Exit code 1 where there is any: a violation of a client's own documentation; that or a difference from a "
-    "KIP; any deviation; a verdict that is not decided; a finding. May come several times.",
+    help="Results that cause exit code 1; repeatable. violates: a client violates its own documentation; differs: "
+    "also a difference from a KIP; deviates: any deviation; inconclusive: an undecided verdict; findings: a finding.",
 )  # fmt: skip
 @format_option
 def run(
@@ -88,11 +85,10 @@ def run(
     fail_on: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Measures clients, and writes a report.
+    """Measure clients and write a report.
 
-    Each runs against brokers of its own, which fail in one way after the other. How far it is is told on stderr, the
-    verdicts are on stdout, and the evidence behind them is in the report. Ctrl-C ends the measuring, and what there is
-    by then is judged and reported. Exit code 1: a client could not be run, it was stopped, or --fail-on asks for it.
+    Each client runs against its own brokers, which fail in one way after the other. Progress goes to stderr, verdicts
+    to stdout, and the evidence to the report. Ctrl-C ends the measurement; the results so far are judged and reported.
     """
     from sluice.audit.judge.model.statements import STATEMENTS
     from sluice.audit.report.files import make_folder, write_report
@@ -101,17 +97,17 @@ def run(
     from .text import could_not_be_run, summary, summary_json
 
     what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, virtual=virtual)
-    make_folder(out)  # in minutes it would be too late to find out that it cannot be
+    make_folder(out)  # before minutes of measuring
     result, stopped = _measured(who, what, budget, seed)
     if stopped and not any(subject.verdicts for subject in result.subjects):
-        raise click.ClickException("stopped by a signal, before anything was measured")
+        raise click.ClickException("stopped by a signal before anything was measured")
     files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
     click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files)))
     for name in could_not_be_run(result):
-        click.echo(f"{name}: nothing could be judged", err=True)
+        click.echo(f"{name}: no verdict; its runs failed", err=True)
     found = _found(result, fail_on)
     if found:
-        click.echo(f"failed, as --fail-on says: {found}", err=True)
+        click.echo(f"failed because of --fail-on: {found}", err=True)
     if found or stopped or could_not_be_run(result):
         raise SystemExit(1)
 
@@ -119,7 +115,7 @@ def run(
 def _measured(
     subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int
 ) -> "tuple[AuditResult, bool]":
-    """What came of it, and whether it was stopped: by a first signal; a second one does not wait for the judge."""
+    """Return the result, and whether a signal stopped the run; a second signal also skips the judge."""
     from rich.console import Console
 
     from sluice.audit.runs import Budget, audit
@@ -139,7 +135,7 @@ def _measured(
                 task.cancel()
             else:
                 stop.set()
-                console.print("stopping: what was measured is judged; once more, and it is not", markup=False)
+                console.print("stopping; judging the results so far, press Ctrl-C again to skip that", markup=False)
 
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, end)
@@ -155,7 +151,7 @@ def _measured(
 
 
 def _found(result: "AuditResult", fail_on: tuple[str, ...]) -> str:
-    """How many of what --fail-on asks for there are, in words; "" where there is none."""
+    """Return the number of results that --fail-on includes, in words; empty if there are none."""
     from sluice.audit.report.words import style_of
 
     wanted = {key for each in fail_on for key in _FAIL_ON[each]}

@@ -1,4 +1,4 @@
-"""Which clients and probes a person means."""
+"""Selection of clients and probes by command-line arguments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,18 +15,18 @@ _VIRTUAL = "-virtual"
 
 
 def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[str], *, virtual: bool) -> list[Subject]:
-    """These clients; of none, all that can be run here, told on stderr. Raises SluiceError."""
+    """Return these clients; without words all available ones, which are printed to stderr. Raises SluiceError."""
     configured = dict(map(_setting, settings))
     if not words:
         found = [each for each in SUBJECTS.values() if each.virtual is virtual and each.missing() is None]
         if not found:
-            raise SluiceError("no client is installed that could be audited; --subject names one, or a command")
+            raise SluiceError("no supported client is installed; pass --subject with a client or a command")
         click.echo(f"clients: {', '.join(each.name for each in found)}", err=True)
         return found
     as_role = None if role is None else Role(role)
     chosen = [_subject(word, as_role, configured, virtual=virtual) for word in dict.fromkeys(words)]
     if settings and not any(isinstance(subject, CommandSubject) for subject in chosen):
-        raise ConfigError(f"--setting {settings[0]}: it tells of a command, and no --subject is one")
+        raise ConfigError(f"--setting {settings[0]}: applies only to commands; no --subject is a command")
     for subject in chosen:
         missing = subject.missing()
         if missing is not None:
@@ -39,7 +39,7 @@ def _subject(word: str, role: Role | None, settings: Mapping[str, Setting], *, v
         return subject_of(word, role, settings)
     if f"{word}{_VIRTUAL}" not in SUBJECTS:
         able = [name.removesuffix(_VIRTUAL) for name, each in SUBJECTS.items() if each.virtual]
-        raise ConfigError(f"--subject {word}: cannot be run in virtual time, which {', '.join(able)} can")
+        raise ConfigError(f"--subject {word}: not supported in virtual time; expected one of {', '.join(able)}")
     return SUBJECTS[f"{word}{_VIRTUAL}"]
 
 
@@ -48,16 +48,16 @@ def _setting(word: str) -> tuple[str, Setting]:
     known = sorted({setting for statement in STATEMENTS.values() for setting in statement.settings})
     if name not in known:
         raise ConfigError(
-            f"--setting {word}: nothing is judged by that{meant(name, known)} what counts is {', '.join(known)}"
+            f"--setting {word}: no statement depends on it{meant(name, known)} settings are {', '.join(known)}"
         )
     try:
         return name, float(value)
     except ValueError:
-        raise ConfigError(f"--setting {word}: not a number, such as {name}=100") from None
+        raise ConfigError(f"--setting {word}: expected a number, such as {name}=100") from None
 
 
 def chosen_probes(words: Sequence[str]) -> list[Probe]:
-    """These probes, in the order of the catalogue, each once; of no word, all. Raises ConfigError."""
+    """Return these probes in the order of the catalogue; without words all. Raises ConfigError."""
     names = {name for word in words for name in _names(word)} if words else set(PROBES)
     return [probe for name, probe in PROBES.items() if name in names]
 
@@ -70,13 +70,12 @@ def _names(word: str) -> Iterable[str]:
     known = [each for each in STATEMENTS.values() if wanted in (each.id, each.id.partition("/")[0])]
     if not found and known:
         why = next((f": {each.unobservable}" for each in known if each.unobservable), "")
-        raise ConfigError(f"--probe {word}: nothing of it can be seen by a broker{why}")
+        raise ConfigError(f"--probe {word}: a broker cannot observe it{why}")
     if not found:
         kips = sorted({statement.partition("/")[0] for statement in STATEMENTS})
         hint = meant(word, [*PROBES, *STATEMENTS, *kips])
         raise ConfigError(
-            f"--probe {word}: no probe, and no KIP or statement that one is for{hint} "
-            "`sluice audit list probes` names them"
+            f"--probe {word}: unknown probe, KIP or statement{hint} `sluice audit list probes` lists them"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What is printed of an audit: what each client does, deviations and findings a line each; and what changed."""
+"""The output of an audit and of a comparison, with one line per deviation, finding or change."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ _MOST_PROBLEMS = 3
 
 
 def summary(result: AuditResult, files: Sequence[Path]) -> Iterator[str]:
-    """The lines for people, in colours where it is a terminal that shows them."""
+    """Return the lines of a summary, colored on a terminal."""
     for subject in result.subjects:
         yield from _subject(subject)
         yield ""
@@ -50,7 +50,7 @@ def _subject(result: SubjectResult) -> Iterator[str]:
     )
     unknown = sum(_needs_settings(verdict) for verdict in result.verdicts)
     if unknown and not result.subject.settings:
-        yield f"  {unknown} of these depend on how it is configured, which --setting tells"
+        yield f"  {unknown} of these depend on the client's configuration; pass it with --setting"
     deviations = {verdict.statement: verdict for verdict in result.verdicts if verdict.state is State.DEVIATES}
     width = max(map(len, deviations), default=0)
     for statement in in_order(deviations):
@@ -61,13 +61,13 @@ def _subject(result: SubjectResult) -> Iterator[str]:
         kind = click.style(f"! {FINDINGS[finding.kind].lower()}", fg="red")
         yield f"  {kind} in {printable(finding.probe)}: {printable(finding.why)}"
     for problem in result.problems[:_MOST_PROBLEMS]:
-        yield f"  did not come about: {printable(problem)}"
+        yield f"  failed run: {printable(problem)}"
     if len(result.problems) > _MOST_PROBLEMS:
-        yield f"  and {len(result.problems) - _MOST_PROBLEMS} runs more did not"
+        yield f"  and {len(result.problems) - _MOST_PROBLEMS} more failed runs"
 
 
 def _needs_settings(verdict: Verdict) -> bool:
-    """Of a client whose settings are not known: whether no number of runs would decide."""
+    """Return whether the verdict needs the client's settings, as more runs would not decide it."""
     return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
 
 
@@ -76,7 +76,7 @@ def _colored(style: VerdictStyle, text: str) -> str:
 
 
 def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
-    """The same for machines; report.json has everything."""
+    """Return the summary as JSON; report.json has everything."""
     report = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
     return json_text(report)
 
@@ -99,7 +99,7 @@ def _as_dict(result: SubjectResult) -> dict[str, object]:
 
 
 def could_not_be_run(result: AuditResult) -> list[str]:
-    """Clients of which nothing was judged, as their runs did not come about."""
+    """Return the clients without verdicts because their runs failed."""
     decided = (State.PASS, State.DEVIATES)
     return [
         printable(subject.subject.name)
@@ -109,7 +109,7 @@ def could_not_be_run(result: AuditResult) -> list[str]:
 
 
 def comparison(found: Comparison) -> Iterator[str]:
-    """What changed, a line each."""
+    """Return the changes, one per line."""
     for name, (before, now) in found.versions.items():
         versions = before if before == now else f"{before} then, {now} now"
         yield click.style(printable(f"{name} {versions}".rstrip()), bold=True)

@@ -1,4 +1,4 @@
-"""The broker that the demo runs against: a `sluice serve` of its own, ended whatever happens, and its /metrics."""
+"""The demo's broker: a `sluice serve` process that is always stopped, and its /metrics."""
 
 import asyncio
 import json
@@ -14,16 +14,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sluice.errors import SluiceError
 
-# It starts in a fraction of a second; a machine that is busy compiling may take some.
+# It starts in a fraction of a second; a busy machine may need some.
 _START_TIMEOUT_S = 20.0
-# It promises to stop within a second of SIGTERM.
+# A broker stops within a second of SIGTERM.
 _STOP_TIMEOUT_S = 2.0
 # The first scrape loads the HTTP stack, which takes half a second on a busy machine.
 _SCRAPE_TIMEOUT_S = 5.0
 
 
 class DemoBroker:
-    """Where a running broker is, and what it says of its clients."""
+    """The addresses and metrics of a running broker."""
 
     def __init__(self, bootstrap: str, admin: str) -> None:
         self.bootstrap = bootstrap
@@ -31,7 +31,7 @@ class DemoBroker:
         self._admin = admin
 
     async def scrape(self) -> "Scrape":
-        """Reads /metrics. Raises SluiceError when the broker does not answer."""
+        """Read /metrics. Raises SluiceError if the broker does not respond."""
         return await asyncio.to_thread(self._scrape)
 
     def _scrape(self) -> "Scrape":
@@ -39,12 +39,12 @@ class DemoBroker:
             with urlopen(f"{self._admin}/metrics", timeout=_SCRAPE_TIMEOUT_S) as answer:  # noqa: S310  (http, by `ready`)
                 exposition = answer.read().decode()
         except OSError as error:
-            raise SluiceError(f"the broker's metrics cannot be read: {error}") from None
+            raise SluiceError(f"cannot read the broker's metrics: {error}") from None
         return Scrape(exposition)
 
 
 class Scrape:
-    """What the broker measured of each client at one moment; 0 for what it does not know (yet)."""
+    """The broker's metrics of each client at one moment; 0 if there are none yet."""
 
     def __init__(self, exposition: str) -> None:
         self._values: dict[tuple[str, str, str], float] = {}
@@ -56,17 +56,17 @@ class Scrape:
                     self._values[sample.name, labels["resource"], client_id] = sample.value
 
     def byte_rate(self, kind: str, client_id: str) -> float:
-        """The rate over the quota's windows that is enforced, in bytes/s."""
+        """Return the enforced rate over the quota's windows, in bytes/s."""
         return self._values.get(("kafka_server_quota_byte_rate", kind, client_id), 0.0)
 
     def throttle_s(self, kind: str, client_id: str) -> float:
-        """Seconds that the client was told to wait since the broker's start."""
+        """Return the total throttle time of a client in seconds."""
         return self._values.get(("sluice_throttle_seconds_total", kind, client_id), 0.0)
 
 
 @asynccontextmanager
 async def running_broker(overrides: Sequence[str]) -> AsyncIterator[DemoBroker]:
-    """A broker on free ports with these properties; stopped at the end. Raises SluiceError when it does not start."""
+    """Run a broker with these properties on free ports. Raises SluiceError if it does not start."""
     command = [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0"]
     for override in overrides:
         command += ["--override", override]
@@ -81,7 +81,7 @@ async def running_broker(overrides: Sequence[str]) -> AsyncIterator[DemoBroker]:
 
 
 def _environment() -> Mapping[str, str]:
-    # A KAFKA_QUOTA_WINDOW_NUM of another purpose would make it another demo.
+    # A KAFKA_QUOTA_WINDOW_NUM set for another purpose would change the demo.
     return {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
 
 
@@ -103,13 +103,13 @@ async def _ready(process: asyncio.subprocess.Process, log: IO[bytes]) -> DemoBro
 async def _stop(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
-    with suppress(ProcessLookupError):  # it ended by itself just now
+    with suppress(ProcessLookupError):  # it has just ended
         process.terminate()
     try:
         await asyncio.wait_for(process.wait(), _STOP_TIMEOUT_S)
     except TimeoutError:
         pass
-    finally:  # also when this wait is itself interrupted
+    finally:  # also if this wait is interrupted
         if process.returncode is None:
             process.kill()
             await process.wait()

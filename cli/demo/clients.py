@@ -1,8 +1,7 @@
-"""The clients of the demo: real ones, aiokafka and kafka-python, each noting what it sent and what it was told.
+"""The demo's clients, aiokafka and kafka-python, which record sent bytes and returned throttle times.
 
-Each has one request in flight, for a tenth of a second's quota or less: so a held client is held for a tenth of a
-second at a time, and its bursts and holds come in even cycles. That is all that is arranged: it is the libraries' own
-code that sends, waits and reads the answers.
+Each has one request in flight, of at most a tenth of a second's quota. So a throttled client is delayed by a tenth of a
+second at a time, in regular cycles. Sending, waiting and reading responses is the libraries' own code.
 """
 
 import asyncio
@@ -24,10 +23,10 @@ from .trace import Client, Exchange
 _PRODUCE_KEY, _FETCH_KEY = 0, 1  # api keys
 
 _BRONZE_RECORD_BYTES = 100_000  # a tenth of a second at 1 MB/s
-_GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; and for the reader, who gets them, a tenth at 2 MB/s
+_GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; for the reader, a tenth at 2 MB/s
 _STEADY_RECORD_BYTES = 20_000
 _STEADY_EVERY_S = 0.1  # at most 200 kB/s, a fifth of its quota
-# A client that stops sends what it has left, and a held one has to wait its turn: the demo does not.
+# A client that stops sends its buffered records and may be throttled; the demo does not wait for that.
 _STOP_TIMEOUT_S = 0.5
 
 
@@ -37,39 +36,39 @@ class _Request(Protocol):
 
 class _Response(Protocol):
     throttle_time_ms: int
-    topics: list[tuple[str, list[tuple[object, ...]]]]  # of each partition, a tuple of its fields
+    topics: list[tuple[str, list[tuple[object, ...]]]]  # one tuple of fields per partition
 
 
 async def bronze(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Sends as fast as it may."""
+    """Produce as fast as possible."""
     await _produce(client, bootstrap, clock, bytes(_BRONZE_RECORD_BYTES))
 
 
 async def gold(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Sends as fast as it may, to the topic that the reader reads."""
+    """Produce as fast as possible, to the topic of `reader`."""
     await _produce(client, bootstrap, clock, bytes(_GOLD_RECORD_BYTES))
 
 
 async def reader(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Reads gold's topic as fast as it may, one batch at a time."""
+    """Fetch gold's topic as fast as possible, one batch at a time."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         client_id=client.name,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        max_partition_fetch_bytes=_GOLD_RECORD_BYTES,  # the first batch comes whole, a second one does not fit
+        max_partition_fetch_bytes=_GOLD_RECORD_BYTES,  # a second batch does not fit
     )
     async with _stopping(consumer):
         await consumer.start()
         consumer.assign([TopicPartition(gold.__name__, 0)])
-        # Private, but nothing public tells of a throttle time, nor of an answer without records.
+        # Private: no public API reports throttle times, or responses without records.
         _note_exchanges(client, clock, consumer._client, _FETCH_KEY, _fetched_bytes)
         while True:
             await consumer.getone()
 
 
 async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Sends a fifth of its quota, evenly; in a thread, as kafka-python blocks."""
+    """Produce a fifth of its quota at a constant rate, in a thread because kafka-python blocks."""
     stop, loop = Event(), asyncio.get_running_loop()
     outcome: Future[None] = Future()
 
@@ -84,7 +83,7 @@ async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
         except Exception as error:
             outcome.set_exception(error)
 
-    # A daemon: looking for a broker that is gone, it would block for half a minute, and the end of the process with it.
+    # A daemon thread: reconnecting to a stopped broker would block it, and the end of the process, for half a minute.
     Thread(target=run, daemon=True).start()
     ended = asyncio.wrap_future(outcome)
     try:
@@ -93,10 +92,10 @@ async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
         stop.set()
         done, _ = await asyncio.wait([ended], timeout=_STOP_TIMEOUT_S)
         for future in done:
-            future.exception()  # or asyncio says that nobody asked for it
+            future.exception()  # otherwise asyncio logs that it was never retrieved
 
 
-RUN = {run.__name__: run for run in (bronze, gold, reader, steady)}  # each for ever, by client id
+RUN = {run.__name__: run for run in (bronze, gold, reader, steady)}  # by client id; each runs until it is cancelled
 
 
 async def _produce(client: Client, bootstrap: str, clock: Clock, value: bytes) -> None:
@@ -114,7 +113,7 @@ def _send_steadily(name: str, bootstrap: str, clock: Clock, stop: Event, note: C
     errors: list[Exception] = []
     try:
         while not stop.wait(_STEADY_EVERY_S) and not errors:
-            # Not waited for: a thread that waits for an answer does not see that it is to stop.
+            # Not awaited: a thread that waits for a response does not notice `stop`.
             sent = producer.send(name, value, partition=0)
             sent.add_callback(partial(_noted, note, clock.monotonic_ms()))
             sent.add_errback(errors.append)
@@ -131,22 +130,22 @@ def _noted(note: Callable[[float], None], sent_ms: float, _: object) -> None:
 def _note_exchanges(
     client: Client, clock: Clock, library: AIOKafkaClient, api_key: int, payload_bytes: Callable[[_Response], int]
 ) -> None:
-    """Has aiokafka note each request of one API: when it was sent and answered, and what throttle time came back."""
+    """Record the times, the payload and the throttle time of each aiokafka request of one API."""
     send = library.send
 
     async def noting_send(node_id: int, request: _Request, **options: object) -> _Response:
         sent_ms = clock.monotonic_ms()
         response: _Response = await send(node_id, request, **options)
         if api_key == request.API_KEY:
-            told_ms = response.throttle_time_ms
-            client.trace.add(Exchange(sent_ms, clock.monotonic_ms(), payload_bytes(response), told_ms))
+            received_ms = response.throttle_time_ms
+            client.trace.add(Exchange(sent_ms, clock.monotonic_ms(), payload_bytes(response), received_ms))
         return response
 
     library.send = noting_send
 
 
 def _fetched_bytes(response: _Response) -> int:
-    # The last field of a partition is its records, None or empty when there are none.
+    # The last field of a partition has its records, None or empty without any.
     records = [partition[-1] for _, partitions in response.topics for partition in partitions]
     return sum(len(batches) for batches in records if isinstance(batches, bytes))
 

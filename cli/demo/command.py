@@ -1,7 +1,7 @@
-"""`sluice demo`: throttles real clients for 35 s, and checks that each got what its quota says.
+"""`sluice demo`: throttle real clients for 35 s, and check their rates against their quotas.
 
-A broker of its own with three of KIP-13's properties, and four clients side by side. What a cycle is, and why the rates
-are averages over whole ones, is told in trace.py.
+Runs a broker with three of KIP-13's properties and four clients. trace.py explains cycles, and why rates are averages
+over whole cycles.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from .trace import FETCH, PRODUCE, Client, Trace
 from .verdict import SHORTEST_S, Result, as_json, bursts_within, judge
 
 _OVERRIDES = ("quota.producer.default=1M", "quota.producer.override=gold:4M", "quota.consumer.default=2M")
-_JOURNAL = "sluice.journal.events=16384"  # for who watches the page meanwhile
-_TICK_S = 0.25  # four times a second looks alive and costs a percent of a core
-_TICKS_PER_SCRAPE = 4  # a second: what the broker tells moves no faster
-_WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: bursts are 11 to 12 s apart
+_JOURNAL = "sluice.journal.events=16384"  # for the web page
+_TICK_S = 0.25  # four updates a second cost a percent of a core
+_TICKS_PER_SCRAPE = 4  # once a second: the broker's metrics change no faster
+_WAIT_FOR_BURST_MS = 3000.0  # for a last cycle that is nearly complete: bursts are 11 to 12 s apart
 
 
 @click.command(cls=Command)
@@ -40,21 +40,20 @@ _WAIT_FOR_BURST_MS = 3000.0  # a last cycle that is nearly whole is waited for: 
     type=int,
     default=35,
     show_default=True,
-    help=f"How long the clients run, {SHORTEST_S} or more; up to 3 s are added for a cycle that is nearly whole.",
+    help=f"Run time in seconds, at least {SHORTEST_S}; up to 3 s longer to complete a cycle.",
 )
 @format_option
 def demo(seconds: int, output_format: str) -> None:
-    """Throttles real clients and checks what they got.
+    """Throttle real clients and check their rates.
 
-    Starts a broker of its own, and stops it. Exits with 0 only if every throttled client got its quota, give or take
-    5 %, and the client that asks for less than its quota was never throttled. With json the summary has stdout to
-    itself: what is shown before goes to stderr.
+    Runs its own broker. Exits with 0 only if every throttled client reached its quota within 5 %, and the client below
+    its quota was never throttled. With json, stdout has only the summary, and progress goes to stderr.
     """
     if seconds < SHORTEST_S:
-        message = f"{seconds} s are too short to judge: must be {SHORTEST_S} or more"
+        message = f"expected at least {SHORTEST_S} s, got {seconds}"
         raise click.BadParameter(message, param_hint="--seconds")
     if not (find_spec("aiokafka") and find_spec("kafka")):
-        raise click.ClickException("the clients of the demo are not installed: pip install 'kafka-sluice[demo]'")
+        raise click.ClickException("the demo's clients are not installed; run pip install 'kafka-sluice[demo]'")
     clients = _clients()
     try:
         with _silent_libraries():
@@ -85,7 +84,7 @@ def _clients() -> list[Client]:
 
 @contextmanager
 def _silent_libraries() -> Iterator[None]:
-    """Keeps what the client libraries log off the screen: that a client ended, and why, is told by the demo."""
+    """Suppress the log of the client libraries; the demo reports their errors."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -95,16 +94,16 @@ def _silent_libraries() -> Iterator[None]:
 
 
 async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
-    """Returns the results, and when the clients started in ms of the loop's clock."""
-    from .clients import RUN  # what they need comes with the extra `demo`
+    """Return the results, and the start time of the clients in ms of the loop's clock."""
+    from .clients import RUN  # requires the extra `demo`
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):  # SIGINT does the same by itself
+    for number in (signal.SIGTERM, signal.SIGHUP):  # asyncio handles SIGINT
         loop.add_signal_handler(number, task.cancel)
     clock = LoopClock(loop)
     async with running_broker((*_OVERRIDES, _JOURNAL)) as broker:
-        # The first scrape makes the broker load its HTTP stack, which is not to fall into the first burst.
+        # The first scrape loads the broker's HTTP stack, which must not happen during the first burst.
         await broker.scrape()
         started_ms = clock.monotonic_ms()
         tasks = {asyncio.create_task(RUN[client.name](client, broker.bootstrap, clock)): client for client in clients}
@@ -127,7 +126,7 @@ async def _watch(
     screen: Screen,
     is_over: Callable[[float], bool],
 ) -> None:
-    """Shows the clients until it is over. Raises SluiceError when one of them ends before."""
+    """Show the clients until the end. Raises SluiceError if a client ends early."""
     tick = 0
     while not is_over(clock.monotonic_ms()):
         if tick % _TICKS_PER_SCRAPE == 0:

@@ -1,6 +1,4 @@
-"""What the demo shows while it runs and when it is over: a live table, plain lines where there is no terminal, a
-summary.
-"""
+"""The demo's output: a live table, or plain lines without a terminal, and a summary."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,28 +17,28 @@ from .broker import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
-# "Now" is the last second: shorter, and the figures flicker between two requests of a held client.
+# "Now" is the last second; with less, the figures flicker between requests of a throttled client.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80  # longer lines are hard to read
 _BAR_COLUMNS = 20
-_LEGEND = "New to the broker, a client gets ten seconds' worth at once; then it is held until that is forgotten."
-# Of the bar, one cell is 10 % of the quota; there is room for 120 %, more than a rate in the windows ever shows.
+_LEGEND = "A new client may send ten seconds' worth of its quota at once; then it is throttled until that has expired."
+# One cell of the bar is 10 % of the quota; it ends at 120 %, above any rate over the windows.
 _CELLS_PER_QUOTA, _CELLS = 10, 12
 
 
 class Screen(Protocol):
-    """Shows the clients while they run."""
+    """A display of running clients."""
 
     def show(self, scrape: Scrape, now_ms: float) -> None:
-        """Shows them as they are now; `scrape` is what the broker said last."""
+        """Show the current state; `scrape` has the broker's latest metrics."""
 
 
 @contextmanager
 def open_screen(
     console: Console, clients: Sequence[Client], where: str, started_ms: float, seconds: int
 ) -> Iterator[Screen]:
-    """A live table that is gone in the end; where there is no terminal, a line at once and then one every 5 s."""
+    """Return a live table, removed at the end; without a terminal, a line now and every 5 s."""
     if not console.is_terminal:
         console.print(where, highlight=False)
         yield _Lines(console, clients, started_ms)
@@ -84,7 +82,7 @@ class _Lines:
 
 
 def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Table:
-    """The clients at this moment, one a row."""
+    """Return the current state as a table with a row per client."""
     table = _table("client", "library", "quota MB/s", "now MB/s", "held now", "in all", "broker's rate")
     for client in clients:
         table.add_row(
@@ -100,7 +98,7 @@ def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Tabl
 
 
 def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str:
-    """The same in one line, for a log."""
+    """Return the current state as a line for a log."""
     parts = [
         f"{client.name} {client.trace.payload_bytes / 1e6:.1f} MB"
         f" held {scrape.throttle_s(client.kind, client.name):.1f} s"
@@ -110,7 +108,7 @@ def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str
 
 
 def print_summary(console: Console, results: Sequence[Result], started_ms: float) -> None:
-    """What each client got, how that was measured, and whether it is right."""
+    """Print each client's rate, the method and the verdict."""
     table = _table("client", "quota MB/s", "got MB/s", "of quota", "virtual", "whole cycles", "held", "")
     for result in results:
         client, virtual = result.client, result.virtual_byte_rate
@@ -140,7 +138,7 @@ def _good_end(results: Sequence[Result]) -> str:
     free = [result.client.name for result in results if not result.client.asks_for_more]
     return (
         f"{', '.join(held)}: within {MOST_OFF_QUOTA:.0%} of their quotas. "
-        f"{', '.join(free)}, which asks for less than its quota, was never throttled."
+        f"{', '.join(free)}, which sends less than its quota, was never throttled."
     )
 
 
@@ -166,7 +164,7 @@ def _mb(byte_count: float) -> str:
 
 
 def _throttle_ms_now(client: Client, now_ms: float) -> int:
-    """The throttle time that is being served, or was until just now: a held client is soon told a new one."""
+    """Return the current throttle time, or one that has just ended: the next one usually follows soon."""
     last = client.trace.exchanges[-1:]
     return last[0].throttle_ms if last and last[0].answered_ms + last[0].throttle_ms + _NOW_MS > now_ms else 0
 

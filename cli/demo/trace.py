@@ -1,16 +1,15 @@
-"""What a client of the demo saw, and what follows from it: whole cycles, and the same requests in virtual time.
+"""The requests of a demo client, its cycles of throttling, and a replay of the requests in virtual time.
 
-Pure: times are parameters, in milliseconds. The arithmetic of the replay is the broker's own (`sluice.quotas`).
+Pure: times are parameters, in milliseconds. The replay uses the broker's own arithmetic (`sluice.quotas`).
 
-Theory. A windowed sensor forgets what a client sent 11 s after the last event of its sample, not earlier and not bit by
-bit. So a client that sends as fast as it may does not get an even rate: a fresh sensor lets ten seconds' worth through
-at once, then each further request waits for its own size, and after 11 to 12 s, when the burst is forgotten, there is
-room for the next one. One second alone shows anything from 0 to 11 times the quota; only an average over whole cycles,
-from the start of one burst to the start of another, says what the client got.
+Theory. A windowed sensor drops a sample 11 s after its last event, all at once. So a client that sends as fast as
+possible has no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its
+size, and 11 to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times
+the quota. Only an average over whole cycles, from the start of one burst to the start of another, is meaningful.
 
-Where a cycle is cut matters little, as hardly anything passes before a burst. Simulated with requests of 5 and 10 % of
-a second's quota, clients 3 to 60 times as fast as their quota and timers up to 20 ms late, two whole cycles gave
-producers 0.998 to 1.000 of their quota and consumers 0.99 to 1.04; a fixed 24 s gave 0.92 to 1.40.
+The exact start matters little, because hardly anything passes before a burst. In simulations with requests of 5 and
+10 % of a second's quota, clients 3 to 60 times as fast as their quota, and timers up to 20 ms late, two whole cycles
+gave producers 0.998 to 1.000 of their quota and consumers 0.99 to 1.04; a fixed 24 s gave 0.92 to 1.40.
 """
 
 from bisect import bisect_left
@@ -22,29 +21,29 @@ from msgspec import Struct
 from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
-# A burst is a stretch of time of which every second lets more than the quota pass, and one more than 1.5 times as much:
-# held clients get a few requests in a second at most, and released ones ten seconds' worth as fast as they can.
+# In a burst, every second exceeds the quota, and one second exceeds 1.5 times the quota: throttled clients pass at most
+# a few requests per second, others ten seconds' worth as fast as they can.
 _SECOND_MS = 1000.0
 _IN_BURST, _PEAK_OF_BURST = 1.0, 1.5
-# It may begin in two or three steps, a second apart, as the samples of the last one are forgotten one after the other.
+# A burst may start in two or three steps, a second apart, as samples are dropped one after the other.
 _STEPS_APART_MS = 1500.0
-# What comes sooner is the same burst, of a client that had to wait for a processor: no sample is forgotten within 11 s.
+# Sooner is the same burst of a client that waited for a processor: no sample is dropped within 11 s.
 _SHORTEST_CYCLE_MS = 8000.0
 
 PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell it
 
 
 class Exchange(Struct, frozen=True, gc=False):
-    """One request that a quota is charged for, as its client saw it."""
+    """One request charged to a quota, with its client's times."""
 
     sent_ms: float
     answered_ms: float
-    payload_bytes: int  # record bytes that got through; 0 when a throttled fetch came back empty
-    throttle_ms: int  # `throttle_time_ms` of the answer
+    payload_bytes: int  # accepted or fetched record bytes; 0 for an empty response to a throttled fetch
+    throttle_ms: int  # `throttle_time_ms` of the response
 
 
 class Cycles(Struct, frozen=True):
-    """The whole cycles after the first burst, and the average rate over them in bytes/s."""
+    """The whole cycles after the first burst, with their average rate in bytes/s."""
 
     count: int
     start_ms: float
@@ -53,42 +52,42 @@ class Cycles(Struct, frozen=True):
 
 
 class Trace:
-    """All exchanges of one client, in the order of their answers."""
+    """All exchanges of one client in the order of their responses."""
 
     __slots__ = ("_answered_ms", "_bytes_before", "exchanges")
 
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self._answered_ms: list[float] = []
-        self._bytes_before = [0]  # sums of the payloads before exchange 0, 1, ...
+        self._bytes_before = [0]  # cumulative payloads before each exchange
 
     @property
     def payload_bytes(self) -> int:
-        """Record bytes that got through so far."""
+        """The total payload so far."""
         return self._bytes_before[-1]
 
     def add(self, exchange: Exchange) -> None:
-        """Adds an exchange that was answered just now."""
+        """Add an exchange whose response has just arrived."""
         self.exchanges.append(exchange)
         self._answered_ms.append(exchange.answered_ms)
         self._bytes_before.append(self._bytes_before[-1] + exchange.payload_bytes)
 
     def bytes_between(self, start_ms: float, end_ms: float) -> int:
-        """Payload of the exchanges that were answered from `start_ms` on and before `end_ms`."""
+        """Return the payload of exchanges answered in [start_ms, end_ms)."""
         first, end = (bisect_left(self._answered_ms, at_ms) for at_ms in (start_ms, end_ms))
         return self._bytes_before[end] - self._bytes_before[first]
 
     def byte_rate(self, start_ms: float, end_ms: float) -> float:
-        """The average over a span of time, in bytes/s."""
+        """Return the average rate over a time span, in bytes/s."""
         return self.bytes_between(start_ms, end_ms) / ((end_ms - start_ms) / 1e3)
 
     def burst_starts(self, quota: float) -> list[float]:
-        """When each burst of a client with this quota (bytes/s) began."""
+        """Return the start of each burst of a client with this quota (bytes/s)."""
         starts: list[float] = []
         begin_ms = last_ms = float("-inf")
         for at_ms in self._answered_ms:
             if at_ms + _SECOND_MS > self._answered_ms[-1]:
-                break  # its second is not over
+                break  # its second is not complete
             of_quota = self.byte_rate(at_ms, at_ms + _SECOND_MS) / quota
             if of_quota <= _IN_BURST:
                 continue
@@ -100,7 +99,7 @@ class Trace:
         return starts
 
     def whole_cycles(self, quota: float) -> Cycles | None:
-        """The cycles after the first burst, which had an empty sensor; None when not even one is complete."""
+        """Return the cycles after the first burst, which had an empty sensor; None without a complete one."""
         starts = self.burst_starts(quota)[1:]
         if len(starts) < 2:
             return None
@@ -108,7 +107,7 @@ class Trace:
 
 
 class Client(Struct, eq=False):
-    """One client of the demo: who it is, which quota holds it, and what it has seen."""
+    """One client of the demo: its name, quota and trace."""
 
     name: str  # the client id
     library: str
@@ -119,11 +118,11 @@ class Client(Struct, eq=False):
 
 
 def replay(client: Client) -> Trace:
-    """The same requests in virtual time: every throttle is served to the millisecond, and nothing else is late.
+    """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
-    A produce request is charged, then its client waits; a fetch that is over quota is un-recorded and asked again. What
-    the client itself needed between two requests is taken from the trace: the demo's do not wait by themselves but send
-    the next one, which the broker leaves unread. Should virtual time get ahead, the requests are taken from the start.
+    A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The
+    client's own time between requests comes from the trace (the demo's clients do not wait themselves: the broker
+    leaves their next request unread). If virtual time is faster, the requests repeat from the start.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
@@ -145,7 +144,7 @@ def replay(client: Client) -> Trace:
 
 
 def _steps(trace: Trace) -> list[tuple[int, float]]:
-    """What the client asked for, and how long it took until its next answer where no throttle was in the way."""
+    """Return each request's payload, and the time until the next response without throttling."""
     exchanges = trace.exchanges
     free = [after.answered_ms - after.sent_ms for before, after in pairwise(exchanges) if not before.throttle_ms]
     service_ms = median(free) if free else 0.0
@@ -153,6 +152,6 @@ def _steps(trace: Trace) -> list[tuple[int, float]]:
     for exchange, after in pairwise(exchanges):
         if not exchange.throttle_ms:
             steps.append((exchange.payload_bytes, after.answered_ms - exchange.answered_ms))
-        elif exchange.payload_bytes:  # the next request waited for its turn: what it took by itself is not known
+        elif exchange.payload_bytes:  # the next request was delayed, so its own time is unknown
             steps.append((exchange.payload_bytes, after.sent_ms - exchange.answered_ms + service_ms))
     return steps

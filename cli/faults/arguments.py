@@ -1,7 +1,7 @@
-"""A fault rule as words of a command line, such as `action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3`.
+"""Parsing of a fault rule on the command line, such as `action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3`.
 
-Each is NAME=VALUE: a field of the rule or, where the rule has none of that name, of its action. What follows without a
-`=` belongs to the value before it, so that a schedule may have spaces: `schedule=3 fail, 2 pass, repeat`.
+Each word is NAME=VALUE for a field of the rule or, for other names, of its action. A word without `=` continues the
+previous value, so a schedule may contain spaces: `schedule=3 fail, 2 pass, repeat`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -25,14 +25,14 @@ _READERS: dict[type[inspect.Type], Callable[[str], _Scalar]] = {
 
 
 def rule_of(words: Iterable[str]) -> dict[str, object]:
-    """The rule, as a request has it. Raises ConfigError for what is no NAME=VALUE; the rest the broker checks."""
+    """Return the rule for the admin port, which validates it. Raises ConfigError for malformed or unknown fields."""
     given = dict(_pairs(words))
     if _ACTION not in given:
-        raise ConfigError(f"action=KIND is needed; kinds are {', '.join(KINDS)}")
+        raise ConfigError(f"action: missing; expected action=KIND with one of {', '.join(KINDS)}")
     kind = given.pop(_ACTION)
     of_rule = _fields(Rule)
     if kind not in KINDS:
-        raise ConfigError(f"action={kind}: there is no such action{meant(kind, KINDS)} actions are {', '.join(KINDS)}")
+        raise ConfigError(f"action={kind}: unknown action{meant(kind, KINDS)} actions are {', '.join(KINDS)}")
     of_action = _fields(KINDS[kind])
     rule: dict[str, object] = {}
     action: dict[str, object] = {"kind": kind}
@@ -40,7 +40,7 @@ def rule_of(words: Iterable[str]) -> dict[str, object]:
         if name not in of_rule and name not in of_action:
             names = [*of_action, *of_rule]
             raise ConfigError(
-                f"{name}: a rule with action={kind} has no such field{meant(name, names)} it has {', '.join(names)}"
+                f"{name}: unknown field for action={kind}{meant(name, names)} fields are {', '.join(names)}"
             )
         holder, fields = (rule, of_rule) if name in of_rule else (action, of_action)
         holder[name] = _value(text, fields[name])
@@ -61,13 +61,13 @@ def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
         if not equals or not name:
             raise ConfigError(f"{item}: must be NAME=VALUE, such as action=error")
         if name in seen:
-            raise ConfigError(f"{name}: stands twice")
+            raise ConfigError(f"{name}: given twice")
         seen.add(name)
         yield name, value
 
 
 def _fields(struct: type) -> dict[str, tuple[inspect.Type, ...]]:
-    """The fields of a rule or an action, and the types that each may have."""
+    """Return the fields of a rule or an action with their types."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     return {field.encode_name: tuple(_plain(field.type)) for field in info.fields}
@@ -85,7 +85,7 @@ def _plain(one: inspect.Type) -> Iterator[inspect.Type]:
 
 
 def _value(text: str, types: Collection[inspect.Type]) -> _Value:
-    """As what the text is meant, of the types that the field may have."""
+    """Convert a text to the first type of the field that accepts it."""
     lists = [one for one in types if isinstance(one, inspect.ListType)]
     if lists and ("," in text or not any(type(one) is type(lists[0].item_type) for one in types)):
         items = tuple(_plain(lists[0].item_type))

@@ -1,4 +1,4 @@
-"""`sluice faults`: rules by which a running broker fails, through its admin port."""
+"""`sluice faults`: fault rules of a running broker, through its admin port."""
 
 import json
 
@@ -16,21 +16,21 @@ _PATH = "/api/v1/faults"
 
 @click.group(cls=Group)
 def faults() -> None:
-    """Makes a running broker fail on command, and shows what was hit."""
+    """Add, list and remove fault rules."""
 
 
 @faults.command()
 @click.argument("rule", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=rules)
-@click.option("--file", metavar="FILE", help="Rules in TOML, YAML or JSON: one, or several as the list `faults`.")
+@click.option("--file", metavar="FILE", help="TOML, YAML or JSON file with a rule, or a list `faults` of rules.")
 @admin_options
 @format_option
 def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, output_format: str) -> None:
-    """Adds a rule, as NAME=VALUE, or several from a file.
+    """Add a rule given as NAME=VALUE, or the rules of a file.
 
-    Names are those of a rule and of its action, all of which `sluice faults schema` prints.
+    `sluice faults schema` prints the fields of rules and actions.
     """
     if bool(rule) == (file is not None):
-        raise click.UsageError("either a rule as NAME=VALUE or --file is needed")
+        raise click.UsageError("expected either a rule as NAME=VALUE or --file")
     wanted = _from_words(rule) if file is None else _from_file(file)
     added = AdminClient(admin, token).post(_PATH, wanted, FaultList)
     click.echo(printed(added, output_format))
@@ -40,19 +40,19 @@ def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, 
 @admin_options
 @format_option
 def list_(admin: str, token: str | None, output_format: str) -> None:
-    """Lists the rules, and how often each has hit."""
+    """List the rules with their hits."""
     click.echo(printed(AdminClient(admin, token).get(_PATH, FaultList), output_format))
 
 
 @faults.command()
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option("--all", "all_of_them", is_flag=True, help="All rules.")
+@click.option("--all", "all_of_them", is_flag=True, help="All rules in place of IDs.")
 @admin_options
 @format_option
 def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | None, output_format: str) -> None:
-    """Removes rules: what waits because of them goes on."""
+    """Remove rules and release what they delay."""
     if bool(ids) == all_of_them:
-        raise click.UsageError("either the ids of rules or --all is needed")
+        raise click.UsageError("expected either ids of rules or --all")
     client = AdminClient(admin, token)
     if all_of_them:
         removed = client.delete(_PATH, FaultList)
@@ -63,7 +63,7 @@ def remove(ids: tuple[str, ...], all_of_them: bool, admin: str, token: str | Non
 
 @faults.command()
 def schema() -> None:
-    """Prints the JSON Schema of a rule."""
+    """Print the JSON Schema of a rule."""
     from sluice.broker.faults.rule import rule_schema
 
     click.echo(json.dumps(rule_schema(), indent=2))

@@ -1,4 +1,4 @@
-"""Fault rules as the admin port tells them, and as a table."""
+"""Fault rules as returned by the admin port, and their table."""
 
 import json
 
@@ -9,7 +9,7 @@ from sluice.text.json_text import json_text
 
 
 class FaultShown(msgspec.Struct):
-    """A rule, and what came of it."""
+    """A rule with its state and hits."""
 
     id: str
     action: str
@@ -21,13 +21,13 @@ class FaultShown(msgspec.Struct):
 
 
 class FaultList(msgspec.Struct):
-    """Several of them."""
+    """Several rules."""
 
     faults: list[FaultShown]
 
 
 def printed(found: FaultList, output_format: str) -> str:
-    """As `text` or `json`."""
+    """Return the rules as `text` or `json`."""
     if output_format == "json":
         return json_text(found.faults)
     if not found.faults:
@@ -50,7 +50,7 @@ def _notes(shown: FaultShown) -> str:
 
 
 def rule_words(rule: dict[str, object]) -> str:
-    """As `sluice faults add` takes it, but for the id."""
+    """Return a rule without its id in the syntax of `sluice faults add`."""
     action = rule["action"]
     fields = {"kind": action} if isinstance(action, str) else dict(action) if isinstance(action, dict) else {}
     words = [f"action={fields.pop('kind')}", *(f"{name}={_value(value)}" for name, value in fields.items())]

@@ -1,4 +1,4 @@
-"""`sluice pipeline backoff`: runs the job on the journal's topic or on exports of it, and shows what it found."""
+"""`sluice pipeline backoff`: run the job on the journal's topic or its exports, and show the verdicts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +25,18 @@ _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 360
 @journal_options
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=MS",
-    help="What the clients are configured to, such as retry.backoff.ms=200; may come several times.  "
-    "[default: Kafka's own]",
+    help="Client setting, such as retry.backoff.ms=200; repeatable.  "
+    "[default: Kafka's defaults]",
 )  # fmt: skip
-@click.option("--quiet", default="60s", show_default=True, type=Interval(), help="So long with no failure ends a span.")
-@click.option("--longest", default="10m", show_default=True, type=Interval(), help="The longest that a span may be.")
-@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
-@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
-@click.option("--once", is_flag=True, help="End when all events that there are have been read.")
-@click.option("--output", metavar="DIR", help="Write verdicts and quarantine there, as Parquet, and go on from there.")
-@click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@click.option(
+    "--quiet", default="60s", show_default=True, type=Interval(), help="Time without a failure that ends a span."
+)
+@click.option("--longest", default="10m", show_default=True, type=Interval(), help="Maximum length of a span.")
+@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="Maximum lateness of events.")
+@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="Interval between batches.")
+@click.option("--once", is_flag=True, help="Process all events so far, then exit.")
+@click.option("--output", metavar="DIR", help="Folder for verdicts and quarantine as Parquet, and for checkpoints.")
+@click.option("--skip-lost", is_flag=True, help="Continue if unread events were deleted from the topic.")
 @format_option
 @spark_options
 def backoff(
@@ -55,10 +57,10 @@ def backoff(
     conf: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Judges how the clients of a fleet back off, from the journal's topic.
+    """Judge how clients back off, from the journal's topic.
 
-    With INPUT, files of `sluice journal export` (NDJSON or Parquet), it judges what is in these, and ends. With
-    --format json a row is a line.
+    With INPUT, files of `sluice journal export` (NDJSON or Parquet), judges their events and exits. With --format json
+    each line is a row.
     """
     wanted = client_settings(settings)
     if inputs:
@@ -67,7 +69,7 @@ def backoff(
 
     from sluice.pipeline.session import open_session, open_session_without_kafka
 
-    # What goes wrong is told here, in a line.
+    # Spark's log is off: errors are reported here in one line.
     of_spark = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
     name = "sluice backoff"
     if inputs:
@@ -100,18 +102,18 @@ def backoff(
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:
-    """That there is what is to be read, and nothing where it is to be written: before Spark takes its time."""
+    """Raise before Spark's slow start if an input is missing or the output exists."""
     if output is None:
-        raise ConfigError("INPUT needs --output DIR, where the verdicts are written")
+        raise ConfigError("INPUT needs --output DIR for the verdicts")
     for path in inputs:
         if "://" not in path and not Path(path).exists():
-            raise SluiceError(f"{path}: there is no such file")
+            raise SluiceError(f"{path}: no such file")
     if (Path(output) / "verdicts").exists():
-        raise SluiceError(f"{output}: there are verdicts already; --output must be a new folder for INPUT")
+        raise SluiceError(f"{output}: already has verdicts; choose a new folder")
 
 
 def client_settings(given: tuple[str, ...]) -> dict[str, float]:
-    """What `--setting` says, on top of what Kafka's clients have by default. Raises ConfigError."""
+    """Return Kafka's default client settings with those of `--setting`. Raises ConfigError."""
     from sluice.pipeline.backoff.rows import DEFAULTS
 
     found = dict(DEFAULTS)

@@ -1,4 +1,4 @@
-"""An interval of time, as the commands take it whose jobs follow the journal's topic."""
+"""A duration on the command line of a streaming job."""
 
 import re
 
@@ -8,7 +8,7 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 
 class Interval(click.ParamType[str, str]):
-    """Such as 500ms, 10s, 2m, as Spark says it."""
+    """A duration such as 500ms, 10s or 2m, converted to Spark's form."""
 
     name = "interval"
 

@@ -1,4 +1,4 @@
-"""The options of the streaming jobs for their source, the topic with the journal."""
+"""Options of the streaming jobs for their source, the journal's topic."""
 
 import click
 
@@ -6,10 +6,10 @@ from sluice.cli.options import bootstrap_option
 
 
 def journal_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the broker, the topic with the events, and the position to start from."""
+    """Add the options for the broker, the topic and the start position."""
     starting = click.option(
         "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
-        help="Where to begin, the first time.",
+        help="Start position of the first run.",
     )  # fmt: skip
-    topic = click.option("--topic", default="__sluice_journal", show_default=True, help="The topic with the events.")
+    topic = click.option("--topic", default="__sluice_journal", show_default=True, help="Topic with the events.")
     return bootstrap_option(topic(starting(command)))

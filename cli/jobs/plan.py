@@ -1,4 +1,4 @@
-"""`sluice pipeline plan`: runs the job, shows how far it is, and what it recommends."""
+"""`sluice pipeline plan`: run the job, and show its progress and recommendations."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
 
 
 class _Rate(click.ParamType[float, str]):
-    """Bytes per second, such as 500k, as properties have it."""
+    """A rate in bytes per second, such as 500k."""
 
     name = "rate"
 
@@ -42,36 +42,36 @@ class _Rate(click.ParamType[float, str]):
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--output", required=True, metavar="DIR", help="A folder for all that comes of it, new or empty.")
+@click.option("--output", required=True, metavar="DIR", help="New or empty folder for the results.")
 @click.option(
     "--quota", multiple=True, type=_Rate(), default=_QUOTAS,
-    help=f"A quota to try, in bytes/s on each broker; may come several times.  [default: {', '.join(_QUOTAS)}]",
+    help=f"Quota to try, in bytes/s per broker; repeatable.  [default: {', '.join(_QUOTAS)}]",
 )  # fmt: skip
 @click.option(
     "--profile", multiple=True, default=("by-version",), metavar="NAME", shell_complete=profiles,
-    help="How throttling works, as quota.profile; may come several times.  [default: by-version]",
+    help="Throttling behavior (a value of quota.profile); repeatable.  [default: by-version]",
 )  # fmt: skip
 @click.option(
     "--loop", multiple=True, type=click.Choice(["closed", "open"]), default=("closed",),
-    help="Whether a client that waits sends later (closed) or not; may come twice.  [default: closed]",
+    help="Whether a throttled client sends later (closed) or not (open); repeatable.  [default: closed]",
 )  # fmt: skip
 @click.option(
     "--by", type=click.Choice(["client-id", "user", "user+client-id"]), default="client-id", show_default=True,
-    help="Whose use is counted together.",
+    help="Entity whose usage is counted together.",
 )  # fmt: skip
 @click.option(
     "--max-delay-p99", type=Integer(0), default=100, show_default=True, metavar="MS",
-    help="What the recommended quotas keep to: the 99th percentile of a client's throttle times.",
+    help="Limit for recommended quotas: 99th percentile of a client's throttle times, in ms.",
 )  # fmt: skip
 @click.option(
     "--max-throttled", type=click.FloatRange(0, 1), default=0.05, show_default=True, metavar="SHARE",
-    help="The same: how much of a client's answers have a throttle time.",
+    help="Limit for recommended quotas: share of a client's responses with a throttle time.",
 )  # fmt: skip
-@click.option("--overrides", type=Integer(0), default=5, show_default=True, help="At most so many overrides.")
-@click.option("--no-recommendation", is_flag=True, help="Only try the quotas.")
+@click.option("--overrides", type=Integer(0), default=5, show_default=True, help="Maximum number of overrides.")
+@click.option("--no-recommendation", is_flag=True, help="Only evaluate the quotas.")
 @click.option(
     "--engine", type=click.Choice(["spark", "here"]), default="spark", show_default=True,
-    help="Where it is worked out: by Spark, or in this process, without Java.",
+    help="Engine: Spark, or this process without Java.",
 )  # fmt: skip
 @format_option
 @MASTER
@@ -92,9 +92,9 @@ def plan(
     master: str,
     conf: tuple[str, ...],
 ) -> None:
-    """Finds out what quotas would do to clients, from what brokers wrote down, and which ones to set.
+    """Show the effect of quotas on clients, from the logs of brokers, and recommend quotas.
 
-    INPUT is a file, or a folder of them: `sluice journal export` (NDJSON or Parquet) or Apache Kafka's request log.
+    INPUT is a file or a folder: `sluice journal export` (NDJSON or Parquet) or request logs of Apache Kafka.
     """
     _check_profiles(profile)
     for module in _NEEDED:
@@ -120,7 +120,7 @@ def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Engine":
     def run_on_spark(
         splits: Sequence["Split"], settings: "Settings", out: Path, on_progress: "OnProgress"
     ) -> Mapping[str, int]:
-        # Spark takes seconds to start: not for input that is not there, or a folder that cannot be.
+        # Imported late: Spark takes seconds to start, so errors in input and output come first.
         from sluice.pipeline.plan.spark_engine import SETTINGS, engine_on
         from sluice.pipeline.session import open_session_without_kafka
 
@@ -143,7 +143,7 @@ def _as_text(output: str, found: "Plan") -> str:
     for each in found.recommendations:
         total = len(each.others) + len(each.overrides)
         lines.append(
-            f"{each.kind}: {each.default:,} bytes/s for everybody, enough for {len(each.others):,} of {total:,}"
+            f"{each.kind}: {each.default:,} bytes/s for all clients, sufficient for {len(each.others):,} of {total:,}"
         )
         lines += [f"  {_name(need)}: {need.quota:,}" for need in each.overrides]
     return "\n".join([*lines, f"{Path(output) / 'report.md'}"])
@@ -166,5 +166,5 @@ def _as_json(output: str, found: "Plan") -> str:
 
 
 def _name(need: "Need") -> str:
-    """On one line, whatever a client is called."""
+    """Return the client's name, safe for one line."""
     return json.dumps(" ".join(each for each in (need.user, need.client_id) if each))

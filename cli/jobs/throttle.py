@@ -1,4 +1,4 @@
-"""`sluice pipeline throttle`: runs the job and shows how far it is."""
+"""`sluice pipeline throttle`: run the job and show its progress."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +23,14 @@ _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
 
 @click.command(cls=Command)
 @journal_options
-@click.option("--window", default="10s", show_default=True, type=Interval(), help="How long a window is.")
-@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="How late events may come.")
-@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="How often to look for events.")
-@click.option("--once", is_flag=True, help="End when all events that there are have been read.")
-@click.option("--output", metavar="DIR", help="Write windows and quarantine there, as Parquet, and go on from there.")
-@click.option("--to-topic", metavar="TOPIC", help="Write windows to this topic, too, as JSON; needs --output.")
-@click.option("--table", is_flag=True, help="Show windows, too; without --output they are always shown.")
-@click.option("--skip-lost", is_flag=True, help="Go on where events are gone from the topic that were not read.")
+@click.option("--window", default="10s", show_default=True, type=Interval(), help="Length of a window.")
+@click.option("--lateness", default="10s", show_default=True, type=Interval(), help="Maximum lateness of events.")
+@click.option("--trigger", default="5s", show_default=True, type=Interval(), help="Interval between batches.")
+@click.option("--once", is_flag=True, help="Process all events so far, then exit.")
+@click.option("--output", metavar="DIR", help="Folder for windows and quarantine as Parquet, and for checkpoints.")
+@click.option("--to-topic", metavar="TOPIC", help="Topic for windows as JSON; needs --output.")
+@click.option("--table", is_flag=True, help="Show windows; default without --output.")
+@click.option("--skip-lost", is_flag=True, help="Continue if unread events were deleted from the topic.")
 @format_option
 @spark_options
 def throttle(
@@ -50,15 +50,15 @@ def throttle(
     conf: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Shows what clients used and how long they were made to wait, by windows of time, from the journal's topic.
+    """Show usage and throttling of clients in time windows, from the journal's topic.
 
-    With --format json a window is a line, as --to-topic writes it; one that changes comes again.
+    With --format json each line is a window, as in --to-topic; a changed window is printed again.
     """
     from sluice.pipeline.session import open_session
 
     if to_topic is not None and output is None:
-        raise ConfigError("--to-topic needs --output DIR, where it is kept how far the topic is written")
-    # What goes wrong is told here, in a line.
+        raise ConfigError("--to-topic needs --output DIR, which keeps the position of the writes")
+    # Spark's log is off: errors are reported here in one line.
     settings = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
     quotas = byte_quotas(bootstrap)
     session = open_session(
@@ -91,7 +91,7 @@ def throttle(
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":
-    """Return the broker's byte quotas."""
+    """Return the byte quotas of a broker."""
     from sluice.cli.quota.calls import describe_quotas
 
     found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}

@@ -1,4 +1,4 @@
-"""`sluice journal`: what happened to a running broker, from its admin port; as it happens, or into a file."""
+"""`sluice journal`: print or export the events of a running broker."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,13 +13,13 @@ from sluice.errors import SluiceError
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _OPTIONS = (
-    click.option("--client-id", multiple=True, metavar="ID", help="Events of this client id; may come several times."),
-    click.option("--api", multiple=True, metavar="NAME", shell_complete=apis, help="Of this API, such as Produce."),
+    click.option("--client-id", multiple=True, metavar="ID", help="Client id of the events; repeatable."),
+    click.option("--api", multiple=True, metavar="NAME", shell_complete=apis, help="API, such as Produce; repeatable."),
     click.option(
-        "--kind", multiple=True, metavar="KIND", shell_complete=kinds, help="Of this kind, such as request or throttle."
+        "--kind", multiple=True, metavar="KIND", shell_complete=kinds, help="Kind, such as throttle; repeatable."
     ),
-    click.option("--broker", multiple=True, type=Integer(0), metavar="ID", help="Of this broker."),
-    click.option("--after", type=Integer(0), metavar="SEQ", help="Events after this one."),
+    click.option("--broker", multiple=True, type=Integer(0), metavar="ID", help="Node id of a broker; repeatable."),
+    click.option("--after", type=Integer(0), metavar="SEQ", help="Sequence number of the last event to skip."),
     admin_options,
 )
 
@@ -32,13 +32,15 @@ def _filters(command: _F) -> _F:
 
 @click.group(cls=Group)
 def journal() -> None:
-    """Shows what happened, and keeps it."""
+    """Print or export events of a running broker."""
 
 
 @journal.command()
 @_filters
-@click.option("--last", type=Integer(0), metavar="N", help="The last N of them; 10, unless --after is given.")
-@click.option("--follow", is_flag=True, help="Go on with what happens from now on, until interrupted.")
+@click.option(
+    "--last", type=Integer(0), metavar="N", help="Number of latest events.  [default: 10, or all with --after]"
+)
+@click.option("--follow", is_flag=True, help="Print new events until interrupted.")
 @format_option
 def tail(
     admin: str,
@@ -48,7 +50,7 @@ def tail(
     output_format: str,
     **filters: tuple[str | int, ...] | int | None,
 ) -> None:
-    """Prints the newest events, one a line."""
+    """Print the latest events, one per line."""
     from sluice.broker.journal.format_event import format_event
     from sluice.journal_events import decode
 
@@ -70,11 +72,11 @@ def tail(
 @click.argument("file", type=click.Path(dir_okay=False))
 @_filters
 def export(file: str, admin: str, token: str | None, **filters: tuple[str | int, ...] | int | None) -> None:
-    """Writes all events that are kept to FILE: NDJSON, or Parquet where its name ends in .parquet."""
+    """Write all kept events to FILE, as Parquet if its name ends in .parquet, else as NDJSON (.ndjson)."""
     from .client import JournalClient
     from .export import writer_of
 
-    write = writer_of(file)  # before anything is asked: a name that cannot be is wrong usage
+    write = writer_of(file)  # first, because a bad name is wrong usage
     try:
         with progress() as report:
             lines = JournalClient(admin, token).lines(filters, lambda seq, last: report("events", seq, last))

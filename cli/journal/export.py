@@ -1,4 +1,4 @@
-"""Writes events to a file: NDJSON as they come, or Parquet by pyarrow, where that is installed."""
+"""Writers of events to files: NDJSON, or Parquet if pyarrow is installed."""
 
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -9,23 +9,23 @@ import msgspec
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import KINDS, Gap, decode
 
-# How many were written, and how many more the journal had lost.
+# Returns the numbers of written and of lost events.
 Writer = Callable[[str, Iterable[str]], tuple[int, int]]
 
 
 def writer_of(file: str) -> Writer:
-    """How a file of this name is written. Raises ConfigError for a name that says no format."""
+    """Return the writer for a file name. Raises ConfigError for an unknown extension."""
     for ending, write in _WRITERS.items():
         if file.endswith(ending):
             if write is _write_parquet and find_spec("pyarrow") is None:
-                raise SluiceError(f"{file}: Parquet needs pyarrow, which is not installed; .ndjson needs nothing")
+                raise SluiceError(f"{file}: Parquet needs pyarrow, which is not installed; install it, or use .ndjson")
             return write
-    raise ConfigError(f"{file}: must end in {' or '.join(_WRITERS)}")
+    raise ConfigError(f"{file}: expected a name that ends in {' or '.join(_WRITERS)}")
 
 
 def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
     count = lost = 0
-    # The first page is fetched before the file is made: a broker that is not there leaves none.
+    # The first page is fetched before the file is created, so an unreachable broker leaves no file.
     found = iter(lines)
     first = next(found, None)
     with Path(file).open("w", encoding="utf-8") as out:
@@ -37,7 +37,7 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    """One column for each field that any kind of event has, null where it has none of that name."""
+    """Write a column for each field of any kind of event, null where a kind lacks the field."""
     from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     kept = list(lines)

@@ -1,4 +1,4 @@
-"""`sluice scenario`: the catalogue, what a scenario says, and the JSON Schema of scenarios."""
+"""`sluice scenario`: the catalogue, the text of a scenario, and the JSON Schema of scenarios."""
 
 import click
 
@@ -14,13 +14,13 @@ from .run_command import run
 
 @click.group(cls=Group)
 def scenario() -> None:
-    """Shows and runs scenarios: what happens to a cluster, and when."""
+    """List, show and run scenarios."""
 
 
 @scenario.command("list")
 @format_option
 def list_(output_format: str) -> None:
-    """Lists the scenarios that come with sluice, and what each shows."""
+    """List the built-in scenarios with their purposes."""
     from sluice.broker.scenarios.files import entries
 
     found = entries()
@@ -34,7 +34,7 @@ def list_(output_format: str) -> None:
 @scenario.command()
 @click.argument("name", shell_complete=scenarios)
 def show(name: str) -> None:
-    """Prints a scenario of the catalogue, as a file to begin one's own with."""
+    """Print a built-in scenario, for example as a template."""
     from sluice.broker.scenarios.files import text_of
 
     click.echo(text_of(name), nl=False)
@@ -42,7 +42,7 @@ def show(name: str) -> None:
 
 @scenario.command()
 def schema() -> None:
-    """Prints the JSON Schema of scenario files."""
+    """Print the JSON Schema of scenario files."""
     from sluice.broker.scenarios.schema import schema_text
 
     click.echo(schema_text(), nl=False)

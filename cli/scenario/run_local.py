@@ -1,9 +1,9 @@
-"""What `sluice run` does without `--against`: brokers for one scenario, which end with it."""
+"""`sluice run` without `--against`: brokers for one scenario, which stop at its end."""
 
 import asyncio
 import logging
 from collections.abc import Sequence
-from random import Random, SystemRandom  # noqa: TID251  (a run's one source of chance is made here)
+from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
 
 import click
 from msgspec import UNSET
@@ -24,15 +24,15 @@ from .text import step_line
 
 log = logging.getLogger("sluice.cli")
 
-_JOURNAL = "sluice.journal.events=16384"  # in which each step stands
+_JOURNAL = "sluice.journal.events=16384"  # includes each step
 
 
 def run_scenario(
     scenario: Scenario, host: str | None, port: int | None, admin_port: int, overrides: Sequence[str], seed: int | None
 ) -> RunReport:
-    """Runs it to its end, or until SIGINT or SIGTERM. Raises SluiceError where the brokers cannot be started."""
+    """Run a scenario to its end, or until SIGINT or SIGTERM. Raises SluiceError if the brokers cannot start."""
     set_up_logging("text")
-    logging.getLogger("sluice").setLevel(logging.WARNING)  # of what else happens, the steps are told
+    logging.getLogger("sluice").setLevel(logging.WARNING)  # the steps are printed instead
     own = [f"{name}={value}" for name, value in broker_properties(scenario).items()]
     config = Config.load(None, [_JOURNAL, *own, *overrides, *listener_pairs(host, port)])
     for warning in config.warnings:
@@ -45,18 +45,18 @@ def run_scenario(
 
 async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -> RunReport:
     loop = asyncio.get_running_loop()
-    random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
+    random = Random(seed)  # noqa: S311  (runs are repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
 
     def print_step(step: StepDone) -> None:
         click.echo(step_line(step, run.duration_ms), err=True)
 
-    run = Run(scenario, server, on_step=print_step, keep=True)  # the brokers end with it
+    run = Run(scenario, server, on_step=print_step, keep=True)  # nothing to restore: the brokers stop
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
     stop_by_signal(run.stop)
-    print_ready(server)  # with the topics that the scenario has from the beginning
+    print_ready(server)  # after the initial topics of the scenario exist
     await run.wait()
     report = run.report()
     await server.stop()

@@ -1,4 +1,4 @@
-"""What `sluice run --against` does: has a running broker run a scenario, and follows it."""
+"""`sluice run --against`: start a scenario on running brokers, and follow it."""
 
 from threading import Event
 
@@ -15,13 +15,13 @@ _LOOK_EVERY_S = 0.1
 
 
 def run_against(client: AdminClient, scenario: Scenario, *, keep: bool) -> RunReport:
-    """Runs it to its end; an interrupt stops it. Raises SluiceError where it cannot begin."""
+    """Run a scenario to its end; an interrupt stops it. Raises SluiceError if it cannot start."""
     wanted = {"scenario": msgspec.to_builtins(scenario), "keep": keep}
     report = client.post("/api/v1/scenarios/run", wanted, RunReport)
     path = f"/api/v1/scenarios/runs/{report.id}"
     click.echo(f"scenario {scenario.name}, {report.id}: {scenario.description}", err=True)
     for difference in report.differences:
-        click.echo(f"the brokers were not started for it: {difference}", err=True)
+        click.echo(f"the cluster differs from the scenario's: {difference}", err=True)
     printed = 0
     pause = Event()
     while True:

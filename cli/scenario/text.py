@@ -1,4 +1,4 @@
-"""What is printed of a run: each step as it is done, and at the end what came of it."""
+"""The output of a run: its steps, and a summary at the end."""
 
 from sluice.broker.scenarios.durations import format_duration
 from sluice.broker.scenarios.report import RunReport, StepDone
@@ -7,13 +7,13 @@ from sluice.text.json_text import json_text
 
 
 def step_line(step: StepDone, duration_ms: float) -> str:
-    """A step that was done, and how far the scenario is."""
+    """Return the line of a step, with the progress of the scenario."""
     line = f"[{step.at_ms / 1000:6.2f} / {duration_ms / 1000:g} s] {step.what}"
     return f"{line}: failed: {step.problem}" if step.problem else line
 
 
 def summary(report: RunReport) -> str:
-    """The end of a run, for people."""
+    """Return the summary of a run as text."""
     count = len(report.problems)
     failed = f", {count} of which failed" if count else ""
     took = format_duration(round(report.elapsed_ms))
@@ -23,5 +23,5 @@ def summary(report: RunReport) -> str:
 
 
 def as_json(report: RunReport) -> str:
-    """The same for machines."""
+    """Return the report of a run as JSON."""
     return json_text(report)

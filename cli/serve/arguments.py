@@ -1,7 +1,7 @@
-"""The arguments of `sluice serve`, and a reader of their common form that does not import click.
+"""The arguments of `sluice serve`, and a fast parser without click for their common form.
 
-Going through click makes a start 9 % slower. So arguments as scripts and tests give them, `--name value` or
-`--name=value` with a valid value, are read here. Everything else is left to click: help, mistakes, other forms.
+Click makes a start 9 % slower. So arguments in the form `--name value` or `--name=value`, with valid values, are parsed
+here. Click handles everything else: help, errors and other forms.
 """
 
 import sys
@@ -15,7 +15,7 @@ _PORTS = range(65536)
 
 
 class ServeArguments(NamedTuple):
-    """One field for each option; None if it is not given."""
+    """One field per option; None if it is not given."""
 
     host: str | None = None
     port: int | None = None
@@ -30,7 +30,7 @@ class ServeArguments(NamedTuple):
 
 
 OVERRIDE = "--override"
-# Option -> field, and the values that are read here; None: any text. OVERRIDE, which may be repeated, is separate.
+# Option -> field, and the values accepted here (None: any text). OVERRIDE is separate because it is repeatable.
 PLAIN: dict[str, tuple[str, range | Sequence[str] | None]] = {
     "--host": ("host", None),
     "--port": ("port", _PORTS),
@@ -45,7 +45,7 @@ PLAIN: dict[str, tuple[str, range | Sequence[str] | None]] = {
 
 
 def read_plain(words: Sequence[str]) -> ServeArguments | None:
-    """Return the arguments in `words`, all that follow `serve`; None if only click can read them."""
+    """Return the arguments after `serve`; None if only click can parse them."""
     fields: dict[str, object] = {}
     overrides: list[str] = []
     rest = iter(words)
@@ -61,7 +61,7 @@ def read_plain(words: Sequence[str]) -> ServeArguments | None:
                 return None
         else:
             return None
-    return ServeArguments()._replace(overrides=tuple(overrides), **fields)  # type: ignore[arg-type]  # as PLAIN has them
+    return ServeArguments()._replace(overrides=tuple(overrides), **fields)  # type: ignore[arg-type]  # see PLAIN
 
 
 def _value(text: str, accepted: range | Sequence[str] | None) -> str | int | None:

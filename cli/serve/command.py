@@ -1,4 +1,4 @@
-"""The options of `sluice serve` for click, which reads what `arguments.read_plain` does not, and prints the help."""
+"""The options of `sluice serve` for click, which prints the help and parses what `arguments.read_plain` does not."""
 
 import click
 
@@ -10,46 +10,46 @@ from .arguments import LOG_FORMATS, ServeArguments
 
 
 @click.command(cls=Command)
-@click.option("--host", help="Address to listen on, in place of `listeners`.  [default: 127.0.0.1]")
-@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free one.  [default: 9092]")
+@click.option("--host", help="Address to listen on; overrides `listeners`.  [default: 127.0.0.1]")
+@click.option("--port", type=Integer(0, 65535), help="Port to listen on; 0 picks a free port.  [default: 9092]")
 @click.option(
     "--brokers",
     type=Integer(1, MOST_BROKERS),
-    help="Brokers in this process, on the port and those after it.  [default: 1]",
+    help="Number of brokers in this process, on consecutive ports.  [default: 1]",
 )
 @click.option(
     "--admin-port",
     type=Integer(0, 65535),
     default=ServeArguments().admin_port,
     show_default=True,
-    help="HTTP port of the page, /api and /metrics; 0 picks a free one.",
+    help="HTTP port of the web page, /api and /metrics; 0 picks a free port.",
 )
 @click.option(
     "--config",
     "config_file",
     type=click.Path(),
     metavar="FILE",
-    help="A server.properties file; one of a real Kafka will do.",
+    help="Properties file; a server.properties of Apache Kafka is accepted.",
 )
 @click.option(
     "--data-dir",
     metavar="DIR",
-    help="Where to keep topics and all that is set; made if it is not there.  [default: in memory]",
+    help="Directory for topics and metadata, created if missing.  [default: in memory]",
 )
 @click.option(
     "--as",
     "release",
     type=click.Choice(AS_RELEASES),
-    help="Serves the API versions that this release of Kafka did, and throttles as it did.",
+    help="Kafka release whose API versions and throttling behavior to use.  [default: all versions]",
 )
 @override_option()
-@click.option("--seed", type=Integer(0), help="Makes what is random the same in every run.")
+@click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")
 @click.option(
     "--log-format",
     type=click.Choice(LOG_FORMATS),
     default=ServeArguments().log_format,
     show_default=True,
-    help="Of the log on stderr.",
+    help="Format of log lines on stderr.",
 )
 def serve(
     host: str | None,
@@ -63,9 +63,9 @@ def serve(
     seed: int | None,
     log_format: str,
 ) -> None:
-    """Runs a broker, or several that are a cluster, until it gets SIGINT or SIGTERM.
+    """Run a broker or a cluster until SIGINT or SIGTERM.
 
-    Prints one line when it takes connections: "ready" and a JSON object with its addresses.
+    Prints one line when it accepts connections: "ready" and a JSON object with its addresses.
     """
     from .run import run_broker  # not for --help
 

@@ -1,6 +1,6 @@
-"""`sluice serve`: run a cluster in the foreground, mostly of one broker, until a signal arrives.
+"""`sluice serve`: run a broker or a cluster in the foreground until a signal arrives.
 
-Everything imported here is on the way to the first answer, which is why click is not.
+All imports here delay the first response, so click is not among them.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from random import Random, SystemRandom  # noqa: TID251  (a run's one source of chance is made here)
+from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
 from typing import TYPE_CHECKING
 
 from sluice.broker.dispatch.advertised_versions import missing
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice.cli")
 
-# Seeds are short enough to be typed again from a log line.
+# Short enough to type a seed from a log line.
 SEEDS = 2**32
 
 
 def run_broker(arguments: ServeArguments) -> None:
-    """Runs the brokers until it gets SIGINT or SIGTERM; raises SluiceError, ConfigError among them, if it cannot."""
+    """Run the brokers until SIGINT or SIGTERM. Raises SluiceError or ConfigError if they cannot start."""
     set_up_logging(arguments.log_format)
     pairs = [*_as_release(arguments.release), *arguments.overrides, *listener_pairs(arguments.host, arguments.port)]
     if arguments.brokers is not None:
@@ -52,13 +52,13 @@ def run_broker(arguments: ServeArguments) -> None:
 def _path(name: str | None) -> "Path | None":
     if name is None:
         return None
-    from pathlib import Path  # only here: it takes 5 ms, and a start takes 100
+    from pathlib import Path  # not at the top: its import takes 5 of the 100 ms of a start
 
     return Path(name)
 
 
 def listener_pairs(host: str | None, port: int | None) -> list[str]:
-    """The property for these options, KEY=VALUE; none where neither is given."""
+    """Return the `listeners` property for these options as KEY=VALUE; none without both."""
     if host is None and port is None:
         return []
     address = host or "127.0.0.1"
@@ -75,11 +75,11 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     stop_by_signal(stop.set)
-    random = Random(seed)  # noqa: S311  (a test broker wants to be repeatable)
+    random = Random(seed)  # noqa: S311  (runs are repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     print_ready(server)
-    # What the start made lives as long as the broker: full collections, which stop everything, need not look at it.
+    # Objects of the start live as long as the broker, so full collections, which stop everything, can skip them.
     gc.freeze()
     gc.enable()
     page = f"{_admin(server)}/"
@@ -93,14 +93,14 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
 
 
 def stop_by_signal(stop: Callable[[], None]) -> None:
-    """Calls `stop` when the process gets SIGINT or SIGTERM."""
+    """Call `stop` on SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
 
 
 def print_ready(server: BrokerProcess) -> None:
-    """Print the one line with the addresses of the brokers."""
+    """Print the ready line with the brokers' addresses."""
     sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
     sys.stdout.flush()
 
@@ -115,13 +115,13 @@ def _ready(server: BrokerProcess) -> dict[str, object]:
 
 
 def _admin(server: BrokerProcess) -> str:
-    """Where the admin port is, whose page is at its root."""
+    """Return the URL of the admin port, which serves the page at its root."""
     assert server.admin is not None
     return f"http://{address_of(server.admin.host, server.admin.port)}"
 
 
 def _by_name(server: BrokerProcess) -> dict[str, list[str]]:
-    """The addresses of each listener, one a broker."""
+    """Return the addresses of each listener, one per broker."""
     addresses: dict[str, list[str]] = {}
     for broker in server.servers.values():
         for listener in broker.endpoints:

@@ -1,4 +1,4 @@
-"""`sluice top`: what brokers and their clients do, as it happens; from the admin port."""
+"""`sluice top`: a live view of brokers and their clients, from the admin port."""
 
 import sys
 from itertools import islice
@@ -12,22 +12,22 @@ from sluice.cli.options import admin_options, format_option
 from .feed import SORTS, Source, View
 from .state import State
 
-# Rates are known from the second look on.
+# The first snapshot has no rates.
 _LOOKS = 2
-_WIDTH = 100  # in a file or a pipe
+_WIDTH = 100  # for files and pipes
 
 
 @click.command(cls=Command)
-@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="The order of clients.")
-@click.option("--filter", "search", default="", metavar="TEXT", help="Clients whose id or user has this text.")
-@click.option("--once", is_flag=True, help="Print what there is, once; as without a terminal.")
+@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="Order of clients.")
+@click.option("--filter", "search", default="", metavar="TEXT", help="Text in the id or user of shown clients.")
+@click.option("--once", is_flag=True, help="Print one snapshot; default without a terminal.")
 @admin_options
 @format_option
 def top(sort: str, search: str, once: bool, admin: str, token: str | None, output_format: str) -> None:
-    """Shows brokers, clients against their quotas, throttles and fault rules as they are, twice a second.
+    """Show brokers, clients with their quotas and throttles, and fault rules, twice a second.
 
-    Keys sort and filter, set quotas, add and remove fault rules; h shows them. Without a terminal, with --once or with
-    --format json it prints one look.
+    Keys sort, filter, set quotas, and add or remove fault rules; h lists them. Without a terminal, with --once or with
+    --format json, prints one snapshot.
     """
     from rich.console import Console
 

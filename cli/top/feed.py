@@ -1,4 +1,4 @@
-"""Reads `/api/v1/stream` in a thread: what `sluice top` shows, twice a second while something changes."""
+"""A reader of `/api/v1/stream` in a thread; `sluice top` shows its messages."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,24 +19,24 @@ _DATA = b"data: "
 
 
 class View(msgspec.Struct, frozen=True):
-    """Which clients are wanted, and in which order."""
+    """The filter and order of clients."""
 
     search: str = ""
     sort: str = SORTS[0]
 
 
 class Source:
-    """The stream of one broker."""
+    """The stream of one admin port."""
 
     def __init__(self, admin: str, token: str | None) -> None:
         self.admin = admin_address(admin)
         self._headers = token_header(token)
 
     def messages(self, view: View) -> Iterator[Message | None]:
-        """Each message as it comes, None for a sign of life. Raises SluiceError, one line, ConfigError among them."""
+        """Yield each message, and None for each heartbeat. Raises SluiceError or ConfigError."""
         query = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
         request = Request(f"{self.admin}/api/v1/stream?{query}", headers=self._headers)  # noqa: S310  (by admin_address)
-        with open_response(request, self.admin) as answer:  # which shows twice a second that it lives
+        with open_response(request, self.admin) as answer:  # heartbeats arrive twice a second
             for line in answer:
                 if line.startswith(_DATA):
                     yield msgspec.json.decode(line[len(_DATA) :], type=Message)
@@ -46,19 +46,19 @@ class Source:
 
 
 class Feed:
-    """The messages of a source as they come, for another thread; begun anew when that wants another view."""
+    """A queue of messages from a source for another thread; a new view restarts the stream."""
 
     def __init__(self, source: Source, wake: Callable[[], None]) -> None:
-        """`wake` is called from the feed's thread when there is something to take."""
+        """`wake` is called from the feed's thread when messages are available."""
         self._source = source
         self._wake = wake
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._number = 0  # of the thread that counts
+        self._number = 0  # of the current thread
         self._news: list[Message | SluiceError] = []
 
     def watch(self, view: View) -> None:
-        """What is to come now is of this view; the first message has all of it."""
+        """Restart the stream with this view; the first message has the whole state."""
         with self._lock:
             self._number += 1
             self._news.clear()
@@ -66,13 +66,13 @@ class Feed:
         threading.Thread(target=self._run, args=(view, number), daemon=True).start()
 
     def stop(self) -> None:
-        """Nothing comes any more."""
+        """Stop delivering messages."""
         with self._lock:
             self._number += 1
         self._ended.set()
 
     def take(self) -> list[Message | SluiceError]:
-        """What has come since the last time; an error where the broker does not answer, which is query again."""
+        """Return new messages, and an error for each failed request, which is then retried."""
         with self._lock:
             news, self._news = self._news, []
         return news

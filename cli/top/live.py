@@ -1,4 +1,4 @@
-"""`sluice top` on a terminal: draws what comes, and does what keys say."""
+"""The interactive screen of `sluice top`: draws messages and acts on keys."""
 
 import os
 import select
@@ -21,12 +21,12 @@ from .feed import SORTS, Feed, Source, View
 from .screen import Display, Prompt, rows, screen
 from .state import State
 
-# How soon a changed size of the terminal is noticed.
+# The maximum delay until a resize of the terminal is noticed.
 _TICK_S = 0.25
 _UP, _DOWN, _ENTER, _ESCAPE, _DELETE = "up", "down", "enter", "escape", "delete"
 _SEQUENCES = {"\x1b[A": _UP, "\x1b[B": _DOWN, "\x1bOA": _UP, "\x1bOB": _DOWN}
 _KEYS = {"\r": _ENTER, "\n": _ENTER, "\x1b": _ESCAPE, "\x7f": _DELETE, "\x08": _DELETE}
-# What a quota is called where it is set, by what it is counted for.
+# Key of the quota for each kind.
 _QUOTAS = {
     "Produce": "producer_byte_rate",
     "Fetch": "consumer_byte_rate",
@@ -46,7 +46,7 @@ class Top:
         self._readable, self._writable = os.pipe()
         os.set_blocking(self._writable, False)
         self._feed = Feed(source, self._wake)
-        self._frozen: State | None = None  # what is shown while it is paused
+        self._frozen: State | None = None  # the state shown during a pause
         self._enter: Callable[[str], None] = lambda text: None
         self._is_over = False
         self._does: dict[str, Callable[[], None]] = {
@@ -64,7 +64,7 @@ class Top:
         }
 
     def run(self, console: Console) -> None:
-        """Until `q` or an interrupt."""
+        """Run until `q` or an interrupt."""
         self._watch()
         with _keys(), Live(console=console, screen=True, auto_refresh=False) as live:
             try:
@@ -84,7 +84,7 @@ class Top:
             self._take()
         if sys.stdin in ready:
             typed = os.read(sys.stdin.fileno(), 1024).decode(errors="replace")
-            if not typed:  # the terminal is gone
+            if not typed:  # the terminal was closed
                 self._is_over = True
             for key in parsed(typed):
                 self.press(key)
@@ -98,7 +98,7 @@ class Top:
                 self.state.take(news)
 
     def _wake(self) -> None:
-        with suppress(OSError):  # it is awake, or gone
+        with suppress(OSError):  # already awake, or closed
             os.write(self._writable, b".")
 
     @property
@@ -108,7 +108,7 @@ class Top:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def press(self, key: str) -> None:
-        """What a key does."""
+        """Act on a key."""
         display = self.display
         display.message = ""
         if display.help:
@@ -144,7 +144,7 @@ class Top:
         self._frozen = None
         if self.display.paused:
             self._frozen, self.state = self.state, State()
-            self._watch()  # which fills the other one
+            self._watch()  # fills a new state
 
     def _help(self) -> None:
         self.display.help = True
@@ -165,7 +165,7 @@ class Top:
     def _prompt_quota(self) -> None:
         found = rows(self._shown)
         if not found:
-            self.display.message = "there is no client yet"
+            self.display.message = "no clients yet"
             return
         client, meter = found[min(self.display.chosen, len(found) - 1)]
         key = _QUOTAS[meter.kind if meter is not None else "Produce"]
@@ -177,7 +177,7 @@ class Top:
     def _set_quota(self, client_id: str, key: str, text: str) -> None:
         value = _number(key, text) if text else None
         self._client.put("/api/v1/quotas", {"entity": {"client-id": client_id}, "quotas": {key: value}}, dict)
-        self.display.message = f"client {client_id}: {key} " + ("is removed" if value is None else f"= {value:.10g}")
+        self.display.message = f"client {client_id}: {key} " + ("removed" if value is None else f"= {value:.10g}")
 
     def _prompt_fault(self) -> None:
         self._prompt("add a fault", "action=", self._add_fault)
@@ -189,7 +189,7 @@ class Top:
     def _prompt_removal(self) -> None:
         faults = self._shown.faults
         if not faults:
-            self.display.message = "there is no fault rule"
+            self.display.message = "no fault rules"
             return
         self._prompt("remove a fault, or all", faults[0].id, self._remove_fault)
 
@@ -205,7 +205,7 @@ class Top:
 
 
 def parsed(typed: str) -> Iterator[str]:
-    """The keys of what a terminal sends."""
+    """Split terminal input into keys."""
     while typed:
         sequence = next((each for each in _SEQUENCES if typed.startswith(each)), None)
         if sequence is not None:
@@ -226,7 +226,7 @@ def _number(key: str, text: str) -> float:
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Has the terminal send each key as it is pressed, and show none."""
+    """Make the terminal send each key at once, without echo."""
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:

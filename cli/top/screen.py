@@ -1,4 +1,4 @@
-"""What `sluice top` draws: brokers, clients against their quotas, fault rules, and a line to type in. Pure."""
+"""The drawing of `sluice top`: brokers, clients with their quotas, fault rules, and a prompt. Pure."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,36 +14,36 @@ from sluice.text.printable import printable
 from .state import Broker, Client, Meter, State
 from .text import bar, short, sparkline, waits
 
-_PARTS = 6  # of the height, one is for brokers and one for fault rules, at the most
+_PARTS = 6  # brokers, and fault rules, each use at most a sixth of the height
 _LOOKS = 240  # two minutes
 _LEFT = (("QUOTA", 8),)
 _RIGHT = (("RATE", 5), ("LIMIT", 5), ("", 4))
 _BAR, _MOST_SHARE = 10, 9.99
-# The line of two minutes has what the others leave, of which the name has at least 20.
+# The sparkline uses the width that other columns leave; the name has at least 20 columns.
 _LEAST_SPARK, _MOST_SPARK, _OTHER_COLUMNS = 9, 40, 80
 KEYS = (
     ("↑ ↓", "choose a client"),
     ("s", "sort by activity, quota, throttled time or name"),
     ("/", "filter: clients whose id or user has a text; empty shows all"),
     ("u", "set the quota of the chosen client; empty removes it"),
-    ("f", "add a fault rule, as `sluice faults add` takes it"),
+    ("f", "add a fault rule, in the syntax of `sluice faults add`"),
     ("x", "remove a fault rule by its id, or all"),
-    ("p", "pause, and go on"),
-    ("h or ?", "this help; any key goes back"),
+    ("p", "pause and continue"),
+    ("h or ?", "show this help; any key closes it"),
     ("q", "quit"),
 )
 _FOOT = "s sort  / filter  u quota  f fault  x remove  p pause  h help  q quit"
 
 
 class Prompt(Struct):
-    """A line that is typed."""
+    """A line of input."""
 
     label: str
     text: str = ""
 
 
 class Display(Struct):
-    """The choices of the user, and what the screen shows besides the state of the cluster."""
+    """The user's choices, and the parts of the screen besides the cluster's state."""
 
     sort: str = "activity"
     search: str = ""
@@ -51,31 +51,31 @@ class Display(Struct):
     paused: bool = False
     help: bool = False
     prompt: Prompt | None = None
-    message: str = ""  # the outcome of the last action
-    problem: str = ""  # why there is nothing new
+    message: str = ""  # the result of the last action
+    problem: str = ""  # the error that prevents updates
 
 
 def screen(state: State, display: Display, width: int, height: int) -> RenderableType:
-    """The whole screen; each line fits, and so do all of them."""
+    """Return the whole screen, which fits the terminal."""
     if display.help:
         return _help(width, height)
     most = max(1, height // _PARTS)
     head = [_title(state, display, width), *_brokers(state, width, most)]
     faults = list(_faults(state, most))
     foot = [_foot(display, width)]
-    room = max(1, height - len(head) - len(faults) - len(foot) - 2)  # the table has a head, and a line stays empty
+    room = max(1, height - len(head) - len(faults) - len(foot) - 2)  # 2: table header and an empty line
     table = _clients(state, display, width, room)
     empty = [Text() for _ in range(room - len(rows(state)))]
     return Group(*head, Text(), table, *empty, *faults, *foot)
 
 
 def rows(state: State) -> list[tuple[Client, Meter | None]]:
-    """What can be chosen: a row for each kind of quota that something of a client is counted for, one at least."""
+    """Return the selectable rows: one per client and kind of counted quota, at least one per client."""
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
 
 
 def plain(state: State, width: int) -> Group:
-    """All of it once, however many lines that are."""
+    """Return the whole state at once, without a limit of lines."""
     display = Display(chosen=-1)
     table = _clients(state, display, width, len(rows(state)))
     return Group(
@@ -90,12 +90,12 @@ def plain(state: State, width: int) -> Group:
 def _title(state: State, display: Display, width: int) -> Text:
     cluster = state.cluster
     if cluster is None:
-        return _line(display.problem or "waits for the broker", "yellow", width)
+        return _line(display.problem or "waiting for the broker", "yellow", width)
     at = datetime.fromtimestamp(state.at_ms / 1000, UTC).strftime("%H:%M:%S")
     notes = [
         *(["paused"] if display.paused else []),
         *([f"filter {display.search!r}"] if display.search else []),
-        *([] if cluster.counting else ["no quota is set: rates are not counted"]),
+        *([] if cluster.counting else ["no quotas, so rates are not counted"]),
         *([display.problem] if display.problem else []),
     ]
     text = Text(f"sluice {cluster.version}  {at}  ", style="bold")
@@ -210,7 +210,7 @@ def _help(width: int, height: int) -> RenderableType:
         lines.append(text)
     lines += [
         Text(),
-        Text("RATE is what the quota's windows hold, per second; WAITS is how long the client is held yet."),
+        Text("RATE is per second over the quota's windows; WAITS is the remaining throttle time."),
     ]
     for line in lines:
         line.truncate(width, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""What `sluice top` knows of a cluster: the messages of `/api/v1/stream`, each of which has only what is new."""
+"""The state that `sluice top` shows, updated by the messages of `/api/v1/stream`, which contain only changes."""
 
 from collections import deque
 
@@ -6,12 +6,12 @@ import msgspec
 
 from sluice.cli.faults.text import FaultShown
 
-# A look, bytes per second since the one before it, and whether the client was held then.
+# Number of the snapshot, bytes per second since the previous one, and whether the client was throttled.
 Point = tuple[int, int, int]
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What hardly ever changes; `counting` is whether there is any quota, without which no rate is known."""
+    """Rarely changing values; `counting`: whether there is a quota, without which rates are not counted."""
 
     version: str
     profile: str
@@ -21,7 +21,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """A broker; rates are since the last look."""
+    """A broker, with rates since the last snapshot."""
 
     id: int
     state: str
@@ -35,7 +35,7 @@ class Broker(msgspec.Struct, frozen=True):
 
 
 class Meter(msgspec.Struct, frozen=True):
-    """How a client stands to one kind of quota; the bound is null where there is no limit."""
+    """A client's usage of one kind of quota; the bound is null without a limit."""
 
     kind: str
     rate: float
@@ -59,7 +59,7 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A quota that holds."""
+    """A quota in effect."""
 
     entity: dict[str, str | None]
     key: str
@@ -67,21 +67,21 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """The fault rules, and how many there are in all."""
+    """The fault rules with their total number."""
 
     rows: list[FaultShown]
     total: int
 
 
 class Quotas(msgspec.Struct, frozen=True):
-    """The quotas, and how many there are in all."""
+    """The quotas with their total number."""
 
     rows: list[Quota]
     total: int
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """The clients that are shown: `order` has their ids, `rows` those that changed, `points` the new ones of each."""
+    """The shown clients: `order` has their ids, `rows` the changed ones, `points` new points of each."""
 
     total: int
     matched: int
@@ -91,7 +91,7 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What is new since the message before."""
+    """The changes since the previous message."""
 
     look: int
     at_ms: int
@@ -103,12 +103,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class State:
-    """All of it, as the last message left it."""
+    """The whole state after the last message."""
 
     def __init__(self) -> None:
         self.look = 0
-        self.at_ms = 0  # by the broker's clock
-        self.cluster: Cluster | None = None  # before the first message
+        self.at_ms = 0  # broker's clock
+        self.cluster: Cluster | None = None  # until the first message
         self.brokers: list[Broker] = []
         self.clients: list[Client] = []
         self.total = self.matched = 0  # clients
@@ -118,7 +118,7 @@ class State:
         self._points: dict[int, deque[Point]] = {}
 
     def take(self, message: Message) -> None:
-        """Brings it up to date."""
+        """Apply a message."""
         self.look, self.at_ms = message.look, message.at_ms
         self.cluster = message.cluster or self.cluster
         self.brokers = self.brokers if message.brokers is None else message.brokers
@@ -128,7 +128,7 @@ class State:
             self._take_clients(message.clients)
 
     def points(self, client: Client) -> deque[Point]:
-        """A client's last two minutes, without the looks in which it did nothing."""
+        """Return the points of a client's last two minutes; idle snapshots have none."""
         return self._points.get(client.id, deque())
 
     def _take_clients(self, news: Clients) -> None:

@@ -1,4 +1,4 @@
-"""Numbers and bars of `sluice top`, as short as they can be read."""
+"""Compact numbers and bars for `sluice top`."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ _FULL, _LINE = "━", "─"
 
 
 def short(number: float) -> str:
-    """Up to five characters: 950, 1.2k, 34M."""
+    """Return a number in up to five characters: 950, 1.2k, 34M."""
     for prefix in _PREFIXES:
         if abs(number) < 999.5:
             digits = 1 if prefix and abs(number) < 9.95 else 0
@@ -24,14 +24,14 @@ def short(number: float) -> str:
 
 
 def waits(ms: float) -> str:
-    """A time: 240 ms, 8.1 s, 3 min."""
+    """Return a duration: 240 ms, 8.1 s, 3 min."""
     if ms < 999.5:
         return f"{ms:.0f} ms"
     return f"{ms / 1000:.1f} s" if ms < 99_950 else f"{ms / 60_000:.0f} min"
 
 
 def bar(share: float, width: int) -> Text:
-    """How much of a quota is used; above all of it, all is red."""
+    """Return a bar of the used share of a quota; red above 100 %."""
     cells = min(width, round(share * width))
     style = "red" if share > 1 else "yellow" if share > 0.8 else "green"
     text = Text(_FULL * cells, style=style)
@@ -40,7 +40,7 @@ def bar(share: float, width: int) -> Text:
 
 
 def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Text:
-    """The last so many looks up to `look`; red where the client was held."""
+    """Return the last `looks` snapshots up to `look` as a sparkline; red where the client was throttled."""
     rates, held = [0] * width, [False] * width
     for number, per_s, is_held in points:
         column = width - 1 - (look - number) * width // looks
@@ -56,6 +56,6 @@ def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Tex
 
 
 def as_json(state: State) -> str:
-    """All that is known of one look."""
+    """Return a snapshot as JSON."""
     names = ("at_ms", "cluster", "brokers", "total", "matched", "clients", "quotas", "faults")
     return json_text({name: getattr(state, name) for name in names})

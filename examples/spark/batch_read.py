@@ -1,4 +1,4 @@
-"""Reads a topic once: how many records each partition has, and from when to when.
+"""Reads a topic once, and shows each partition's number of records and first and last timestamps.
 
 python examples/spark/batch_read.py TOPIC           (pip install '.[spark]', and Java)
 """
@@ -12,7 +12,7 @@ from sluice.pipeline.session import open_session
 
 
 def partitions(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """One row for each partition that has records."""
+    """Return one row per partition with records."""
     records = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)

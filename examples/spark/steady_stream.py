@@ -1,8 +1,8 @@
-"""Writes about 2 MB/s to the topic `load`, without end: more than docker-compose.yml lets a client id produce.
+"""Writes about 2 MB/s to the topic `load` until stopped, above the produce quota in docker-compose.yml.
 
 spark-submit examples/spark/steady_stream.py BOOTSTRAP [RECORDS_PER_S]
 
-The batches take longer than they should, and /metrics, the page and Grafana say why.
+Its batches are slower than planned; /metrics, the web page and Grafana show the throttling.
 """
 
 import sys
@@ -17,7 +17,7 @@ _RECORD_BYTES = 1000
 
 
 def start(spark: SparkSession, bootstrap: str, records_per_s: int, checkpoint: str) -> StreamingQuery:
-    """The stream; who is throttled, is so as one client, whatever the number of writers."""
+    """Start the stream; one client id, so one quota, for all writers."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", records_per_s).load()
     value = f.rpad(f.col("value").cast("string"), _RECORD_BYTES, ".")
     records = rows.select(f.col("value").cast("string").alias("key"), value.alias("value"))

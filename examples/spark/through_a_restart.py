@@ -1,11 +1,11 @@
-"""Copies the topic `orders` to Parquet files, each record once, whatever becomes of the brokers meanwhile.
+"""Copies the topic `orders` to Parquet files, each record exactly once, despite broker restarts.
 
 python examples/spark/through_a_restart.py DIR      (pip install '.[spark]', and Java)
 
-A broker that is away for less than Spark waits (60 s for a read) only makes a batch last longer. After that the query
-fails; started again it goes on from its checkpoint, and what the failed batch wrote does not count.
+If a broker is unavailable for less than Spark's timeout (60 s for a read), a batch only takes longer. After that the
+query fails; a new one continues from its checkpoint, and ignores files of the failed batch.
 """
-# ruff: noqa: T201  (a program of its own: it talks to a person)
+# ruff: noqa: T201  (a program that prints)
 
 import sys
 
@@ -18,7 +18,7 @@ MOST_TRIES = 10
 
 
 def copy(spark: SparkSession, bootstrap: str, folder: str, **patience: str) -> int:
-    """Copies what there is; returns how often the query was started. `patience`: options of Kafka's client."""
+    """Copy all records so far, and return the number of query starts. `patience`: options of Kafka's client."""
     for tries in range(1, MOST_TRIES + 1):
         orders = (
             spark.readStream.format("kafka")
@@ -44,6 +44,6 @@ def copy(spark: SparkSession, bootstrap: str, folder: str, **patience: str) -> i
 
 if __name__ == "__main__":
     folder, *bootstrap = sys.argv[1:]
-    spark = open_session("through a restart", master="local[2,4]")  # tasks are tried four times, as on a cluster
+    spark = open_session("through a restart", master="local[2,4]")  # four attempts per task, as on a cluster
     tries = copy(spark, *(bootstrap or ["127.0.0.1:9092"]), folder)
     print(f"{spark.read.parquet(f'{folder}/orders').count()} orders, the query was started {tries} time(s)")

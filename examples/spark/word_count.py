@@ -1,11 +1,11 @@
-"""Counts words: from the topic `lines` to the topic `words`, and says how long quotas made it wait.
+"""Counts words from the topic `lines` to the topic `words`, and prints how long quotas throttled the job.
 
 python examples/spark/word_count.py                 (pip install '.[spark]', and Java)
 
-With `kafka.client.id` the whole job has one quota; without, each of Spark's consumers would have one of its own.
+With `kafka.client.id` the whole job has one quota; without it, each of Spark's consumers has a separate one.
     sluice quota set --client word-count producer_byte_rate=20k consumer_byte_rate=100k
 """
-# ruff: noqa: T201  (a program of its own: it talks to a person)
+# ruff: noqa: T201  (a program that prints)
 
 import json
 import sys
@@ -22,7 +22,7 @@ CLIENT_ID = "word-count"
 
 
 def count_words(spark: SparkSession, bootstrap: str, checkpoint: str) -> None:
-    """Counts what there is and ends; called again, goes on with what came since."""
+    """Count all records so far; the next call continues with new ones."""
     kafka = {"kafka.bootstrap.servers": bootstrap, "kafka.client.id": CLIENT_ID}
     lines = spark.readStream.format("kafka").options(**kafka, subscribe="lines", startingOffsets="earliest").load()
     words = lines.select(f.explode(f.split(f.col("value").cast("string"), " +")).alias("key"))
@@ -32,7 +32,7 @@ def count_words(spark: SparkSession, bootstrap: str, checkpoint: str) -> None:
 
 
 def waited_ms(admin: str) -> dict[str, int]:
-    """How long the broker made the job wait, by quota: told by its journal."""
+    """Return the job's throttle time by quota, from the broker's journal."""
     waited: dict[str, int] = {}
     with urlopen(f"{admin}/api/v1/journal?kind=throttle&limit=10000&client_id={CLIENT_ID}") as answer:  # noqa: S310
         for event in json.load(answer)["events"]:
@@ -45,4 +45,4 @@ if __name__ == "__main__":
     spark = open_session("word count", master="local[2]")
     count_words(spark, bootstrap, str(Path(mkdtemp()) / "checkpoint"))
     for quota, ms in sorted(waited_ms(admin).items()):
-        print(f"the {quota} quota made it wait {ms / 1000:.1f} s")
+        print(f"throttled by the {quota} quota for {ms / 1000:.1f} s")

@@ -23,7 +23,7 @@ def dashboard() -> dict[str, object]:
     return {
         "uid": "sluice",
         "title": "sluice",
-        "description": "What clients use, how they are made to wait, and what fails.",
+        "description": "Usage, throttling and errors of clients.",
         "tags": ["kafka", "sluice"],
         "schemaVersion": 41,
         "editable": True,

@@ -140,5 +140,5 @@ def test_make_says_what_it_can_do() -> None:
 def test_bench_peers_says_what_it_misses(tmp_path: Path) -> None:
     command = ["make", "-s", "-o", "setup", "bench-peers", f"PEERS={tmp_path}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.stdout == f"bench-peers: no harness at {tmp_path}; give its folder: make bench-peers PEERS=path\n"
+    assert result.stdout == f"bench-peers: no harness at {tmp_path}; run make bench-peers PEERS=path\n"
     assert result.returncode != 0

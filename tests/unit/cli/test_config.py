@@ -33,7 +33,7 @@ def test_every_property_is_listed_as_json_with_all_that_is_known_of_it() -> None
         "type": "INT",
         "accepts": "an integer from 1 to 2147483647",
         "spec": "KIP-13",
-        "doc": "Windows remembered: ten whole ones and the current one.",
+        "doc": "Number of quota windows kept, including the current one.",
     }
 
 

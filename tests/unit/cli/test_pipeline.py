@@ -51,10 +51,10 @@ def test_wrong_usage_is_told_in_one_line(args: list[str], line: str) -> None:
 def test_a_journal_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:
     words = ["pipeline", "backoff", str(tmp_path / "a.ndjson"), "--output", str(tmp_path)]
     result = CliRunner().invoke(cli, words)
-    assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.ndjson: there is no such file\n")
+    assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.ndjson: no such file\n")
     (tmp_path / "a.ndjson").touch()
     (tmp_path / "verdicts").mkdir()
-    assert "there are verdicts already" in CliRunner().invoke(cli, words).output
+    assert "already has verdicts" in CliRunner().invoke(cli, words).output
 
 
 def test_a_log_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def test_the_generated_source_is_shown(name: str, messages: list[str], functions
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (["Fetsch", "1"], "NAME: Fetsch is not one of Produce, Fetch, "),
-        (["Fetch", "99"], "VERSION: 99 is not one of FetchRequest's, 0 to 18"),
+        (["Fetsch", "1"], "NAME: expected one of Produce, Fetch, "),
+        (["Fetch", "99"], "VERSION: FetchRequest: expected 0 to 18, got 99"),
     ],
     ids=["an unknown message, with the known ones", "a version that is none, with those that are"],
 )

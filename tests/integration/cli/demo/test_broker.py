@@ -100,5 +100,5 @@ def test_one_that_is_gone_cannot_be_scraped() -> None:
             pass
         await broker.scrape()
 
-    with pytest.raises(SluiceError, match="metrics cannot be read"):
+    with pytest.raises(SluiceError, match="cannot read the broker's metrics"):
         _run(main())

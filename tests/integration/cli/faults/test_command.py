@@ -57,9 +57,9 @@ def test_the_schema_is_printed(broker: BrokerProcess) -> None:
 
 
 WRONG = {
-    "nothing to add": (["add"], 2, "either a rule as NAME=VALUE or --file is needed"),
-    "both": (["add", "action=close", "--file", "x.toml"], 2, "either a rule as NAME=VALUE or --file is needed"),
-    "nothing to remove": (["remove"], 2, "either the ids of rules or --all is needed"),
+    "nothing to add": (["add"], 2, "expected either a rule as NAME=VALUE or --file"),
+    "both": (["add", "action=close", "--file", "x.toml"], 2, "expected either a rule as NAME=VALUE or --file"),
+    "nothing to remove": (["remove"], 2, "expected either ids of rules or --all"),
     "words that are no rule": (["add", "action=clos"], 2, "did you mean close?"),
     "what the broker refuses": (["add", "action=close", "times=0"], 2, "fault.times: 0 hits nothing; it is 1 or more"),
     "a file that is not there": (["add", "--file", "x.toml"], 2, "x.toml: cannot be read: No such file or directory"),

@@ -69,11 +69,11 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(export, "find_spec", lambda name: None)
     shown = run("export", str(tmp_path / "all.parquet"))
     assert shown.exit_code == 1
-    assert "Parquet needs pyarrow, which is not installed; .ndjson needs nothing" in shown.stderr
+    assert "Parquet needs pyarrow, which is not installed; install it, or use .ndjson" in shown.stderr
 
 
 WRONG = {
-    "a file of no format": (["export", "all.csv"], 2, "all.csv: must end in .ndjson or .parquet"),
+    "a file of no format": (["export", "all.csv"], 2, "all.csv: expected a name that ends in .ndjson or .parquet"),
     "two beginnings": (["tail", "--last", "1", "--after", "1"], 2, "--last and --after exclude each other"),
     "a number below zero": (["tail", "--last", "-1"], 2, "-1 is not in the range x>=0"),
 }

@@ -135,15 +135,15 @@ def test_what_a_command_is_configured_to_is_told(audits: Audits, tmp_path: Path)
 def test_what_is_not_judged_for_want_of_settings_is_counted(audits: Audits, tmp_path: Path) -> None:
     watched = SubjectInfo(name="my-app", role=Role.PRODUCER)
     audits.result = result(subject("", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE), subject=watched))
-    line = "  1 of these depend on how it is configured, which --setting tells"
+    line = "  1 of these depend on the client's configuration; pass it with --setting"
     assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
 
 
 @pytest.mark.parametrize(
     ("signals", "verdicts", "told", "written"),
     [
-        (1, [verdict()], "stopping: what was measured is judged; once more, and it is not", True),
-        (1, [], "Error: stopped by a signal, before anything was measured", False),
+        (1, [verdict()], "stopping; judging the results so far, press Ctrl-C again to skip that", True),
+        (1, [], "Error: stopped by a signal before anything was measured", False),
         (2, [verdict()], "Error: stopped by a signal", False),
     ],
     ids=["what was measured is reported", "where nothing was there is no report", "twice, and nothing is waited for"],
@@ -175,7 +175,7 @@ def test_it_fails_only_on_what_it_is_asked_to(
     for one in (verdict(), DIFFERS, PREDATES, UNCLEAR):
         audits.result = result(subject("a", "1", one))
         ended = run(tmp_path, "--subject", "sluice", "--fail-on", fail_on)
-        assert ("failed, as --fail-on says: 1 verdict" in ended.stderr) == bool(ended.exit_code)
+        assert ("failed because of --fail-on: 1 verdict" in ended.stderr) == bool(ended.exit_code)
         found.append(ended.exit_code)
     assert found == exit_codes
 
@@ -188,28 +188,28 @@ def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path)
     audits.result = result(subject("a", "1", UNCLEAR, problems=["it did not start"]))
     ended = run(tmp_path, "--subject", "sluice")
     assert ended.exit_code == 1
-    assert "did not come about: it did not start" in ended.stdout
-    assert ended.stderr.splitlines()[-1] == "a: nothing could be judged"
+    assert "failed run: it did not start" in ended.stdout
+    assert ended.stderr.splitlines()[-1] == "a: no verdict; its runs failed"
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--probe", "reconect-closed"], "--probe reconect-closed: no probe, and no KIP or statement that one is for, "
+        (["--probe", "reconect-closed"], "--probe reconect-closed: unknown probe, KIP or statement, "
          "did you mean reconnect-closed?"),
         (["--probe", "KIP-5800"], "did you mean KIP-580?"),
         (["--budget", "soon"], "'soon' is not a time such as 90s, 6m or 1h"),
         (["--budget", "0s"], "'0s' is not a time"),
         (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
-        (["--subject", "java", "--virtual"], "--subject java: cannot be run in virtual time, "
-         "which aiokafka, sluice can"),
-        (["--probe", "KIP-572"], "--probe KIP-572: nothing of it can be seen by a broker: it happens inside"),
-        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: nothing is "
-         "judged by that, did you mean retry.backoff.ms? what counts is delivery.timeout.ms, "),
-        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: not a number, such as "
+        (["--subject", "java", "--virtual"], "--subject java: not supported in virtual time; "
+         "expected one of aiokafka, sluice"),
+        (["--probe", "KIP-572"], "--probe KIP-572: a broker cannot observe it: it happens inside"),
+        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: no statement "
+         "depends on it, did you mean retry.backoff.ms? settings are delivery.timeout.ms, "),
+        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: expected a number, such as "
          "retries=100"),
-        (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: it tells of a command, and no "
-         "--subject is one"),
+        (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: applies only to commands; no "
+         "--subject is a command"),
     ],
     ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time",
          "a KIP of which nothing is seen", "a setting", "a setting that is no number", "a setting of no command"],

@@ -118,13 +118,13 @@ class TestTheSummary:
 
     def test_says_why_a_second_proves_nothing(self) -> None:
         text = " ".join(self._text().split())
-        assert "ten seconds' worth through at once" in text
+        assert "ten seconds' worth of its quota at once" in text
         assert "average over whole cycles" in text
 
     def test_ends_with_what_was_shown(self) -> None:
         text = " ".join(self._text().split())
         assert text.endswith(
-            "bronze: within 5% of their quotas. steady, which asks for less than its quota, was never throttled."
+            "bronze: within 5% of their quotas. steady, which sends less than its quota, was never throttled."
         )
 
     def test_ends_with_the_problems_if_there_are_any(self) -> None:

@@ -34,7 +34,7 @@ class TestAThrottledClient:
     @pytest.mark.parametrize("enforced", [0.97, 1.03])
     def test_is_wrong_when_the_same_requests_get_something_else_in_virtual_time(self, enforced: float) -> None:
         (problem,) = judge(held_client(PRODUCE, 100_000, 5.0, enforced=enforced * QUOTA), 30.0).problems
-        assert problem.endswith("off the same in virtual time; 2% is allowed")
+        assert problem.endswith("off its rate in virtual time; 2% is allowed")
 
     def test_is_wrong_when_nothing_holds_it(self) -> None:
         trace = Trace()
@@ -56,7 +56,7 @@ class TestTheUnthrottledClient:
 
     def test_is_wrong_when_the_broker_throttled_it_at_all(self) -> None:
         (problem,) = judge(calm_client(), 0.01).problems
-        assert problem == "steady was throttled for 0.01 s, though it asked for less than its quota"
+        assert problem == "steady was throttled for 0.01 s, but sent less than its quota"
 
     def test_is_wrong_when_it_sent_nothing(self) -> None:
         assert judge(calm_client(0), 0.0).problems == ["steady sent nothing"]

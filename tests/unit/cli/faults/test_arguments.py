@@ -44,18 +44,18 @@ def test_words_are(words: str, rule: dict[str, object], split: object) -> None:
 
 
 WRONG = {
-    "no action": ("api=Produce", "action=KIND is needed; kinds are error, "),
+    "no action": ("api=Produce", "action: missing; expected action=KIND with one of error, "),
     "an action that there is not": (
         "action=eror",
-        "action=eror: there is no such action, did you mean error? actions are ",
+        "action=eror: unknown action, did you mean error? actions are ",
     ),
     "a word alone": ("close", "close: must be NAME=VALUE, such as action=error"),
     "a name that there is not": (
         "action=close cliend_id=a",
-        "cliend_id: a rule with action=close has no such field, did you mean client_id? it has when, how, ",
+        "cliend_id: unknown field for action=close, did you mean client_id? fields are when, how, ",
     ),
-    "a name like no other": ("action=close q=1", "q: a rule with action=close has no such field; it has when, how, "),
-    "a name that stands twice": ("action=close times=1 times=2", "times: stands twice"),
+    "a name like no other": ("action=close q=1", "q: unknown field for action=close; fields are when, how, "),
+    "a name that stands twice": ("action=close times=1 times=2", "times: given twice"),
 }
 
 
