@@ -5,6 +5,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from socket import create_server
 from threading import Thread
+from urllib.request import Request
 
 import pytest
 from click.testing import CliRunner
@@ -146,9 +147,9 @@ def test_a_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPat
     timeouts_s: list[float] = []
     open_url = admin_client.urlopen
 
-    def impatient(*args: object, timeout: float) -> object:
+    def impatient(request: Request, timeout: float) -> object:
         timeouts_s.append(timeout)
-        return open_url(*args, timeout=0.05)
+        return open_url(request, timeout=0.05)
 
     monkeypatch.setattr(admin_client, "urlopen", impatient)
     with create_server(("127.0.0.1", 0)) as server:
