@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from socket import create_server
 from threading import Thread
-from urllib.request import Request
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -145,11 +145,10 @@ def test_a_port_that_closes_connections_is_not_reported_as_kafka() -> None:
 def test_a_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert admin_client.TIMEOUT_S == 5.0
     timeouts_s: list[float] = []
-    open_url = admin_client.urlopen
 
     def impatient(request: Request, timeout: float) -> object:
         timeouts_s.append(timeout)
-        return open_url(request, timeout=0.05)
+        return urlopen(request, timeout=0.05)
 
     monkeypatch.setattr(admin_client, "urlopen", impatient)
     with create_server(("127.0.0.1", 0)) as server:
