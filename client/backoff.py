@@ -27,7 +27,7 @@ Uniform = Callable[[float, float], float]
 
 class Backoff(Protocol):
     def backoff(self, attempts: int) -> int:
-        """Return the milliseconds to wait after a failure that `attempts` failures precede."""
+        """Return the milliseconds to wait after `attempts` + 1 failures in a row."""
 
 
 class ExponentialBackoff:
@@ -38,7 +38,7 @@ class ExponentialBackoff:
     def __init__(self, initial_ms: int, multiplier: int, max_ms: int, jitter: float, uniform: Uniform) -> None:
         """Raise ValueError if `jitter` is outside 0 to 1."""
         if not 0 <= jitter <= 1:
-            raise ValueError(f"jitter {jitter} must be from 0 to 1")
+            raise ValueError(f"jitter: expected 0 to 1, got {jitter}")
         self.initial_ms = min(initial_ms, max_ms)
         self._multiplier = multiplier
         self._max_ms = max_ms

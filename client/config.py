@@ -227,7 +227,7 @@ def _sasl(config: ClientConfig) -> None:
     mechanism = config.value("sasl.mechanism")
     if mechanism is None or config.value("sasl.jaas.config") is None:
         raise config.error(
-            f"security.protocol={config.text('security.protocol')} needs sasl.mechanism and sasl.jaas.config"
+            f"security.protocol={config.text('security.protocol')} requires sasl.mechanism and sasl.jaas.config"
         )
     try:
         options = config.sasl_options()
@@ -256,18 +256,18 @@ def _idempotence(config: ClientConfig) -> None:
             if is_met:
                 continue
             if config.is_set("enable.idempotence"):
-                raise config.error(f"enable.idempotence=true needs {name} {needed}; it is {config.value(name)}")
+                raise config.error(f"enable.idempotence=true requires {name} {needed}, got {config.value(name)}")
             log.info("idempotence disabled", extra={"because": f"{name}={config.value(name)}"})
             config.set("enable.idempotence", False)
         in_flight = config.integer("max.in.flight.requests.per.connection")
         if in_flight > _MOST_IN_FLIGHT_FOR_IDEMPOTENCE:
             needed = f"max.in.flight.requests.per.connection at most {_MOST_IN_FLIGHT_FOR_IDEMPOTENCE}"
-            raise config.error(f"enable.idempotence=true needs {needed}; it is {in_flight}")
+            raise config.error(f"enable.idempotence=true requires {needed}, got {in_flight}")
 
 
 def _transactions(config: ClientConfig) -> None:
     if config.is_set("transactional.id") and not config.boolean("enable.idempotence"):
-        raise config.error("transactional.id needs enable.idempotence=true")
+        raise config.error("transactional.id requires enable.idempotence=true")
     if config.boolean("transaction.two.phase.commit.enable") and config.is_set("transaction.timeout.ms"):
         raise config.error("transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable=true")
 
@@ -316,7 +316,7 @@ def _auto_commit(config: ClientConfig) -> None:
     if config.value("group.id") is not None:
         return
     if config.is_set("enable.auto.commit") and config.boolean("enable.auto.commit"):
-        raise config.error("enable.auto.commit=true needs a group.id")
+        raise config.error("enable.auto.commit=true requires group.id")
     config.set("enable.auto.commit", False)
 
 

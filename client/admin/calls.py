@@ -15,7 +15,7 @@ together.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
 from typing import Generic, Protocol, TypeVar
 
 from sluice.client.config import ClientConfig

@@ -237,7 +237,7 @@ class Consumer:
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Continue at an offset; with a leader epoch, validate first that the log was not truncated."""
         given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        assert given.offset >= 0, f"{partition}: there is no offset {given.offset}"
+        assert given.offset >= 0, f"{partition}: expected an offset of at least 0, got {given.offset}"
         state = self._subscriptions.state_of(partition)
         if given.leader_epoch != NO_EPOCH:
             self._metadata.update_last_seen_epoch_if_newer(partition, given.leader_epoch)
@@ -274,7 +274,7 @@ class Consumer:
             await self._network.wait(min(deadline_ms, self._find_positions(now_ms)))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Return the number of offsets up to the end of the last fetch; None if unknown."""
+        """Return the log end offset at the last fetch minus the position; None if unknown."""
         state = self._subscriptions.state_of(partition)
         end = state.end_offset(read_committed=self.config.text("isolation.level") == "read_committed")
         return None if state.position is None or end == NO_OFFSET else max(0, end - state.position.offset)

@@ -158,7 +158,7 @@ class SubscriptionState:
 
     def assign_from_subscribed(self, partitions: Iterable[TopicPartition]) -> None:
         """Apply the group's assignment; partitions that stay assigned keep their positions."""
-        assert not self.is_manual, "assigned by hand"
+        assert not self.is_manual, "partitions are assigned manually"
         self._replace(partitions)
 
     def unsubscribe(self) -> None:

@@ -84,7 +84,7 @@ class AsyncNetwork:
                 timer.cancel()
 
     def wakeup(self) -> None:
-        """Wake all waiting callers, and let the client check what is due."""
+        """Wake all waiting callers, and check the client's timers."""
         self.client.wakeup()
         self._wake()
 

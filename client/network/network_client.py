@@ -243,7 +243,7 @@ class NetworkClient:
         self._listeners.append(callback)
 
     def wakeup(self) -> None:
-        """Check in the next event-loop iteration what is due."""
+        """Check timers and metadata in the next event-loop iteration."""
         self._arm(self.clock.monotonic_ms())
 
     def can_send(self, node_id: int, now_ms: float) -> bool:

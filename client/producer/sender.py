@@ -100,7 +100,7 @@ class Sender:
     # -- iteration -----------------------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> float:
-        """Do what is possible now; return when to run again at the latest."""
+        """Run one iteration; return when to run again at the latest."""
         transactions = self._transactions
         if transactions is not None:
             if transactions.fatal_error is not None:

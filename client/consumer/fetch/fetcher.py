@@ -197,7 +197,7 @@ class Fetcher:
         self._nodes_with_pending_fetches.discard(session.node_id)
         response = exchange.response
         if not isinstance(response, FetchResponse):
-            log.info("a fetch failed", extra={"node": session.node_id, "error": str(exchange.failure())})
+            log.info("fetch failed", extra={"node": session.node_id, "error": str(exchange.failure())})
             session.handle_error()
             return
         data = {
@@ -295,7 +295,7 @@ class Fetcher:
 
     def _handle_error(self, state: PartitionState, fetch: CompletedFetch) -> None:
         code, partition = fetch.data.error_code, fetch.partition
-        log.info("a partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
+        log.info("partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
         if code in _REFRESH:
             if state.position is not None and state.position.leader.epoch == fetch.leader_epoch:
                 self._failed_at_update[partition] = self._metadata.update_version

@@ -50,7 +50,7 @@ class GroupCoordinator:
             try:
                 node = await self._find_coordinator(deadline_ms)
             except RetriableException as error:
-                log.info("no coordinator", extra={"group": self.group_id, "error": str(error)})
+                log.info("coordinator lookup failed", extra={"group": self.group_id, "error": str(error)})
             else:
                 now_ms = self._network.clock.monotonic_ms()
                 if self._network.client.poll_delay_ms(node.id, now_ms) in (0, inf):

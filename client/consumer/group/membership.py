@@ -153,7 +153,9 @@ class Membership:
             except _RejoinNeededError as error:
                 log.info("joining again", extra={"group": self._coordinator.group_id, "reason": str(error)})
             except RetriableException as error:
-                log.info("joining again later", extra={"group": self._coordinator.group_id, "reason": str(error)})
+                log.info(
+                    "joining again after a backoff", extra={"group": self._coordinator.group_id, "reason": str(error)}
+                )
                 await self._coordinator.pause(self._join_backoff.backoff(0))
             else:
                 return joined
@@ -167,7 +169,7 @@ class Membership:
         try:
             await self._coordinator.send(self._leaving(generation, reason), deadline_ms)
         except KafkaException as error:
-            log.info("could not leave", extra={"group": self._coordinator.group_id, "error": str(error)})
+            log.info("leaving the group failed", extra={"group": self._coordinator.group_id, "error": str(error)})
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 

@@ -69,17 +69,17 @@ def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> No
         (
             "producer",
             {"transactional.id": "t", "acks": "1"},
-            "producer: transactional.id needs enable.idempotence=true",
+            "producer: transactional.id requires enable.idempotence=true",
         ),
         (
             "producer",
             {"enable.idempotence": "true", "acks": "1"},
-            "producer: enable.idempotence=true needs acks all; it is 1",
+            "producer: enable.idempotence=true requires acks all, got 1",
         ),
         (
             "producer",
             {"max.in.flight.requests.per.connection": 6},
-            "producer: enable.idempotence=true needs max.in.flight.requests.per.connection at most 5; it is 6",
+            "producer: enable.idempotence=true requires max.in.flight.requests.per.connection at most 5, got 6",
         ),
         (
             "producer",
@@ -91,7 +91,7 @@ def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> No
             {"delivery.timeout.ms": 30_004},
             "producer: delivery.timeout.ms=30004: must be at least linger.ms + request.timeout.ms (30005)",
         ),
-        ("consumer", {"enable.auto.commit": True}, "consumer: enable.auto.commit=true needs a group.id"),
+        ("consumer", {"enable.auto.commit": True}, "consumer: enable.auto.commit=true requires group.id"),
         (
             "consumer",
             {"auto.offset.reset": "by_duration:-P1D"},

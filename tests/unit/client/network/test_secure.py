@@ -52,7 +52,7 @@ def test_a_mechanism_that_is_not_taken_is_told() -> None:
     [
         (
             {"security.protocol": "SASL_PLAINTEXT"},
-            "admin: security.protocol=sasl_plaintext needs sasl.mechanism and sasl.jaas.config",
+            "admin: security.protocol=sasl_plaintext requires sasl.mechanism and sasl.jaas.config",
         ),
         (sasl("PLAIN") | {"sasl.jaas.config": "secret"}, "admin: sasl.jaas.config=[hidden]: must be: MODULE required"),
         (
