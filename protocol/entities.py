@@ -37,8 +37,6 @@ _VARIABLES = {
 
 
 class RequestEntities(NamedTuple):
-    """The entities that a request names, and whether it selects all topics."""
-
     partitions: Sequence[tuple[str, int]]
     groups: Sequence[str] = ()
     transactional_ids: Sequence[str] = ()

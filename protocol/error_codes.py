@@ -1,7 +1,7 @@
 """The error codes that responses of each API may contain, and those in a given response.
 
 They are declared with the fields (`V.errors`), from the comments of Kafka's response classes and the code of KafkaApis
-and the coordinators. Fault rules accept no other codes: those would only test how a client handles nonsense.
+and the coordinators. Fault rules accept no other codes.
 
 The level of a code is `top`, or the kind of the list items that contain it: `group`, `transaction`, `topic`,
 `partition`, or `item` for any other.

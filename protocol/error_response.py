@@ -134,7 +134,6 @@ def split(
 
 
 def merge(level: ErrorLevel, request: Message, response: Message, failed: Message) -> None:
-    """Merge the failed part into the response to the rest, in the order of the original `request`."""
     step = level.steps[0]
     items, failures = getattr(response, step.response_list), getattr(failed, step.response_list)
     setattr(response, step.response_list, _merged(level.steps, getattr(request, step.request_list), items, failures))
@@ -306,7 +305,6 @@ def _fail_lists(response: Message, version: int, request: Message, code: ErrorCo
 
 
 def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message:
-    """Return a response, or part of one, with only its key and the error."""
     item = cls() if like is None else _same(cls, like)
     for field in fields_of(cls):
         value = field.meaning.on_error
@@ -323,7 +321,6 @@ def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message
 
 
 def _same(cls: type[Message], like: object) -> Message:
-    """Return part of a response with the key of `like`, a part of the request or of another response."""
     item = cls()
     for field in _keys(cls):
         if not isinstance(like, Message):

@@ -219,8 +219,8 @@ class FrameReader:
         self.view = memoryview(buffer)
 
     def _grow(self, at_least: int) -> None:
-        # Grow to twice the received bytes, or to the rest of the frame if that is less, but at least to the size of
-        # this connection's last frame.
+        # Grow to twice the received bytes, or to the rest of the frame if less, but at least to the connection's last
+        # frame.
         old, old_buffer, filled = self.view, self._buffer, self._filled
         self._adopt(self._pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
         self.view[:filled] = old[:filled]

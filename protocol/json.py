@@ -1,8 +1,8 @@
 """Messages as JSON in the form of Kafka's JSON converters: for the journal, test vectors and people.
 
 Names are camelCase, bytes and records base64, uuids Kafka's 22 characters. Fields that the version lacks and tagged
-fields at their default are omitted. Unlike Kafka's, the form has the bytes of records; like Kafka's, it has no unknown
-tagged fields.
+fields at their default are omitted. Unlike Kafka's, the form has the bytes of records; neither has unknown tagged
+fields.
 """
 
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode

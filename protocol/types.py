@@ -65,7 +65,7 @@ class Versions:
         valid: All versions that ever existed.
         flexible: The versions of KIP-482.
         latest_unstable: Whether the last version needs unstable.api.versions.enable.
-        client_throttles: The response versions after which a client applies the throttle time itself (KIP-219), as in
+        client_throttles: The response versions after which clients apply the throttle time themselves (KIP-219), as in
             Kafka's `AbstractResponse.shouldClientThrottle`.
     """
 
@@ -93,13 +93,12 @@ class V:
         entity: The entity that the field, or each item, names: a constant above, or a mapping from values of
             `entity_by`.
         entity_by: The field of the same struct that selects the entity.
-        map_key: Whether the field is part of the key of a list item in a response. Fields with an entity always are.
+        map_key: Whether the field is part of a list item's key in a response. Fields with an entity always are.
         selects_all: The values of a list that select all topics: `null`, `empty`, or `null, empty 0` if only in some
             versions.
-        answers: The corresponding field of the request, if it has another name; several, separated by spaces, if
-            request versions differ.
-        errors: For an error code, the possible codes, separated by spaces; lower-case names are groups of codes
-            (`sluice.protocol.error_codes`). Empty: fault rules cannot select this level.
+        answers: The corresponding field of the request, if it has another name; several if request versions differ.
+        errors: For an error code, the possible codes; lower-case names are groups (`sluice.protocol.error_codes`).
+            Empty: fault rules cannot select this level.
         errors_fall_back: Whether versions without this field have its errors on their deepest level instead.
         on_error: The value in a failed item: a literal, `kept` for the item's own value, or `message` for the code's.
     """

@@ -35,8 +35,8 @@ class DelayedOperationPurgatory:
         Args:
             name: Name of the purgatory in metrics.
             timer: Timer of the deadlines.
-            purge_interval: Completed operations that may remain under keys before a purge. Kafka's
-                `fetch.purgatory.purge.interval.requests` and `producer.purgatory.purge.interval.requests`, 1000.
+            purge_interval: Completed operations that may remain under keys before a purge, as in Kafka's
+                `fetch.purgatory.purge.interval.requests`.
         """
         self.name = name
         self.purge_interval = purge_interval

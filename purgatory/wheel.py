@@ -163,7 +163,6 @@ class TimingWheel:
         bucket._before = bucket._after = bucket
 
     def _place_again(self, bucket: _Bucket) -> None:
-        """Move the tasks of a coarse bucket to finer wheels."""
         task = bucket._after
         bucket._before = bucket._after = bucket
         while task is not bucket:

@@ -25,8 +25,6 @@ _T = TypeVar("_T")
 
 
 class ClientQuotaType(Enum):
-    """The kinds of quotas; values are those of `ClientQuotaManager.kind`."""
-
     PRODUCE = "Produce"
     FETCH = "Fetch"
     REQUEST = "Request"
@@ -75,7 +73,7 @@ def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
     try:
         callback: ClientQuotaCallback = getattr(import_module(module), name)()
         callback.configure(configs)
-    except Exception as error:  # foreign code may raise anything
+    except Exception as error:  # foreign code
         raise ConfigError(f"{PROPERTY}={path}: cannot load: {type(error).__name__}: {error}") from None
     missing = [method for method in _METHODS if not callable(getattr(callback, method, None))]
     if missing:

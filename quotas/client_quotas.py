@@ -1,8 +1,7 @@
 """The quotas that AlterClientQuotas sets (KIP-546), by entity and key, and their validation.
 
-Follows Kafka's `ClientQuotaControlManager` and `ClientQuotasImage`. Different on purpose: an IP entity is an address or
-`localhost`, as resolving other host names would block all clients; NaN, which passes Kafka's checks, is rejected like
-infinity.
+Follows Kafka's `ClientQuotaControlManager` and `ClientQuotasImage`. Different on purpose: IP entities are addresses or
+`localhost`, as resolving other host names would block all clients; NaN is rejected like infinity.
 """
 
 from collections.abc import Collection, Mapping

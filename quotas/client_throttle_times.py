@@ -40,7 +40,7 @@ class ThrottleTimeStats:
         self._max.record(float(throttle_ms), now_ms)
 
     def average(self, now_ms: int) -> float:
-        """Return the average in ms; NaN without recent responses, as in Kafka. Changes nothing."""
+        """Return the average in ms; NaN without recent responses."""
         count = self._total.peek_count(now_ms) + self._fresh_zeros(now_ms)
         return self._total.peek(now_ms) / count if count else nan
 

@@ -81,7 +81,6 @@ class ConnectionQuotas:
         return throttle_ms
 
     def has_room(self, listener: str) -> bool:
-        """Return whether the listener may accept one more connection now."""
         quota = self.listeners[listener]
         if quota.connections >= quota.max_connections:
             return False

@@ -1,4 +1,4 @@
-"""The quotas of one kind: the recorded use of all clients and their throttle times. Used as is for Produce and Fetch.
+"""The quotas of one kind: the recorded use of all clients and their throttle times.
 
 Follows Kafka's `ClientQuotaManager` (KIP-13, KIP-55, KIP-219). `Rate` describes how use is measured, `QuotaTable` which
 clients share a bucket. Different on purpose:
@@ -50,8 +50,6 @@ class ClientUsage(Struct, frozen=True):
 
 
 class ClientSensors:
-    """Everything that is recorded for one bucket."""
-
     __slots__ = ("client_id", "quota", "throttle_time", "throttle_time_total_ms", "user")
 
     def __init__(self, bucket: Bucket, quota: Sensor) -> None:
@@ -78,7 +76,7 @@ class ClientQuotaManager:
     __slots__ = ("_sensors", "_sensors_by_client", "config", "kind", "queue_size", "quotas_enabled", "rules")
 
     def __init__(self, kind: str, config: QuotaConfig, rules: QuotaRules) -> None:
-        self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request", "ControllerMutation"
+        self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request" or "ControllerMutation"
         self.config = config
         self.rules = rules
         self.quotas_enabled = bool(rules)  # without any quota, a broker need not count
@@ -168,22 +166,21 @@ class ClientQuotaManager:
         return self._sensors.get(bucket)
 
     def buckets(self) -> KeysView[Bucket]:
-        """Return the buckets with recorded use, the oldest first."""
         return self._sensors.keys()
 
     def snapshot(self, now_ms: int) -> list[ClientUsage]:
-        """Return the use of all buckets, for metrics. Scrapes do not affect enforcement."""
+        """Return the use of all buckets, for metrics."""
         return [self._usage(sensors, now_ms) for sensors in self._sensors.values()]
 
     def expire(self, now_ms: int) -> None:
-        """Drop buckets without a charge for over an hour. Kafka checks this every 30 s."""
+        """Drop buckets without a charge for over an hour. Called every 30 s, as in Kafka."""
         self._sensors = {
             bucket: sensors
             for bucket, sensors in self._sensors.items()
             if now_ms - sensors.quota.last_record_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }
-        # Clear it all: clients choose client ids, which could otherwise fill the cache for as long as their shared
-        # bucket exists.
+        # Clear it all: clients choose client ids, which could otherwise fill the cache while their shared bucket
+        # exists.
         self._sensors_by_client.clear()
 
     def _find_sensors(self, user: str, client_id: str, now_ms: int) -> ClientSensors:

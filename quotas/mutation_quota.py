@@ -74,7 +74,6 @@ class ControllerMutationQuota:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether a topic was rejected."""
         return self._strict and self._throttle_ms > 0
 
     def record(self, permits: float) -> bool:

@@ -56,7 +56,6 @@ class QuotaManagers:
             yield self.request
 
     def close(self) -> None:
-        """Stop following the stores when the broker stops."""
         for store, apply in self._followed:
             store.unfollow(apply)
 
@@ -76,7 +75,7 @@ class QuotaManagers:
 
 
 class ControllerQuotas:
-    """The quotas that the controller enforces for all brokers together."""
+    """The quotas that the controller enforces."""
 
     __slots__ = ("_config", "_rules", "mutation")
 

@@ -33,7 +33,6 @@ class ClientRequestQuotaManager(ClientQuotaManager):
 
     @staticmethod
     def percentage(nanos: int) -> float:
-        """Return thread time in percent-seconds."""
         return nanos * NANOS_TO_PERCENTAGE_PER_SECOND
 
     def record_exempt(self, value: float, now_ms: int) -> None:

@@ -234,7 +234,7 @@ class Rate(SampledStat):
 
         Returns:
             The open sample's value; the value below which the sum of all samples is less than `total`, up to rounding;
-            and the time until which the sample stays open and no sample becomes stale (0: unknown).
+            the time until which no sample opens or becomes stale (0: unknown).
         """
         windows = self._windows
         until_ms = min(self._fresh_until_ms, self._start_ms + windows.window_ms)
@@ -267,7 +267,7 @@ class Rate(SampledStat):
         return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
 
     def padded_ms(self, elapsed_ms: int) -> int:
-        """Return the divisor for a time since the oldest sample opened: at least the minimum described above."""
+        """Return the divisor for a time since the oldest sample opened."""
         windows = self._windows
         if elapsed_ms < windows.whole_windows_ms:
             # Below the minimum, only the elapsed part of the current window counts. As in Java, the remainder has the
@@ -280,9 +280,8 @@ class Rate(SampledStat):
 class RateUpTo37(Rate):
     """The rate of Kafka up to 3.7: `num_samples` slots, and a sample counts from when it opened.
 
-    A sample is stale `num_samples` windows after its first event, even if its last event is later. With 11 samples of 1
-    s the divisor never exceeds 10.999 s. A client that sends 1.85 MB every 370 ms (5 MB/s) has a measured rate between
-    4.71 and 5.18 MB/s; 3.8 and later measure 5.17 MB/s.
+    With 11 samples of 1 s the divisor never exceeds 10.999 s. A client that sends 1.85 MB every 370 ms (5 MB/s) has a
+    measured rate between 4.71 and 5.18 MB/s; 3.8 and later measure 5.17 MB/s.
     """
 
     __slots__ = ()
@@ -297,8 +296,8 @@ def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
     """Return the throttle time in ms: the time in which the client could have used the excess at rate `bound`.
 
     KIP-13 defines it as (produced - bound * W) / bound, with W the window size, which equals (rate - bound) / bound *
-    W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds to the nearest ms, half up, so it may be 0 although the
-    bound is exceeded.
+    W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
+    exceeded.
 
     Its only maximum is that of an int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so
     the client furthest above its quota is not throttled at all. Here, as in 4.4, it stays at the maximum.

@@ -1,7 +1,6 @@
 """Other statistics of Kafka's sensors; `throttle-time` is an `Avg`.
 
-Follows `SimpleRate`, `WindowedCount`, `Avg`, `Max`, `Min`, `CumulativeSum` and `CumulativeCount` of Kafka 3.8 and
-later, on the ring of samples of `SampledStat`, which itself computes the `WindowedSum`.
+Follows Kafka 3.8 and later, on the ring of samples of `SampledStat`, which itself computes the `WindowedSum`.
 """
 
 from math import inf, nan

@@ -24,7 +24,7 @@ _Entity = TypeVar("_Entity")
 
 
 class QuotaStore(Generic[_Entity]):
-    """The quotas of one key. Followers always have the quotas in effect.
+    """The quotas of one key.
 
     A dynamic quota overrides the static one of the same entity; only then is the most specific entity chosen, so a
     static override for `gold` wins over a dynamic default. Removing a dynamic quota restores the static one of its

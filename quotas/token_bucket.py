@@ -13,8 +13,7 @@ class TokenBucket:
         1 s later     -55 tokens
         12 s later      0 tokens    (4.5e-15 as a double)
 
-    The bucket is empty at time 0. So it is full at its first use with a clock that counts from 1970, and empty with one
-    that starts at 0.
+    The bucket is empty at time 0, so it is full at its first use with a clock that counts from 1970.
     """
 
     __slots__ = ("_last_update_ms", "_tokens", "_unit_ms", "_windows", "bound")

@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class AddOffsetsToTxnRequest(Message):
-    """Adds the group's partition of __consumer_offsets."""
-
     API_KEY: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="3+")
 

@@ -26,8 +26,6 @@ class AddPartitionsToTxnTransaction(Message):
 
 
 class AddPartitionsToTxnRequest(Message):
-    """A client's transaction up to version 3, a broker's transactions from 4."""
-
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 
@@ -57,8 +55,6 @@ class AddPartitionsToTxnResult(Message):
 
 
 class AddPartitionsToTxnResponse(Message):
-    """Results by topic up to version 3, by transaction from 4."""
-
     API_KEY: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="1+")
 

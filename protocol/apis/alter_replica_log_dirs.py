@@ -14,8 +14,6 @@ class AlterReplicaLogDirTopic(Message):
 
 
 class AlterReplicaLogDir(Message):
-    """A directory, and the replicas to move there."""
-
     path: string = ""
     topics: list[AlterReplicaLogDirTopic] = []
 

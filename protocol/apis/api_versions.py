@@ -14,8 +14,6 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, int64, str
 
 
 class ApiVersionsRequest(Message):
-    """Empty up to version 2."""
-
     API_KEY: ClassVar[int] = 18
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 

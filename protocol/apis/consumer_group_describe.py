@@ -34,8 +34,6 @@ class Assignment(Message):
 
 
 class Member(Message):
-    """A member with its current and target assignment."""
-
     member_id: string = ""
     instance_id: Annotated[string | None, V("0+", null="0+")] = None
     rack_id: Annotated[string | None, V("0+", null="0+")] = None

@@ -36,8 +36,6 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class Assignment(Message):
-    """The member's target assignment."""
-
     topic_partitions: list[TopicPartitions] = []
 
 

@@ -22,8 +22,6 @@ class AclCreation(Message):
 
 
 class CreateAclsRequest(Message):
-    """Each ACL succeeds or fails independently, in this order."""
-
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
@@ -36,6 +34,8 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
+    """Results in the order of the request."""
+
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

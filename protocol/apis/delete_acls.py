@@ -24,8 +24,6 @@ class DeleteAclsFilter(Message):
 
 
 class DeleteAclsRequest(Message):
-    """Each filter succeeds or fails independently, in this order."""
-
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
@@ -53,6 +51,8 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
+    """Results in the order of the request."""
+
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

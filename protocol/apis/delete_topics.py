@@ -19,8 +19,6 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message):
-    """Names up to version 5; names or ids from 6."""
-
     API_KEY: ClassVar[int] = 20
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="4+")
 

@@ -35,8 +35,6 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    """A resource and its matching ACLs."""
-
     resource_type: int8 = 0
     resource_name: string = ""
     pattern_type: Annotated[int8, V("1+")] = 3

@@ -26,8 +26,6 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Message):
-    """A replica in the directory."""
-
     partition_index: int32 = 0
     partition_size: int64 = 0
     offset_lag: int64 = 0  # behind the high watermark; for a future replica, behind the current one

@@ -23,8 +23,6 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Message):
-    """The last state of a producer in a partition."""
-
     producer_id: int64 = 0
     producer_epoch: int32 = 0
     last_sequence: int32 = -1  # -1: none

@@ -56,7 +56,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 
 class DescribeTopicPartitionsResponse(Message):
-    """One page; the last one has no cursor."""
+    """The last page has no cursor."""
 
     API_KEY: ClassVar[int] = 75
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")

@@ -23,8 +23,6 @@ class TopicData(Message):
 
 
 class TransactionState(Message):
-    """A transactional id and its transaction, if any."""
-
     error_code: Annotated[int16, V(errors="any txn_coordinator")] = 0
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     transaction_state: string = ""  # `Ongoing`, `PrepareCommit`, ...

@@ -68,8 +68,6 @@ class FetchRequest(Message):
 
 
 class EpochEndOffset(Message):
-    """An epoch and its end offset."""
-
     epoch: Annotated[int32, V("12+")] = -1
     end_offset: Annotated[int64, V("12+")] = -1
 

@@ -13,8 +13,6 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 
 
 class FindCoordinatorRequest(Message):
-    """One key up to version 3, several from 4."""
-
     API_KEY: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+")
 
@@ -37,8 +35,6 @@ class Coordinator(Message):
 
 
 class FindCoordinatorResponse(Message):
-    """Versions 0 to 3 have the top-level fields of a single coordinator."""
-
     API_KEY: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="3+", client_throttles="2+")
 

@@ -9,7 +9,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, 
 
 
 class GetTelemetrySubscriptionsRequest(Message):
-    """A client without an id sends zero."""
+    """A new client has id zero."""
 
     API_KEY: ClassVar[int] = 71
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
@@ -18,8 +18,6 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    """The metrics to push, their interval and format."""
-
     API_KEY: ClassVar[int] = 71
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -14,7 +14,7 @@ from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, st
 
 
 class JoinGroupRequestProtocol(Message):
-    """An assignment strategy that the member supports, with metadata for the leader."""
+    """An assignment strategy of the member, with metadata for the leader."""
 
     name: string = ""
     metadata: bytes_ = b""
@@ -37,8 +37,6 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Message):
-    """A member's metadata for the leader."""
-
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("5+", null="5+")] = None
     metadata: bytes_ = b""

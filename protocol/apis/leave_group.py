@@ -20,8 +20,6 @@ class MemberIdentity(Message):
 
 
 class LeaveGroupRequest(Message):
-    """One member up to version 2, several from 3."""
-
     API_KEY: ClassVar[int] = 13
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="4+")
 

@@ -14,15 +14,11 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int16, int32,
 
 
 class OffsetFetchRequestTopic(Message):
-    """One topic, up to version 7."""
-
     name: Annotated[string, V("0-7", entity="topicName")] = ""
     partition_indexes: Annotated[list[int32], V("0-7", entity="partition")] = []
 
 
 class OffsetFetchRequestTopics(Message):
-    """One topic, from version 8."""
-
     name: Annotated[string, V("8-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     partition_indexes: Annotated[list[int32], V("8+", entity="partition")] = []
@@ -38,8 +34,6 @@ class OffsetFetchRequestGroup(Message):
 
 
 class OffsetFetchRequest(Message):
-    """One group up to version 7, several from 8."""
-
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+")
 
@@ -60,8 +54,6 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    """One topic, up to version 7."""
-
     name: Annotated[string, V("0-7", entity="topicName")] = ""
     partitions: Annotated[list[OffsetFetchResponsePartition], V("0-7", answers="partition_indexes")] = []
 
@@ -77,8 +69,6 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    """One topic, from version 8."""
-
     name: Annotated[string, V("8-9", entity="topicName")] = ""
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     partitions: Annotated[list[OffsetFetchResponsePartitions], V("8+", answers="partition_indexes")] = []
@@ -93,8 +83,6 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    """Versions 0 to 7 have the top-level fields of a single group."""
-
     API_KEY: ClassVar[int] = 9
     VERSIONS: ClassVar[Versions] = Versions("0-10", flexible="6+", client_throttles="4+")
 

@@ -27,11 +27,7 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message):
-    """Record batches, and how many replicas acknowledge them.
-
-    With `acks` 0 there is no response; with 1 it is sent after the leader's append, with -1 after all in-sync
-    replicas'.
-    """
+    """With `acks` 0 there is no response."""
 
     API_KEY: ClassVar[int] = 0
     VERSIONS: ClassVar[Versions] = Versions("0-13", flexible="9+")

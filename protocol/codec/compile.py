@@ -33,9 +33,9 @@ _GENERATORS: dict[str, Generator] = {
 def decoder(cls: type[M], version: int) -> Decoder[M]:
     """Return `decode(buf, pos, end)`, which decodes the message that is exactly `buf[pos:end]`.
 
-    `buf` may be longer than `end`, and may be overwritten later: all values are copies, except records, which are
-    views. `decode` raises RemoteProtocolError for malformed data: truncated, trailing bytes, an invalid length, null in
-    a field that is not nullable, a string that is not UTF-8.
+    All values are copies, except records, which are views of `buf`. `decode` raises RemoteProtocolError for malformed
+    data: truncated, trailing bytes, an invalid length, null in a field that is not nullable, a string that is not
+    UTF-8.
     """
     return _function("decode", cls, version)  # type: ignore[return-value]  # generated
 

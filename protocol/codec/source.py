@@ -61,7 +61,6 @@ class Source:
         return _free(wanted, self._names, self.objects.keys() | self._global_names)
 
     def global_name(self, wanted: str) -> str:
-        """Return an unused name for the module's top level."""
         return _free(wanted, self._global_names, self.objects.keys())
 
     def use(self, name: str, value: object) -> str:
@@ -101,7 +100,6 @@ def snake_case(name: str) -> str:
 
 
 def plain_fields(cls: type[Message], version: int) -> list[Field]:
-    """Return the fields of `cls` in `version` that are not tagged."""
     return [field for field in fields_of(cls) if version in field.versions and field.tag is None]
 
 

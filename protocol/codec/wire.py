@@ -62,7 +62,7 @@ def wrong_size(field: str, size: int, left: int) -> MalformedError:
 
 
 def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """Return the unsigned varint with the given `first` byte (above 127), and the position after it."""
+    """Return the unsigned varint with the given `first` byte, and the position after it."""
     value, shift = first & 0x7F, 7
     while True:
         byte = buf[pos]

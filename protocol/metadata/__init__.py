@@ -1,8 +1,8 @@
 """Kafka's metadata records (KIP-631), which a KRaft cluster stores in `__cluster_metadata-0`.
 
-Follows the message definitions of Kafka's metadata module, MetadataRecordType and MetadataRecordSerde. A record's value
-is a frame version, the record's type and its version, as unsigned varints, and then the message. All types up to Kafka
-4.4 are here; `control.py` has those in control batches.
+Follows Kafka's MetadataRecordType and MetadataRecordSerde: a record's value is a frame version, the record's type and
+its version, as unsigned varints, and then the message. All types up to Kafka 4.4 are here; `control.py` has those in
+control batches.
 """
 
 from collections.abc import Iterable

@@ -11,8 +11,6 @@ from .message import MetadataMessage
 
 
 class Endpoint(Message):
-    """One listener of a node."""
-
     name: string = ""
     host: string = ""
     port: uint16 = 0

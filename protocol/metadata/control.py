@@ -17,8 +17,6 @@ from .message import MetadataMessage
 
 
 class Voter(Message):
-    """One voter of the quorum, by id and log directory."""
-
     voter_id: int32 = 0
     voter_directory_id: Annotated[uuid, V("1+")] = ZERO_UUID
 

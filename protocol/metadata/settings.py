@@ -23,8 +23,6 @@ class ConfigRecord(MetadataMessage):
 
 
 class EntityData(Message):
-    """One part of a quota entity; a null name is the default entity."""
-
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 

@@ -59,10 +59,7 @@ def build_batch(
     """Return one magic 2 batch of `records`, whose absolute offsets increase from `base_offset`.
 
     `last_offset` overrides the last record's offset, as after compaction. `log_append_time` is the maximum timestamp in
-    ms with LOG_APPEND_TIME or without records; a batch without records is only a header.
-
-    Raises:
-        InvalidRecords: The records or the producer state are invalid.
+    ms with LOG_APPEND_TIME or without records. Raises InvalidRecords.
     """
     base_timestamp = delete_horizon_ms
     _ensure_producer_state(producer_id, producer_epoch, base_sequence, transactional=transactional, control=control)
@@ -143,7 +140,6 @@ def transaction_marker(control_type: int, *, offset: int, timestamp: int, coordi
 
 
 def stamp_checksum(batch: bytearray | memoryview) -> None:
-    """Write the CRC-32C of `batch`, one whole magic 2 batch, to its header."""
     checksum = crc.crc32c(memoryview(batch)[ATTRIBUTES_AT:])
     batch[CRC_AT:ATTRIBUTES_AT] = checksum.to_bytes(4, "big")
 

@@ -21,8 +21,7 @@ def down_convert(data: Bytes, to_magic: int, first_offset: int) -> bytes:
     Control batches are left out; so are records of uncompressed batches before `first_offset`, the fetch offset.
 
     Raises:
-        InvalidRecords: The records are corrupt, or compressed with zstd, which old consumers cannot read
-            (UNSUPPORTED_COMPRESSION_TYPE).
+        InvalidRecords: The records are corrupt, or compressed with zstd (UNSUPPORTED_COMPRESSION_TYPE).
     """
     view = memoryview(data)
     parts = []

@@ -87,7 +87,6 @@ def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def read_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of a decompressed section, which may end with `failure`."""
     if failure is not None:
         section = section[: _read_before(section, failure.read_bytes)]
     position, end = 0, len(section)
@@ -139,7 +138,6 @@ def read_stream_size(section: bytes, position: int, failure: BrokenStream | None
 
 
 def ensure_stream_ended(section: bytes, position: int, failure: BrokenStream | None) -> None:
-    """Raise unless the stream ends after the last record, without an error."""
     if position < len(section):
         raise InvalidRecords(ErrorCode.INVALID_RECORD, _REMAINING)
     if failure is not None:
