@@ -1,10 +1,10 @@
-"""The actions of fault rules, a rule, and the error of one that cannot work: what a test imports to make brokers fail.
+"""The actions of fault rules, for tests that make brokers fail: the actions, `Rule` and `FaultError`.
 
     from sluice.faults import Close, Error
 
     broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", times=3)
 
-They stand in broker/faults/; docs/faults.md says what each does.
+broker/faults/ implements them; docs/faults.md describes each.
 """
 
 from sluice.broker.faults.actions.brokers import BrokerDown, Isolate

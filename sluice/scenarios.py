@@ -1,6 +1,6 @@
-"""Scenarios in Python: the model that a file is read into, and reading one by its name or path.
+"""Scenarios in Python: their model, and `load` for one in a file or the catalogue.
 
-They stand in broker/scenarios/; docs/scenarios.md says what a scenario can do.
+broker/scenarios/ implements them; docs/scenarios.md documents them.
 """
 
 from sluice.broker.scenarios.files import load

@@ -1,13 +1,13 @@
-"""The states that rules want brokers in: running, isolated or stopped. Several rules may want states of one broker.
+"""The states that rules require of brokers: running, isolated or stopped. Several rules may affect one broker.
 
     desired by any rule     the broker is
-    stopped                 stopped, whatever others desire
+    stopped                 stopped
     isolated                isolated
     neither                 running
 
-When a rule begins or ends, the broker is brought to the state that the remaining rules desire. A broker that is changed
-by other means keeps that state: a rule that ends leaves a broker as it is if that is not how rules have left it, and a
-rule does not begin with a broker that was stopped or isolated by other means.
+When a rule begins or ends, the broker is brought to the state that the remaining rules desire. If other means (admin
+port, scenario) changed a broker, a rule that ends does not change it again; and a rule cannot begin with a broker that
+other means stopped or isolated.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from .undo import Undo
 if TYPE_CHECKING:
     from .target import FaultTarget
 
-# The event that brings a broker to a state.
+# The event that leads to a state.
 _EVENTS = {ISOLATED: "isolate", STOPPED: "stop"}
 _WORST_FIRST = (STOPPED, ISOLATED)
 Failed = Callable[[SluiceError], None]
@@ -43,18 +43,25 @@ class DesiredBrokerStates:
     def __init__(self, target: "FaultTarget") -> None:
         self._target = target
         self._desired: dict[int, list[DesiredState]] = {}  # by node id
-        self._left: dict[int, BrokerState] = {}  # as rules have left it
-        self._starting: set[int] = set()  # brokers that no rule stops any more, and that have yet to start
+        self._left: dict[int, BrokerState] = {}  # the states that rules set last
+        self._starting: set[int] = set()  # brokers whose start is in progress after the last rule that stopped them
 
     def check(self, node_id: int, state: BrokerState) -> None:
-        """Raise ClusterError if a broker in its current state cannot be brought to `state`."""
+        """Raise ClusterError if a broker cannot change from its current state to `state`."""
         if not self._desired.get(node_id) and node_id not in self._starting:
             self._target.check_transition(node_id, _EVENTS[state])
 
     def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
-        """Bring a broker to a state until the returned function is called; `controlled`: a controlled shutdown.
+        """Bring a broker to a state until the returned function is called.
 
-        `failed` is called with the reason if the broker cannot be started again. Raises ClusterError as `check` does.
+        Args:
+            node_id: The broker.
+            state: The desired state.
+            failed: Called with the reason if the broker cannot be restarted.
+            controlled: Whether to stop by a controlled shutdown.
+
+        Raises:
+            ClusterError: As for `check`.
         """
         self.check(node_id, state)
         desired = DesiredState(state, failed, controlled=controlled)
@@ -68,7 +75,7 @@ class DesiredBrokerStates:
             self._bring_about(node_id, desired)
 
     def _bring_about(self, node_id: int, because: DesiredState) -> None:
-        """Bring a broker to the state that rules desire, after `because` was added or withdrawn."""
+        """Bring a broker to the desired state after `because` was added or withdrawn."""
         wanted, state = self._combined(node_id), self._target.cluster.controller.state(node_id)
         self._left[node_id] = wanted
         if wanted is state or self._target.is_stopping:
@@ -87,7 +94,7 @@ class DesiredBrokerStates:
     def _started(self, node_id: int, because: DesiredState, problem: SluiceError | None) -> None:
         self._starting.discard(node_id)
         if self._target.cluster.controller.state(node_id) is RUNNING:
-            self._bring_about(node_id, because)  # by now rules may desire another state
+            self._bring_about(node_id, because)  # rules may desire another state by now
         elif problem is not None:
             because.failed(problem)
 

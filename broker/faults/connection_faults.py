@@ -1,8 +1,7 @@
-"""The rules for connections: applied to each new connection, to the listeners of a broker that starts, and to both when
-a rule comes into force.
+"""The rules for connections: applied to new connections and to the listeners of brokers.
 
-Some conditions are unknown when a connection is made: the client id, the software, the principal, and the age of the
-connection. They are checked again after each read, by a ShapedTransport that is put under the connection for that.
+Some conditions are unknown when a connection is accepted: client id, software, principal, and the age of the
+connection. They are checked again after each read, by a ShapedTransport under the connection.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionFaults:
-    """The rules for connections of one cluster that are in force, in the order they were added."""
+    """The rules for connections in force in one cluster, in the order of addition."""
 
     def __init__(self, owner: RuleOwner, target: "FaultTarget") -> None:
         self._owner = owner
@@ -47,7 +46,7 @@ class ConnectionFaults:
         self._faults.pop(fault, None)
 
     def started(self, server: SocketServer) -> None:
-        """Apply the rules to the listeners of a broker that was started again."""
+        """Apply the rules to the listeners of a restarted broker."""
         for fault, action in [*self._faults.items()]:
             if fault.match.hits_broker(server.broker.node_id):
                 self._listen(fault, action, server)
@@ -58,7 +57,7 @@ class ConnectionFaults:
             self._apply(fault, action, server, connection)
 
     def lost(self, connection: Connection) -> None:
-        """Forget a connection that ended: nothing is left to undo."""
+        """Forget a closed connection, which needs no undoing."""
         for fault in self._faults:
             fault.undo.pop(connection, None)
 
@@ -70,7 +69,7 @@ class ConnectionFaults:
             fault.undo[server] = undo
 
     def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
-        """Whether a rule hits a listener, or a client of which only the listener is known."""
+        """Return whether a rule hits a listener, or a client of which only the listener is known."""
         if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
             return False
         node_id = server.broker.node_id
@@ -92,7 +91,7 @@ class ConnectionFaults:
     def _hit_on_match(
         self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection
     ) -> None:
-        """Hit the connection as soon as the rule matches its client."""
+        """Hit the connection once the rule matches its client."""
         transport = shape_transport(connection, server.broker)
         if transport is None:
             return
@@ -117,7 +116,7 @@ class ConnectionFaults:
             fault.undo[connection] = undo
 
     def _should_fire(self, fault: Fault) -> bool:
-        """Whether to hit a match. The first hit of a rule with `during` schedules its end."""
+        """Return whether to hit a match; the first hit of a rule with `during` schedules its end."""
         is_first = not fault.matched
         fires = fault.should_fire(self._now_ms())
         if is_first and fires and fault.rule.during is not None:
@@ -129,7 +128,7 @@ class ConnectionFaults:
         return self._target.cluster.clock.monotonic_ms()
 
     def _run(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
-        """Run an action. An error disables its rule."""
+        """Run an action; an error disables its rule."""
         try:
             return act()
         except Exception as error:

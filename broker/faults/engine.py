@@ -1,15 +1,15 @@
 """The fault rules of a cluster, which can be added, listed and removed while it runs.
 
-A rule is checked when it is added, so a rule in force can work. The class of its action (actions/action.py) decides how
-it is applied:
+A rule is checked when it is added. The class of its action (actions/action.py) determines how it is applied:
 
-- rules for requests are put on the routes that they may hit (route_faults.py). A request that one hits is run by a
-  FaultExecution (fault_execution.py). A route without rules keeps its own handler;
-- rules for connections are applied when a connection is made;
-- states are brought about now or at the time that the rule sets, and undone when the rule ends.
+- rules for requests are attached to the routes that they may hit (route_faults.py). A FaultExecution
+(fault_execution.py)
+  runs the requests that are hit. A route without rules keeps its own handler;
+- rules for connections are applied when a connection is accepted;
+- states begin at once or at the time that the rule sets, and are undone when the rule ends.
 
-Each rule has its own random generator, and decisions are made in the order of the requests: the same seed and traffic
-give the same faults. An error in a rule ends that rule only.
+Each rule has its own random generator and decides in the order of the requests: the same seed and traffic give the same
+faults. An error in a rule ends that rule only.
 """
 
 import logging
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
 from math import inf
-from random import Random  # noqa: TID251  (the type of what is injected; a rule's own is made from its seed)
+from random import Random  # noqa: TID251  (one generator per rule, made from its seed)
 
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.dispatch.route import Route
@@ -45,10 +45,10 @@ _MOST_LISTED = 20  # ids in the error about an unknown one
 
 
 class FaultEngine:
-    """The rules of one cluster, in the order they were added."""
+    """The rules of one cluster, in the order of addition."""
 
     def __init__(self, target: FaultTarget, seed: int) -> None:
-        """`seed`: The seed of rules without one is derived from it."""
+        """Attach to all brokers; `seed` is the base of the seeds of rules without one."""
         self.disabled = 0  # number of rules that were disabled
         self._target = target
         self._cluster = target.cluster
@@ -74,25 +74,25 @@ class FaultEngine:
         return [*self._faults.values()]
 
     def get(self, fault_id: str) -> Fault:
-        """Return a rule by its id. Raises FaultError if it does not exist."""
+        """Return a rule by id. Raises FaultError if it does not exist."""
         found = self._faults.get(fault_id)
         if found is None:
-            raise FaultError("id", f"there is no fault rule {fault_id!r}; {self._listing()}")
+            raise FaultError("id", f"unknown fault rule {fault_id!r}; {self._listing()}")
         return found
 
     def check(self, given: object, at: str = "fault") -> Rule:
-        """Return the rule, or raise FaultError, whose path begins with `at`, if it cannot work here."""
+        """Return the rule. Raises FaultError, whose path begins with `at`, if it cannot work in this cluster."""
         rule = parse_rule(given, at)
         self._new_fault(rule, rule.id or "fault", at)
         return rule
 
     def add(self, given: object, at: str = "fault") -> Fault:
-        """Put a rule in force: a Rule, or a mapping of its fields. Raises FaultError as `check` does."""
+        """Put a Rule, or a mapping of its fields, in force. Raises FaultError as `check` does."""
         rule = parse_rule(given, at)
         number = self._next_number()
         fault_id = rule.id or f"fault-{number}"
         if fault_id in self._faults:
-            raise FaultError(f"{at}.id", f"there is a fault rule {fault_id!r} already")
+            raise FaultError(f"{at}.id", f"fault rule {fault_id!r} already exists")
         fault = self._new_fault(rule, fault_id, at)
         if isinstance(fault.action, StateAction):
             self._begin_state(fault, at)
@@ -108,7 +108,7 @@ class FaultEngine:
         return fault
 
     def remove(self, fault_id: str) -> None:
-        """End a rule. Requests that it delays continue at once. Raises FaultError if it does not exist."""
+        """End a rule; requests that it delays continue at once. Raises FaultError if it does not exist."""
         fault = self.get(fault_id)
         del self._faults[fault_id]
         fault.is_removed = True
@@ -116,14 +116,14 @@ class FaultEngine:
         log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
 
     def clear(self) -> None:
-        """Remove all rules, the newest first."""
+        """Remove all rules, newest first."""
         for fault_id in reversed([*self._faults]):
             self.remove(fault_id)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
     def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
-        """Apply the rules to the requests and connections of a broker, also of one that was started again."""
+        """Apply the rules to the requests and connections of a new or restarted broker."""
         self._route_faults[broker.node_id] = {}
         broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
         for route in broker.dispatcher.routes:
@@ -132,34 +132,34 @@ class FaultEngine:
         server.on_disconnected = self._connection_faults.lost
 
     def started(self, server: SocketServer) -> None:
-        """Apply the rules for listeners to a broker that listens again."""
+        """Apply the rules for listeners to a restarted broker."""
         self._connection_faults.started(server)
 
     # -- RuleOwner -----------------------------------------------------------------------------------------------------
 
     def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
-        """Return the purgatory in which requests of a broker wait because of rules."""
+        """Return the purgatory of requests of a broker that rules delay."""
         if broker.fault_waits is None:
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
         return broker.fault_waits
 
     def record_hit(self, ctx: RequestContext, fault: Fault) -> None:
-        """Record in the journal that a rule hits the request in flight or, without one, the connection."""
+        """Record in the journal a hit of the request in flight or, without one, of the connection."""
         if self._cluster.journal is not None:
             self._cluster.journal.fault(ctx, fault.id, fault.action.kind)
 
     def record_broker_hit(self, node_id: int, fault: Fault) -> None:
-        """Record in the journal that a rule hits a broker."""
+        """Record in the journal a hit of a broker."""
         if self._cluster.journal is not None:
             self._cluster.journal.add_broker_fault(node_id, fault.id, fault.action.kind)
 
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record in the journal the throttle time of the response to the request in flight."""
+        """Record in the journal the throttle time of the response in progress."""
         if self._cluster.journal is not None:
             self._cluster.journal.set_throttle_time(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
-        """End a rule because of an error. It stays in the list; what it hit continues without it."""
+        """End a rule because of an error. It stays listed; requests that it hit continue without it."""
         if not fault.enabled:
             return
         fault.enabled = False
@@ -169,7 +169,7 @@ class FaultEngine:
         self.end(fault)
 
     def end(self, fault: Fault) -> None:
-        """Release everything that a rule holds."""
+        """Undo a rule, and release the requests that it delays."""
         self.take_off_routes(fault)
         self._connection_faults.end(fault)
         for broker in self._target.brokers.values():
@@ -183,7 +183,7 @@ class FaultEngine:
                 self.disable(fault, error)
 
     def take_off_routes(self, fault: Fault) -> None:
-        """Remove a rule from all routes: it hits no more requests."""
+        """Remove a rule from all routes, so that it hits no more requests."""
         for by_route in self._route_faults.values():
             for route, faults in [*by_route.items()]:
                 faults.discard(fault)
@@ -195,10 +195,10 @@ class FaultEngine:
 
     def _listing(self) -> str:
         if not self._faults:
-            return "there is none"
+            return "none exists"
         more = len(self._faults) - _MOST_LISTED
         listed = ", ".join(islice(self._faults, _MOST_LISTED)) + (f" and {more} more" if more > 0 else "")
-        return f"those there are: {listed}"
+        return f"expected one of {listed}"
 
     def _next_number(self) -> int:
         return next(number for number in count(self._last_number + 1) if f"fault-{number}" not in self._faults)
@@ -236,7 +236,7 @@ class FaultEngine:
             by_route[route].add(fault)
 
     def _begin_state(self, fault: Fault, at: str) -> None:
-        """Bring a state about, now or later. Only an error now is raised."""
+        """Begin a state now or later. Raises FaultError only if it begins now."""
         if fault.from_ms > self._now_ms():
             self._when_in_force(fault, self._begin_or_disable)
             return
@@ -263,7 +263,7 @@ class FaultEngine:
             self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
 
     def _when_in_force(self, fault: Fault, begin: Callable[[Fault], None]) -> None:
-        """Call `begin` when the rule comes into force."""
+        """Call `begin` at the start of the rule."""
         delay_ms = fault.from_ms - self._now_ms()
         if delay_ms <= 0:
             begin(fault)
@@ -275,14 +275,14 @@ class FaultEngine:
 
 
 def seed_of(state: tuple[object, ...]) -> int:
-    """Return a seed that is derived from the state of a random generator."""
+    """Return a seed derived from the state of a random generator."""
     own = Random()  # noqa: S311  (its state is set next)
     own.setstate(state)
     return own.getrandbits(_SEED_BITS)
 
 
 def check_rule(rule: Rule, config: Config, at: str) -> None:
-    """Raise FaultError, whose path begins with `at`, for a rule that cannot work in a cluster with this config."""
+    """Raise FaultError, whose path begins with `at`, if a rule cannot work in a cluster with this config."""
     try:
         _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
@@ -294,8 +294,8 @@ def _check(fault: Fault, config: Config) -> None:
     node_ids = node_ids_of(config)
     for node_id in fault.match.brokers or ():
         if node_id not in node_ids:
-            there = ", ".join(map(str, node_ids))
-            raise RuleProblem("broker", f"there is no broker {node_id}; those there are: {there}")
+            brokers = ", ".join(map(str, node_ids))
+            raise RuleProblem("broker", f"unknown broker; expected one of {brokers}, got {node_id}")
     fault.action.check(fault.match)
     fault.action.check_cluster(fault, config)
     if isinstance(fault.action, RequestAction):
@@ -303,25 +303,25 @@ def _check(fault: Fault, config: Config) -> None:
 
 
 def _check_fields(rule: Rule) -> None:
-    """Raise RuleProblem for an invalid id, and for a field that has no meaning for the rule's action."""
+    """Raise RuleProblem for an invalid id, or a field that does not apply to the action."""
     if rule.id is not None and not _is_name(rule.id):
         raise RuleProblem(
-            "id", f"must be text of 1 to {_LONGEST_ID} characters that can be printed, without / and blanks"
+            "id", f"expected 1 to {_LONGEST_ID} printable characters without '/' and spaces, got {rule.id!r}"
         )
     action = rule.the_action
     for name in Rule.__struct_fields__:
         if getattr(rule, name) is not None and name not in action.FIELDS:
-            takes = ", ".join(each for each in Rule.__struct_fields__ if each in action.FIELDS)
-            raise RuleProblem(name, f"means nothing for {action.kind}, which is not hit by requests; it takes {takes}")
+            accepted = ", ".join(each for each in Rule.__struct_fields__ if each in action.FIELDS)
+            raise RuleProblem(name, f"does not apply to {action.kind}; expected only {accepted}")
 
 
 def _is_name(text: str) -> bool:
-    """Whether an id is valid in a path, a metric label, and a line of a table or a log."""
+    """Return whether an id is valid in a URL path, a metric label, and a line of a table or a log."""
     return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not {"/", " "} & {*text}
 
 
 def _check_apis(fault: Fault, action: RequestAction) -> None:
-    """Raise RuleProblem for an action without effect on an API that the rule names."""
+    """Raise RuleProblem if the action has no effect on an API that the rule names."""
     match = fault.match
     first, last = match.versions
     for key in match.named_apis:
@@ -331,5 +331,5 @@ def _check_apis(fault: Fault, action: RequestAction) -> None:
             able = [API_KEYS[each].name for each, one in HANDLERS.items() if action.can_hit(each, one.max_version)]
             name = API_KEYS[key].name
             raise RuleProblem(
-                "api", f"{action.kind} can do nothing to {name} in these versions; it can to {', '.join(able)}"
+                "api", f"{action.kind} has no effect on {name} in these versions; expected one of {', '.join(able)}"
             )

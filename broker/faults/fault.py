@@ -1,8 +1,8 @@
-"""A rule in force: what it hits, its counters, and its end."""
+"""A rule in force with its counters."""
 
 from collections.abc import Callable
 from math import inf
-from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+from random import Random  # noqa: TID251  (the type of an argument)
 from typing import TYPE_CHECKING, Protocol
 
 from sluice.broker.faults.actions.action import Action
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
 
 
 class RuleOwner(Protocol):
-    """The fault engine, as its rules and the requests and connections that they hit see it."""
+    """The fault engine as rules, and the requests and connections that they hit, see it."""
 
     @property
     def broker_states(self) -> DesiredBrokerStates: ...
 
     def waiting_on(self, broker: "FaultedBroker") -> DelayedOperationPurgatory:
-        """Return the purgatory in which requests of a broker wait because of rules."""
+        """Return the purgatory of requests of a broker that rules delay."""
 
     def record_hit(self, ctx: RequestContext, fault: "Fault") -> None:
-        """Record in the journal that a rule hits the request in flight or, without one, the connection."""
+        """Record in the journal a hit of the request in flight or, without one, of the connection."""
 
     def record_broker_hit(self, node_id: int, fault: "Fault") -> None:
-        """Record in the journal that a rule hits a broker."""
+        """Record in the journal a hit of a broker."""
 
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record in the journal the throttle time of the response to the request in flight."""
+        """Record in the journal the throttle time of the response in progress."""
 
     def remove(self, fault_id: str) -> None:
-        """Remove a rule, and end it."""
+        """Remove and end a rule."""
 
     def disable(self, fault: "Fault", error: Exception) -> None:
         """End a rule because of an error."""
 
     def end(self, fault: "Fault") -> None:
-        """Release everything that a rule holds."""
+        """Undo a rule, and release the requests that it delays."""
 
     def take_off_routes(self, fault: "Fault") -> None:
-        """Remove a rule from all routes: it hits no more requests."""
+        """Remove a rule from all routes, so that it hits no more requests."""
 
 
 class Fault:
-    """A rule in force: its counters, and the way to end it. `FaultEngine.add` returns it."""
+    """A rule in force, as returned by `FaultEngine.add`."""
 
     def __init__(self, owner: RuleOwner | None, rule: Rule, rule_id: str, random: Random, now_ms: float) -> None:
-        """`owner`: None if the rule is only checked. Raises RuleProblem for a rule that cannot work."""
+        """Check and initialize the rule; without `owner` it is only checked. Raises RuleProblem if it cannot work."""
         self.id = rule_id
         self.rule = rule
         self.action: Action = rule.the_action
@@ -75,25 +75,23 @@ class Fault:
         self.from_ms = now_ms + (0 if rule.after is None else parse_ms(rule.after, "after"))
         self.until_ms = inf if rule.until is None else now_ms + parse_ms(rule.until, "until")
         if self.until_ms <= self.from_ms:
-            raise RuleProblem("until", f"{rule.until} is not later than `after`, {rule.after or 0}: it never hits")
+            raise RuleProblem("until", f"expected later than `after` ({rule.after or 0}), got {rule.until}")
         if rule.probability is not None and not 0 < rule.probability <= 1:
-            raise RuleProblem("probability", f"{rule.probability}: must be above 0 and at most 1")
+            raise RuleProblem("probability", f"expected above 0 and at most 1, got {rule.probability}")
         if rule.seed is not None and rule.probability is None and type(rule.the_action).DRAWS is False:
-            raise RuleProblem(
-                "seed", "nothing of this rule is left to chance: it needs a probability, or an action that draws"
-            )
+            raise RuleProblem("seed", "has no effect without a probability or an action with random values")
         if rule.request is not None and rule.request < 1:
-            raise RuleProblem("request", f"{rule.request}: requests of a connection are counted from 1 on")
+            raise RuleProblem("request", f"expected 1 or more, got {rule.request}")
         self._nth, self._probability = rule.request, rule.probability
         self._needs_time = (
             self.from_ms > now_ms or self.until_ms < inf or self.match.needs_age or isinstance(self._schedule, During)
         )
-        self.free_at_ms: dict[int, float] = {}  # when each broker's disk is free, for `slow-disk`
-        self.undo: dict[object, Callable[[], None]] = {}  # called at the end of the rule, by what it was applied to
+        self.free_at_ms: dict[int, float] = {}  # by broker: when its disk is idle, for `slow-disk`
+        self.undo: dict[object, Callable[[], None]] = {}  # how to undo the rule, by the object that it was applied to
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was removed or disabled. Requests that it delays then continue."""
+        """Whether it was removed or disabled, so that requests that it delays continue."""
         return self.is_removed or not self.enabled
 
     @property
@@ -107,9 +105,9 @@ class Fault:
             self._owner.remove(self.id)
 
     def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
-        """Whether it hits a request whose route and client match, and count the hit.
+        """Return whether it hits a request whose route and client match, and count the hit.
 
-        `named`: what the request names, if the rule has conditions on that.
+        `named` are the entities in the request, if the rule has conditions on them.
         """
         match = self.match
         if named is not None and not match.hits_names(named):
@@ -130,7 +128,7 @@ class Fault:
         return True
 
     def matches_connection(self, connection: Connection, now_ms: float) -> bool:
-        """Whether the rule matches a connection, by what is known of its client by now."""
+        """Return whether the rule matches a connection by the known properties of its client."""
         ctx, match = connection.ctx, self.match
         client = (
             ctx.session.client_id,
@@ -141,7 +139,7 @@ class Fault:
         return match.hits_client(client) and match.hits_age(now_ms - connection.opened_ms)
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
-        """Count a hit of a connection, and record it in the journal."""
+        """Count a hit of a connection and record it in the journal."""
         assert self._owner is not None, "only rules in force hit"
         self.count(node_id)
         self._owner.record_hit(connection.ctx, self)
@@ -152,7 +150,7 @@ class Fault:
 
     @property
     def broker_states(self) -> DesiredBrokerStates:
-        """The states that rules want brokers to be in."""
+        """The broker states that rules desire."""
         assert self._owner is not None, "only rules in force change brokers"
         return self._owner.broker_states
 
@@ -167,7 +165,7 @@ class Fault:
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
     def should_fire(self, now_ms: float) -> bool:
-        """Whether to hit a match, by probability and schedule."""
+        """Return whether to hit a match, by probability and schedule."""
         if self._probability is not None and self.random.random() >= self._probability:
             return False
         self.matched += 1
@@ -183,7 +181,7 @@ class Fault:
 
 
 def state_duration_ms(fault: Fault) -> float:
-    """Return how long a state is in force, from when it is brought about."""
+    """Return the duration of a state after its start."""
     rule = fault.rule
     during_ms = inf if rule.during is None else parse_ms(rule.during, "during")
     return min(during_ms, fault.until_ms - fault.from_ms)

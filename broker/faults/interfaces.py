@@ -37,14 +37,14 @@ class ActiveRule(Protocol):
         """Return the node ids of the brokers that the rule matches."""
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
-        """Count a hit of a connection, and record it in the journal."""
+        """Count a hit of a connection and record it in the journal."""
 
     def disable(self, error: Exception) -> None:
         """End the rule because of an error."""
 
 
 class InterceptedRequest(Protocol):
-    """One request that rules hit. The request waits, fails or is handled again as their actions decide."""
+    """One request that rules hit, which actions can park, fail or repeat."""
 
     @property
     def ctx(self) -> RequestContext: ...
@@ -56,22 +56,22 @@ class InterceptedRequest(Protocol):
     def services(self) -> AllServices: ...
 
     def wait_before(self, rule: ActiveRule, delay_ms: float) -> Outcome:
-        """Park the request, then continue with its handling."""
+        """Park the request before its handling."""
 
     def wait_after(self, rule: ActiveRule, delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        """Park the request after its handling, then continue with its response."""
+        """Park the request after its handling, before its response."""
 
     def close(self, rule: ActiveRule, how: Literal["fin", "rst"]) -> Outcome:
-        """Close the connection; the request is not answered."""
+        """Close the connection without a response."""
 
     def repeat(self) -> None:
-        """Handle the request once more, and discard the first response."""
+        """Handle the request twice; the first response is discarded."""
 
     def mute(self, rule: ActiveRule, delay_ms: float) -> None:
-        """Stop reading the connection for a time, unless a quota mutes it as well."""
+        """Mute the connection for a time, unless a quota mutes it as well."""
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
-        """Return the response with this throttle time, which the journal records as well."""
+        """Return the response with this throttle time, and record it in the journal."""
 
     def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Handle only `rest` of the request; `failed` is the response to the other part."""
@@ -80,13 +80,13 @@ class InterceptedRequest(Protocol):
         """Return the request without the items that the level lists."""
 
     def overwrite(self, rule: ActiveRule) -> None:
-        """Let a rule change the response that the handler returns."""
+        """Let a rule change the handler's response."""
 
     def is_overwritten_by(self, rule: ActiveRule) -> bool:
-        """Whether a rule changes the response that the handler returns."""
+        """Return whether a rule changes the handler's response."""
 
     def fail_partitions(self, rule: ActiveRule, code: ErrorCode) -> None:
-        """Let a fetch find this error in the partitions that a rule matches."""
+        """Make a fetch return this error for the partitions that a rule matches."""
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Return a failed outcome. Close the connection of a Produce with acks=0, which gets no response."""
+        """Return a failed outcome. Closes the connection of a Produce with acks=0, which has no response."""

@@ -1,9 +1,8 @@
-"""A rule as it is written, in TOML, YAML, JSON or Python: flat, every field of it optional but the action.
+"""A rule as written in TOML, YAML, JSON or Python. It is flat, and only the action is required.
 
-    rule = what it matches + how often it hits that + what it does
+    rule = conditions + frequency + action
 
-Raw values are kept as they were given; what they mean is found out, and what is wrong with them told, when a rule is
-added (fault.py).
+Values are kept as given; they are interpreted and checked when the rule is added (fault.py).
 """
 
 from typing import Annotated
@@ -21,61 +20,61 @@ from .actions import KINDS, AnyAction
 
 
 class _Named(msgspec.Struct):
-    """An action alone."""
+    """An action without a rule."""
 
     action: AnyAction
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to do to which requests, connections or brokers, and how often."""
+    """A fault rule: an action, the requests, connections or brokers that it applies to, and how often."""
 
-    action: Annotated[AnyAction | str, Meta(description="what it does; a name alone is one with its defaults")]
-    id: Annotated[str | None, Meta(description="its name; given if left out: fault-1, fault-2, ...")] = None
+    action: Annotated[AnyAction | str, Meta(description="an action, or the name of one with default fields")]
+    id: Annotated[str | None, Meta(description="name of the rule; default: fault-1, fault-2, ...")] = None
 
-    # What it matches.
+    # Conditions
     broker: Annotated[int | list[int] | None, Meta(description="node id, or several")] = None
-    api: Annotated[str | list[str] | None, Meta(description="name of an API such as Produce, or several")] = None
-    version: Annotated[str | int | None, Meta(description="of the API: 9, 5-9, -3, 9-")] = None
-    client_id: Annotated[str | None, Meta(description="pattern, as all texts here: * and ? and [abc]")] = None
-    software_name: Annotated[str | None, Meta(description="as ApiVersions told it, such as apache-kafka-java")] = None
-    software_version: Annotated[str | None, Meta(description="as ApiVersions told it")] = None
-    principal: Annotated[str | None, Meta(description="who sends, such as User:alice")] = None
-    listener: Annotated[str | None, Meta(description="name of the listener that the client came to")] = None
-    topic: Annotated[str | None, Meta(description="that the request names")] = None
-    partition: Annotated[int | list[int] | None, Meta(description="that the request names, or several")] = None
-    group: Annotated[str | None, Meta(description="that the request names")] = None
-    transactional_id: Annotated[str | None, Meta(description="that the request names")] = None
-    connection_older_than: Annotated[Duration | None, Meta(description="since it was made")] = None
-    connection_younger_than: Annotated[Duration | None, Meta(description="since it was made")] = None
-    request: Annotated[int | None, Meta(description="the nth of a connection's that match all of the above")] = None
-    after: Annotated[Duration | None, Meta(description="from then on, since the rule was added")] = None
-    until: Annotated[Duration | None, Meta(description="until then, since the rule was added")] = None
-    probability: Annotated[float | None, Meta(description="of each that matches all else to be hit")] = None
-    seed: Annotated[int | None, Meta(description="of its own chance; left out: from the broker's and its id")] = None
+    api: Annotated[str | list[str] | None, Meta(description="API name such as Produce, or several")] = None
+    version: Annotated[str | int | None, Meta(description="API version: 9, 5-9, -3, 9-")] = None
+    client_id: Annotated[str | None, Meta(description="pattern with * and ? and [abc], as for all texts here")] = None
+    software_name: Annotated[str | None, Meta(description="from ApiVersions, such as apache-kafka-java")] = None
+    software_version: Annotated[str | None, Meta(description="from ApiVersions")] = None
+    principal: Annotated[str | None, Meta(description="authenticated principal, such as User:alice")] = None
+    listener: Annotated[str | None, Meta(description="name of the connection's listener")] = None
+    topic: Annotated[str | None, Meta(description="topic in the request")] = None
+    partition: Annotated[int | list[int] | None, Meta(description="partition in the request, or several")] = None
+    group: Annotated[str | None, Meta(description="group in the request")] = None
+    transactional_id: Annotated[str | None, Meta(description="transactional id in the request")] = None
+    connection_older_than: Annotated[Duration | None, Meta(description="minimum age of the connection")] = None
+    connection_younger_than: Annotated[Duration | None, Meta(description="maximum age of the connection")] = None
+    request: Annotated[int | None, Meta(description="only the nth matching request of each connection")] = None
+    after: Annotated[Duration | None, Meta(description="start, since the rule was added")] = None
+    until: Annotated[Duration | None, Meta(description="end, since the rule was added")] = None
+    probability: Annotated[float | None, Meta(description="probability of hitting a match")] = None
+    seed: Annotated[int | None, Meta(description="random seed; default: from the cluster's seed and the id")] = None
 
-    # How often it hits what it matches: at most one of these; none: always.
-    times: Annotated[int | None, Meta(description="the first so many")] = None
-    during: Annotated[Duration | None, Meta(description="for so long, from the first on")] = None
-    on: Annotated[list[int] | None, Meta(description="those of these numbers, the first is 1")] = None
-    schedule: Annotated[str | None, Meta(description="such as '3 fail, 2 pass, repeat'")] = None
+    # Frequency: at most one of these. Without any, the rule hits every match.
+    times: Annotated[int | None, Meta(description="number of matches to hit, from the first")] = None
+    during: Annotated[Duration | None, Meta(description="duration from the first match")] = None
+    on: Annotated[list[int] | None, Meta(description="numbers of the matches to hit; the first is 1")] = None
+    schedule: Annotated[str | None, Meta(description="phases, such as '3 fail, 2 pass, repeat'")] = None
 
     @property
     def the_action(self) -> Action:
-        """Raises RuleProblem for a name that is no action's, or that alone does not say enough."""
+        """The action. Raises RuleProblem for an unknown name, or one with required fields."""
         if not isinstance(self.action, str):
             return self.action
         if self.action not in KINDS:
             hint = meant(self.action, KINDS)
-            raise RuleProblem("action", f"there is no action {self.action!r}{hint} actions are {', '.join(KINDS)}")
+            raise RuleProblem("action", f"unknown action {self.action!r}{hint} expected one of {', '.join(KINDS)}")
         try:
             return read({"action": {"kind": self.action}}, _Named).action
         except DecodeError as error:
             name = error.path.removeprefix("action.")
-            raise RuleProblem("action", f"{self.action} is not enough: {name} {error.problem}") from None
+            raise RuleProblem("action", f"{self.action} requires fields: {name} {error.problem}") from None
 
 
 def parse_rule(given: object, at: str) -> Rule:
-    """A rule from what a file or a request has; `at` is where that is, such as `faults[0]`. Raises FaultError."""
+    """Return the rule in a file or a request. `at` is its path, such as `faults[0]`. Raises FaultError."""
     if isinstance(given, Rule):
         return given
     try:
@@ -85,10 +84,10 @@ def parse_rule(given: object, at: str) -> Rule:
 
 
 def rule_schema() -> dict[str, object]:
-    """The JSON Schema of a rule, with its definitions."""
+    """Return the JSON Schema of a rule, with its definitions."""
     return msgspec.json.schema(Rule)
 
 
-# What msgspec has to know of these types it finds out as it first reads one, and it dies of two threads that do so at
-# once, each with a broker. An import is done by one.
+# msgspec inspects these types at their first use, and crashes if two threads do so at once. An import runs in one
+# thread.
 parse_rule({"action": "close"}, "")

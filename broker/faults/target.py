@@ -1,4 +1,4 @@
-"""The cluster and its brokers, as fault rules see and change them."""
+"""The cluster and its brokers as fault rules see and change them."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -16,7 +16,7 @@ from sluice.purgatory.timer import Timer
 
 
 class FaultedBroker(Protocol):
-    """A broker whose requests fault rules may hit."""
+    """A broker to which fault rules apply."""
 
     fault_waits: DelayedOperationPurgatory | None
 
@@ -39,7 +39,7 @@ class FaultedBroker(Protocol):
 
 
 class FaultTarget(Protocol):
-    """The brokers of one process, with their servers."""
+    """The brokers of one process and their servers."""
 
     @property
     def config(self) -> Config: ...

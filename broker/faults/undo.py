@@ -6,7 +6,7 @@ Undo = Callable[[], None]
 
 
 def undo_all(undos: Iterable[Undo]) -> Undo:
-    """Return a function that calls all of them, the last first. If the next one fails to be made, undo the others."""
+    """Return a function that calls all of them, last first. If creating one fails, undo the others."""
     done: list[Undo] = []
 
     def undo() -> None:

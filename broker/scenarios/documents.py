@@ -1,4 +1,4 @@
-"""Files that people write, in TOML, YAML or JSON, as the tables and lists that they say."""
+"""Configuration files in TOML, YAML or JSON."""
 
 import json
 import tomllib
@@ -9,7 +9,7 @@ from sluice.errors import ConfigError
 
 
 def _yaml(text: str) -> object:
-    from .yaml_text import parse_yaml  # only for who writes YAML
+    from .yaml_text import parse_yaml  # loaded only for YAML files
 
     return parse_yaml(text)
 
@@ -24,22 +24,22 @@ ENDINGS = tuple(_READERS)
 
 
 def is_document(path: str) -> bool:
-    """Whether a file of this name is one, by its ending."""
+    """Return whether the file name has a supported suffix."""
     return Path(path).suffix.lower() in _READERS
 
 
 def read_document(path: str) -> object:
-    """What the file says. Raises ConfigError, a line that begins with its name."""
+    """Return the content of a file. Raises ConfigError, one line that begins with the path."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
-        raise ConfigError(f"{path}: must end in {', '.join(ENDINGS)}")
+        raise ConfigError(f"{path}: expected a file name that ends in {', '.join(ENDINGS)}")
     try:
         return reader(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: must be UTF-8") from None
+        raise ConfigError(f"{path}: expected UTF-8") from None
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     except RecursionError:
-        raise ConfigError(f"{path}: is nested too deeply") from None
+        raise ConfigError(f"{path}: nested too deeply") from None

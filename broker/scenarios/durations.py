@@ -1,6 +1,4 @@
-"""Durations in a scenario file, and in what is said of it. What they mean is
-sluice.broker.faults.matching.durations.
-"""
+"""Durations in scenario files and reports; sluice.broker.faults.matching.durations parses them."""
 
 from typing import Annotated
 
@@ -16,5 +14,5 @@ Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED, extra=ACCEPTED
 
 
 def format_duration(ms: float) -> str:
-    """Such as 250 ms, 1.5 s."""
+    """Return a duration as text, such as 250 ms or 1.5 s."""
     return f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"

@@ -1,4 +1,4 @@
-"""Where scenarios come from: a TOML, YAML or JSON file, or the catalogue by name."""
+"""Loads scenarios from TOML, YAML or JSON files, or from the catalogue by name."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _CATALOGUE = Path(__file__).parent / "catalogue"
 
 
 class Entry(Struct, frozen=True):
-    """What the catalogue tells of a scenario."""
+    """The summary of a scenario in the catalogue."""
 
     name: str
     description: str
@@ -25,29 +25,29 @@ class Entry(Struct, frozen=True):
 
 
 def load(path_or_name: str) -> Scenario:
-    """The scenario in a file, or of the catalogue. Raises ConfigError, one line that says what is wrong and where."""
+    """Return the scenario in a file or the catalogue. Raises ConfigError: one line with the path and the problem."""
     if not is_document(path_or_name):
         return catalogued(path_or_name)
     return _from(path_or_name, read_document(path_or_name))
 
 
 def catalogued(name: str) -> Scenario:
-    """A scenario of the catalogue. Raises ScenarioError where it has none of that name."""
+    """Return a scenario of the catalogue. Raises ScenarioError for an unknown name."""
     return _from(name, read_document(str(_file_of(name))))
 
 
 def text_of(name: str) -> str:
-    """The same, as the file has it."""
+    """Return the text of a scenario of the catalogue."""
     return _file_of(name).read_text(encoding="utf-8")
 
 
 def names() -> list[str]:
-    """Of the scenarios of the catalogue."""
+    """Return the names of the scenarios of the catalogue."""
     return sorted(file.stem for file in _CATALOGUE.glob("*.toml"))
 
 
 def entries() -> list[Entry]:
-    """The catalogue."""
+    """Return the summaries of the catalogue."""
     return [_entry(catalogued(name)) for name in names()]
 
 
@@ -62,7 +62,7 @@ def _entry(scenario: Scenario) -> Entry:
 
 
 def scenario_of(document: object) -> Scenario:
-    """The scenario that a document says, valid as far as that can be known before it runs. Raises ScenarioError."""
+    """Return the scenario in a document, checked as far as possible before a run. Raises ScenarioError."""
     try:
         scenario = read(document, Scenario)
     except DecodeError as error:
@@ -83,9 +83,9 @@ def _file_of(name: str) -> Path:
     if name in known:
         return _CATALOGUE / f"{name}.toml"
     endings = ", ".join(ENDINGS)
-    words = f"no scenario{meant(name, known)} a file ends in {endings}; the catalogue has {', '.join(known)}"
-    raise ScenarioError("", f"{name}: {words}")
+    expected = f"expected a file that ends in {endings}, or one of {', '.join(known)}"
+    raise ScenarioError("", f"{name}: unknown scenario{meant(name, known)} {expected}")
 
 
-# As in faults/rule.py: msgspec finds out about these types while only one thread is here.
+# As in faults/rule.py: makes msgspec inspect the types while only one thread runs.
 read({"name": "none"}, Scenario)

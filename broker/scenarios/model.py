@@ -1,7 +1,7 @@
-"""What a scenario file says: a cluster, and what happens to it at which moment. The same in TOML, YAML and JSON.
+"""The content of a scenario file: a cluster, and timed changes of it. The same in TOML, YAML and JSON.
 
-Pure data, from which the published JSON Schema is made (schema.py): a field's docstring line is its description there.
-What the types cannot say, timeline.py and checks.py do.
+Pure data. The published JSON Schema (schema.py) is generated from it, with the docstrings' field lines as descriptions.
+timeline.py checks what the types cannot express.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from sluice.text.typed_decoding import ACCEPTED
 
 from .durations import Duration
 
-# One entity of a quota may be the default of its type: as Kafka's tools show it, since TOML has no null.
+# The default entity of a quota, written as in Kafka's tools, because TOML has no null.
 DEFAULT_ENTITY = "<default>"
 QUOTAS = (
     "producer_byte_rate",
@@ -24,19 +24,19 @@ QUOTAS = (
     "connection_creation_rate",
 )
 
-_SMALL = "small letters, digits and hyphens, such as rolling-restart"
+_SMALL = "lower-case letters, digits and hyphens, such as rolling-restart"
 _Name = Annotated[str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description=_SMALL, extra=ACCEPTED)]
 _Text = Annotated[str, Meta(min_length=1, description="text of at least one character", extra=ACCEPTED)]
 _NodeId = Annotated[int, Meta(ge=0, description="a node id", extra=ACCEPTED)]
-_Index = Annotated[int, Meta(ge=0, description="a number from 0 on", extra=ACCEPTED)]
-_Count = Annotated[int, Meta(ge=1, description="a number from 1 on", extra=ACCEPTED)]
+_Index = Annotated[int, Meta(ge=0, description="a number of at least 0", extra=ACCEPTED)]
+_Count = Annotated[int, Meta(ge=1, description="a number of at least 1", extra=ACCEPTED)]
 _Brokers = Annotated[int, Meta(ge=1, le=100, description="a number from 1 to 100", extra=ACCEPTED)]
 Property = Annotated[str | int | float | bool, Meta(description="text, a number, true or false", extra=ACCEPTED)]
 _Rate = Annotated[str | int | float, Meta(description='a number, or bytes per second such as "2M"', extra=ACCEPTED)]
 
 
 class MoveLeader(Struct, frozen=True, forbid_unknown_fields=True):
-    """Another replica that is in sync leads a partition.
+    """A leadership move to another replica in sync.
 
     topic: the partition's topic
     partition: its index
@@ -49,7 +49,7 @@ class MoveLeader(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Elect(Struct, frozen=True, forbid_unknown_fields=True):
-    """An election, which changes nothing where none is needed.
+    """An election, which changes nothing if none is needed.
 
     topic: the partition's topic
     partition: its index
@@ -62,11 +62,11 @@ class Elect(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entity(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whom quotas are of; `<default>` is all of that type who have none of their own.
+    """The entity of a quota; `<default>` applies to all entities of that type without their own quota.
 
-    user: who authenticated
-    client_id: a client id, with or without a user
-    ip: an address, without the other two
+    user: authenticated user
+    client_id: client id, with or without a user
+    ip: IP address, without the other two
     """
 
     user: _Text | UnsetType = UNSET
@@ -75,11 +75,11 @@ class Entity(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quota(Entity, frozen=True, forbid_unknown_fields=True):
-    """Quotas of one entity; others that it has stay. `<default>` is all of that type who have none of their own.
+    """Quotas of one entity, whose other quotas are kept. `<default>` applies to all entities without their own quota.
 
     producer_byte_rate: bytes per second, such as 1000000 or "1M"
-    consumer_byte_rate: the same
-    request_percentage: of the time of all request handlers
+    consumer_byte_rate: bytes per second
+    request_percentage: share of the time of all request handlers, in percent
     controller_mutation_rate: partitions created or deleted per second
     connection_creation_rate: connections per second, of an ip
     """
@@ -92,12 +92,12 @@ class Quota(Entity, frozen=True, forbid_unknown_fields=True):
 
 
 class AlterConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Configs of a topic, of a broker or, where neither is named, of all brokers.
+    """A change of the configs of a topic, of a broker or, without either, of all brokers.
 
-    topic: the topic
+    topic: name of the topic
     broker: node id of the broker
-    set: configs by their names
-    remove: names of configs that are to have their defaults again
+    set: new values by config name
+    remove: configs to reset to their defaults
     """
 
     topic: _Text | UnsetType = UNSET
@@ -107,13 +107,13 @@ class AlterConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CreateTopic(Struct, frozen=True, forbid_unknown_fields=True):
-    """A topic.
+    """A new topic.
 
-    name: its name
-    partitions: how many; num.partitions, where nothing is said
-    replicas: of each partition; default.replication.factor, where nothing is said
-    assignments: in place of both, of each partition the brokers that have it, the preferred leader first
-    config: the topic's own configs by their names
+    name: name of the topic
+    partitions: number of partitions; default: num.partitions
+    replicas: replicas per partition; default: default.replication.factor
+    assignments: instead of both, the replicas of each partition, preferred leader first
+    config: topic configs by name
     """
 
     name: _Text
@@ -124,10 +124,10 @@ class CreateTopic(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Repeat(Struct, frozen=True, forbid_unknown_fields=True):
-    """How often a step is done.
+    """The repetition of a step.
 
-    every: from one time to the next
-    times: how often in all
+    every: time between two executions
+    times: number of executions
     """
 
     every: Duration
@@ -135,26 +135,26 @@ class Repeat(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens at a moment: exactly one thing, and when.
+    """One change at a moment; each step has exactly one.
 
-    at: when, since the scenario began
-    say: a line for the log and the journal
-    stop: a broker stops, after it has given up what it leads
-    kill: a broker is gone, which nobody was told
-    start: a broker that was stopped or killed starts
-    isolate: a broker is cut off from the others; clients still reach it
-    rejoin: a broker that was cut off is reached again
-    move_leader: another replica leads a partition
-    elect: an election is held
-    quota: quotas are set
-    remove_quota: all quotas of an entity are removed
-    fault: a fault rule is added
-    remove_fault: the fault rule of this id is removed
-    alter_config: configs are altered
-    create_topic: a topic is created
-    during: how long until it is undone: stop, kill, isolate, move_leader, quota, remove_quota, alter_config, fault
-    meanwhile: fault rules that are in force while it lasts
-    repeat: do it again
+    at: time since the start of the scenario
+    say: logs a message, also in the journal
+    stop: stops a broker by a controlled shutdown
+    kill: stops a broker without a controlled shutdown
+    start: starts a stopped or killed broker
+    isolate: isolates a broker from the others; clients still reach it
+    rejoin: ends the isolation of a broker
+    move_leader: moves the leader of a partition
+    elect: runs an election
+    quota: sets quotas
+    remove_quota: removes all quotas of an entity
+    fault: adds a fault rule
+    remove_fault: removes the fault rule with this id
+    alter_config: alters configs
+    create_topic: creates a topic
+    during: time until the change is undone: stop, kill, isolate, move_leader, quota, remove_quota, alter_config, fault
+    meanwhile: fault rules in force for that time
+    repeat: repetition of the step
     """
 
     at: Duration
@@ -178,19 +178,19 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A cluster, and what happens to it.
+    """A cluster with timed changes.
 
-    name: of small letters, digits and hyphens
-    description: what it shows
-    loses_records: whether records may be lost that were acknowledged
-    brokers: how many there are; their node ids count on from node.id, which is 1 by default
-    config: properties that the brokers are started with, by their names
-    topics: that are created first
-    quotas: that are set first
-    faults: fault rules that are in force from the beginning to the end
-    seed: makes what is random the same in every run
-    duration: how long it takes; until the last step has been done, where nothing is said
-    steps: what happens, in any order
+    name: lower-case letters, digits and hyphens
+    description: purpose of the scenario
+    loses_records: whether acknowledged records may be lost
+    brokers: number of brokers; node ids count from node.id, by default 1
+    config: properties of the brokers by name
+    topics: topics created at the start
+    quotas: quotas set at the start
+    faults: fault rules in force for the whole scenario
+    seed: seed of random choices, which makes runs reproducible
+    duration: length of the scenario; default: until the last step
+    steps: the changes, in any order
     """
 
     name: _Name
@@ -207,5 +207,5 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def config_texts(config: Mapping[str, Property]) -> dict[str, str]:
-    """Configs as text, as which Kafka takes them."""
+    """Return configs as text, the type that Kafka uses."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in config.items()}

@@ -1,15 +1,15 @@
-"""What there is to tell of a run, as data: what the admin port answers, and `sluice run` prints."""
+"""The report of a run as data, returned by the admin port and printed by `sluice run`."""
 
 from msgspec import Struct
 
 
 class StepDone(Struct, frozen=True):
-    """What happened, or could not.
+    """An executed step.
 
-    at_ms: since the beginning
-    step: its path in the file
-    what: in words
-    problem: why it could not be done, else ""
+    at_ms: time since the start
+    step: path of the step in the file
+    what: description of the step
+    problem: why it failed; "" if it succeeded
     """
 
     at_ms: float
@@ -19,13 +19,13 @@ class StepDone(Struct, frozen=True):
 
 
 class RuleReport(Struct, frozen=True):
-    """A fault rule that a run has added.
+    """A fault rule that a run added.
 
-    id: its own, or the one it was given
-    action: the kind of what it does
-    matched: how many requests, connections or brokers it was about
-    hits: how many of these it has hit
-    problem: what went wrong with it, which has disabled it; else ""
+    id: given or generated id
+    action: kind of its action
+    matched: number of matching requests, connections or brokers
+    hits: number of matches that it hit
+    problem: error that disabled it; "" if none
     """
 
     id: str
@@ -36,18 +36,18 @@ class RuleReport(Struct, frozen=True):
 
 
 class RunReport(Struct, frozen=True):
-    """A run, as it is now.
+    """The current state of a run.
 
-    id: which it is
-    scenario: its name
-    description: what the scenario shows
-    state: running, ended in its time, or stopped before
-    done: whether all is in order again, brokers that were to start among it
-    elapsed_ms: how long it has run
-    duration_ms: how long it takes
-    steps: what was done
-    rules: the fault rules among it
-    differences: of the brokers' properties from those that the scenario has, a line for each
+    id: id of the run
+    scenario: name of the scenario
+    description: purpose of the scenario
+    state: running, ended on time, or stopped early
+    done: whether the run is over and the cluster restored, including broker starts
+    elapsed_ms: time since the start
+    duration_ms: length of the scenario
+    steps: executed steps
+    rules: fault rules that it added
+    differences: broker properties that differ from the scenario's, one line each
     """
 
     id: str
@@ -63,5 +63,5 @@ class RunReport(Struct, frozen=True):
 
     @property
     def problems(self) -> list[StepDone]:
-        """What could not be done."""
+        """Steps that failed."""
         return [step for step in self.steps if step.problem]

@@ -1,8 +1,8 @@
-"""A run of a scenario: executes the actions of its timeline in time, reports them, and records them in the journal.
+"""A run of a scenario: executes the actions of its timeline on time, reports them, and records them in the journal.
 
-An action that fails is reported too, and the run continues: a leader that cannot be moved must not leave a cluster
-without its brokers. At the end, also of a run that was stopped, brokers, quotas and configs are restored unless `keep`
-is set. Topics, records and leaders are never restored.
+The run continues after a failed action: a leader that cannot be moved must not leave the cluster without its brokers.
+At the end, also of a stopped run, brokers, quotas and configs are restored unless `keep` is set. Topics, records and
+leaders are never restored.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ _KIND = "scenario-step"
 
 
 class RunState(Enum):
-    """How far a run is."""
+    """The state of a run."""
 
     NEW = "new"
     RUNNING = "running"
-    ENDED = "ended"  # in its time
-    STOPPED = "stopped"  # before
+    ENDED = "ended"  # on time
+    STOPPED = "stopped"  # early
 
 
 class Run:
-    """One run of a scenario. `on_step` is called with each step."""
+    """One run of a scenario; `on_step` is called with each executed step."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class Run:
         run_id: str = "run",
         keep: bool = False,
     ) -> None:
-        """`keep`: Restore nothing at the end. Raises ScenarioError for an invalid scenario."""
+        """Create a run; `keep` disables the restoration at the end. Raises ScenarioError for an invalid scenario."""
         self.scenario = scenario
         self.run_id = run_id
         self.state = RunState.NEW
-        self.done = False  # it has ended or was stopped, and everything is restored
+        self.done = False  # over, and everything is restored
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
         self._clock = server.cluster.clock
@@ -65,19 +65,19 @@ class Run:
         self._on_step = on_step
         self._keep = keep
         self._began_ms = self._ended_ms = 0.0
-        self._next = 0  # moment
+        self._next = 0  # index of the next moment
         self._timer: TimerHandle | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def elapsed_ms(self) -> float:
-        """How long it has run."""
+        """Time since the start."""
         if self.state is RunState.NEW:
             return 0.0
         return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
 
     def start(self) -> None:
-        """Start the run. Raises ClusterError if the cluster is not one that the scenario is for."""
+        """Start the run. Raises ClusterError if the cluster does not match the scenario."""
         assert self.state is RunState.NEW, "a run is started once"
         problem = self._start_problem()
         if problem is not None:
@@ -85,15 +85,15 @@ class Run:
         self.state = RunState.RUNNING
         self._began_ms = self._clock.monotonic_ms()
         self._record("begins", "", "", NOBODY)
-        self._go_on()
+        self._continue()
 
     def stop(self) -> None:
-        """Stop the run before its end, if it is running."""
+        """Stop the run early, if it is running."""
         if self.state is RunState.RUNNING:
             self._end(RunState.STOPPED)
 
     async def wait(self) -> None:
-        """Until it is done."""
+        """Wait until the run is done."""
         if not self.done:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -101,17 +101,17 @@ class Run:
 
     def _start_problem(self) -> str | None:
         controller = self._server.cluster.controller
-        wanted, there = ExpectedState(self._config).brokers, self._server.servers
-        if not there.keys() >= {*wanted}:
-            return f"brokers: the scenario is about {_listed(wanted)}, and there are {_listed(there)}"
+        wanted, brokers = ExpectedState(self._config).brokers, self._server.servers
+        if not brokers.keys() >= {*wanted}:
+            return f"brokers: the scenario expects {_listed(wanted)}, got {_listed(brokers)}"
         down = [node_id for node_id in self._server.servers if not controller.is_running(node_id)]
         if down:
             state = controller.state(down[0])
-            return f"broker {down[0]} is {state.value}: a scenario begins when all are {BrokerState.RUNNING.value}"
+            return f"broker {down[0]}: expected {BrokerState.RUNNING.value} at the start, got {state.value}"
         return None
 
     def report(self) -> RunReport:
-        """Return the report of the run as of now."""
+        """Return the current report of the run."""
         return RunReport(
             id=self.run_id,
             scenario=self.scenario.name,
@@ -126,7 +126,7 @@ class Run:
         )
 
     def _rules(self) -> list[RuleReport]:
-        """The rules that were added; of those with the same id, one after another, what they have hit together."""
+        """Return the added rules; counts of successive rules with the same id are summed."""
         rules: dict[str, RuleReport] = {}
         for fault in self._context.faults:
             before = rules.get(fault.id)
@@ -137,17 +137,17 @@ class Run:
         return list(rules.values())
 
     def _differences(self) -> list[str]:
-        """The properties of the scenario that the brokers do not have, as they were not started for it."""
+        """Return the scenario's properties that the brokers do not have, because they were started without it."""
         names = self.scenario.config
         values = {name: (_value(self._config, name), _value(self._server.config, name)) for name in names}
         return [f"{name} is {is_}, not {wanted}" for name, (wanted, is_) in values.items() if is_ != wanted]
 
     # Execution
 
-    def _go_on(self) -> None:
-        """Execute what is due, and schedule what is next."""
+    def _continue(self) -> None:
+        """Execute the due moments, and schedule the next."""
         if self._server.is_stopping:
-            self._keep = True  # there is nothing to restore
+            self._keep = True  # the brokers stop: nothing to restore
             self.stop()
         now_ms = self._clock.monotonic_ms()
         while self.state is RunState.RUNNING and self._is_due(now_ms):  # `on_step` may stop the run
@@ -157,9 +157,9 @@ class Run:
         if self.state is not RunState.RUNNING:
             return
         if self._next < len(self._moments):
-            self._timer = self._clock.call_at(self._due_ms(self._next), self._go_on)
+            self._timer = self._clock.call_at(self._due_ms(self._next), self._continue)
         elif now_ms < self._began_ms + self.duration_ms:
-            self._timer = self._clock.call_at(self._began_ms + self.duration_ms, self._go_on)
+            self._timer = self._clock.call_at(self._began_ms + self.duration_ms, self._continue)
         else:
             self._end(RunState.ENDED)
 
@@ -187,7 +187,7 @@ class Run:
             self._settle()
 
     def _settle(self) -> None:
-        """Restore the state before the scenario once no broker is starting; then the run is done."""
+        """Restore the state before the scenario once no broker is starting, and finish."""
         if self._context.starting:
             return
         for what, restore in [] if self._keep else self._context.restorations():
@@ -222,7 +222,7 @@ class Run:
 def _value(config: Config, name: str) -> str | None:
     try:
         return text_of(config.value(name))
-    except KeyError:  # one without effect
+    except KeyError:  # a property without effect
         return None
 
 
@@ -231,12 +231,12 @@ def _listed(node_ids: Iterable[int]) -> str:
 
 
 def _problem(act: Callable[[], None]) -> str:
-    """Return why `act` failed, else "". No failure ends the broker or the run."""
+    """Return why `act` failed, or ""; a failure ends neither the broker nor the run."""
     try:
         act()
     except SluiceError as error:
         return str(error)
     except Exception as error:
-        log.exception("a step of a scenario went wrong")
+        log.exception("scenario step failed")
         return f"{type(error).__name__}: {error}"
     return ""

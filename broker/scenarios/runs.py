@@ -1,4 +1,4 @@
-"""The runs of scenarios on a cluster, one after another: two at once would undo each other's steps."""
+"""The runs of scenarios on a cluster, one at a time, because parallel runs would undo each other's steps."""
 
 from itertools import count
 
@@ -8,12 +8,12 @@ from sluice.broker.server.cluster_server import ClusterServer
 from .model import Scenario
 from .run import Run
 
-# So many are remembered that are over.
+# Number of finished runs to keep.
 _MOST = 100
 
 
 class Runs:
-    """Those that were started through the admin port."""
+    """The runs started through the admin port."""
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
@@ -21,10 +21,10 @@ class Runs:
         self._runs: dict[str, Run] = {}
 
     def start(self, scenario: Scenario, *, keep: bool) -> Run:
-        """Begins a run. Raises ScenarioError, and ClusterError while another one is under way."""
+        """Start a run. Raises ScenarioError, or ClusterError if another run is in progress."""
         under_way = next((run for run in self._runs.values() if not run.done), None)
         if under_way is not None:
-            raise ClusterError(f"{under_way.run_id} ({under_way.scenario.name}) is under way; stop it first")
+            raise ClusterError(f"{under_way.run_id} ({under_way.scenario.name}) is in progress. Stop it first")
         run = Run(scenario, self._server, run_id=f"run-{next(self._numbers)}", keep=keep)
         run.start()
         self._runs[run.run_id] = run
@@ -33,13 +33,13 @@ class Runs:
         return run
 
     def get(self, run_id: str) -> Run:
-        """A run by its id. Raises UnknownResourceError."""
+        """Return a run by id. Raises UnknownResourceError."""
         run = self._runs.get(run_id)
         if run is None:
-            there = f"those there are: {', '.join(self._runs)}" if self._runs else "there was none yet"
-            raise UnknownResourceError(f"there is no run {run_id}; {there}")
+            runs = f"expected one of {', '.join(self._runs)}" if self._runs else "no scenario has run yet"
+            raise UnknownResourceError(f"unknown run {run_id}; {runs}")
         return run
 
     def all(self) -> list[Run]:
-        """The newest last."""
+        """Return all runs, newest last."""
         return list(self._runs.values())

@@ -1,6 +1,6 @@
-"""The JSON Schema of a scenario file, made from the types: docs/scenario.schema.json. Editors check files against it.
+"""The JSON Schema of scenario files, generated from the types for editors: docs/scenario.schema.json.
 
-It accepts all that can be run, and some that cannot: what contradicts itself over time only sluice finds.
+It accepts every valid scenario, and some invalid ones: only sluice finds contradictions between steps.
 """
 
 from sluice.text.json_schema import Schema, schema_of, table, text_of
@@ -10,12 +10,12 @@ from .timeline import ACTIONS
 
 
 def schema() -> Schema:
-    """The schema, with what the docstrings tell of fields as their descriptions."""
+    """Return the schema, with the fields' docstring lines as descriptions."""
     made = schema_of(Scenario, "A scenario of sluice")
     table(table(made["$defs"])["Step"])["oneOf"] = [{"required": [kind]} for kind in ACTIONS]
     return made
 
 
 def schema_text() -> str:
-    """The same as the text of a file."""
+    """Return the schema as the text of a file."""
     return text_of(schema())

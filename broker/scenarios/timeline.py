@@ -1,6 +1,6 @@
-"""A scenario as a sequence of moments, checked in order against the state that the cluster is expected to have by then.
+"""A scenario as a sequence of moments, each checked against the expected state of the cluster at that time.
 
-A contradiction, such as starting a broker that runs, is found when the file is read, and reported with its path.
+A contradiction, such as starting a running broker, is reported with its path when the file is read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,12 +23,12 @@ from sluice.errors import ConfigError
 from .durations import format_duration
 from .model import Scenario, Step, config_texts
 
-# Moments in all: more of them take longer to check than anybody wants to wait.
+# Limit of all moments, to bound the time of the check.
 _MOST_MOMENTS = 10_000
 
 
 class ScenarioError(ConfigError):
-    """A scenario that cannot be; its one line begins with the path in it, which is "" of all of it."""
+    """An invalid scenario. Its one-line message begins with the path; "" stands for the whole file."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -36,24 +36,24 @@ class ScenarioError(ConfigError):
 
 
 class Moment(NamedTuple):
-    """Something that happens, so long after the beginning. `times` counts how often, if it is not once."""
+    """One action at a time since the start; `times` is the number of a repetition."""
 
     at_ms: float
     path: str
     action: Action
     times: str = ""
-    is_end: bool = False  # of what began before
+    is_end: bool = False  # whether it undoes an earlier moment
 
 
 class Timeline(NamedTuple):
-    """What happens, in its order, how long it takes, and what brokers are configured with that are started for it."""
+    """The moments in order, the length, and the config of brokers started for the scenario."""
 
     moments: list[Moment]
     duration_ms: float
     config: Config
 
 
-# What a step may do, by its field: the action of what the field says.
+# The actions of steps by field; each is created from the value of the field.
 ACTIONS: dict[str, Callable[..., Action]] = {
     "say": LogMessage,
     **{kind: lambda broker, kind=kind: BrokerStep(kind, broker) for kind in KINDS},
@@ -70,13 +70,13 @@ REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota",
 
 
 def timeline(scenario: Scenario) -> Timeline:
-    """The moments of a scenario. Raises ScenarioError for what cannot be."""
+    """Return the timeline of a scenario. Raises ScenarioError for an invalid one."""
     config = _config(scenario)
     each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
     steps = list(islice(each, _MOST_MOMENTS + 1))
     if len(steps) > _MOST_MOMENTS:
-        raise ScenarioError("steps", f"with all repetitions they are more than {_MOST_MOMENTS} moments")
-    # What ends at a moment does so before anything begins there; for the rest the order is that of the file.
+        raise ScenarioError("steps", f"expected at most {_MOST_MOMENTS} moments, with all repetitions")
+    # At the same time, ends precede beginnings; the rest keeps the order of the file.
     steps.sort(key=lambda moment: (moment.at_ms, not moment.is_end))
     moments = [*_initial(scenario), *steps]
     last_ms = moments[-1].at_ms if moments else 0.0
@@ -85,16 +85,16 @@ def timeline(scenario: Scenario) -> Timeline:
         if moment.at_ms > duration_ms:
             raise ScenarioError(
                 moment.path,
-                f"at {format_duration(moment.at_ms)}, but the scenario ends after {format_duration(duration_ms)}",
+                f"at {format_duration(moment.at_ms)}; expected at most the duration, {format_duration(duration_ms)}",
             )
     _check(moments, ExpectedState(config))
     return Timeline(moments, duration_ms, config)
 
 
 def _config(scenario: Scenario) -> Config:
-    """The properties that its brokers have, if they are started for it. Raises ScenarioError."""
+    """Return the properties of brokers started for the scenario. Raises ScenarioError."""
     if "sluice.brokers" in scenario.config:
-        raise ScenarioError("config.sluice.brokers", "brokers says how many there are")
+        raise ScenarioError("config.sluice.brokers", "set `brokers` instead")
     try:
         return Config.of(broker_properties(scenario))
     except ConfigError as error:
@@ -102,7 +102,7 @@ def _config(scenario: Scenario) -> Config:
 
 
 def broker_properties(scenario: Scenario) -> dict[str, str]:
-    """What brokers that are started for a scenario are given."""
+    """Return the properties of brokers started for a scenario, as text."""
     return {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
 
 
@@ -116,16 +116,18 @@ def _initial(scenario: Scenario) -> Iterator[Moment]:
 
 
 def _moments(path: str, step: Step) -> Iterator[Moment]:
-    """When a step is done, and when it is undone."""
-    kind, wanted = _what(path, step)
+    """Yield the moments at which a step is executed and undone."""
+    kind, wanted = _change(path, step)
     first_ms, every_ms, times = _ms(f"{path}.at", step.at), 0.0, 1
     if step.repeat is not UNSET:
         every_ms, times = _positive(f"{path}.repeat.every", step.repeat.every), step.repeat.times
     during_ms = None if step.during is UNSET else _positive(f"{path}.during", step.during)
     if during_ms is None and step.meanwhile:
-        raise ScenarioError(f"{path}.meanwhile", "needs during, which says how long that is")
+        raise ScenarioError(f"{path}.meanwhile", "requires `during`")
     if during_ms is not None and kind not in REVERSIBLE:
-        raise ScenarioError(f"{path}.during", f"{kind} cannot be undone; what can is {', '.join(REVERSIBLE)}")
+        raise ScenarioError(
+            f"{path}.during", f"expected a step that can be undone ({', '.join(REVERSIBLE)}), got {kind}"
+        )
     for number in range(times):
         at_ms = first_ms + number * every_ms
         nth = f" ({number + 1} of {times})" if times > 1 else ""
@@ -140,12 +142,12 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
                 yield Moment(at_ms + during_ms, end_place, end, nth, is_end=True)
 
 
-def _what(path: str, step: Step) -> tuple[str, object]:
-    """The one thing that a step does, and what the file says of it."""
+def _change(path: str, step: Step) -> tuple[str, object]:
+    """Return the one change of a step, as its field and value."""
     given = [(kind, wanted) for kind in ACTIONS if (wanted := getattr(step, kind)) is not UNSET]
     if len(given) != 1:
-        found = "it has none" if not given else f"it has {' and '.join(kind for kind, _ in given)}"
-        raise ScenarioError(path, f"a step has exactly one of {', '.join(ACTIONS)}; {found}")
+        found = " and ".join(kind for kind, _ in given) or "none"
+        raise ScenarioError(path, f"expected exactly one of {', '.join(ACTIONS)}, got {found}")
     return given[0]
 
 
@@ -159,7 +161,7 @@ def _ms(path: str, duration: str | float) -> float:
 def _positive(path: str, duration: str | float) -> float:
     ms = _ms(path, duration)
     if ms <= 0:
-        raise ScenarioError(path, "must be longer than nothing")
+        raise ScenarioError(path, f"expected more than 0, got {duration}")
     return ms
 
 

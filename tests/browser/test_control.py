@@ -17,7 +17,7 @@ def test_a_fault_is_added_by_the_form_hits_and_is_switched_off(open_page: OpenPa
         form.get_by_label("code").fill("NO_SUCH")
         form.get_by_label("api", exact=True).fill("Produce")
         form.get_by_role("button", name="Add the rule").click()
-        expect(form.get_by_role("alert")).to_contain_text("Kafka has no error code 'NO_SUCH'")
+        expect(form.get_by_role("alert")).to_contain_text("unknown error code 'NO_SUCH'")
         expect(form.get_by_label("code")).to_be_focused()
         form.get_by_label("code").fill("NOT_LEADER_OR_FOLLOWER")
         form.get_by_role("button", name="Add the rule").click()

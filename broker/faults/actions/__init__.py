@@ -1,4 +1,4 @@
-"""All actions: the union that a rule's `action` is one of, and the same by their names."""
+"""All actions: as the union that types a rule's `action`, and by name."""
 
 from typing import get_args
 

@@ -1,12 +1,12 @@
-"""The base classes of actions. There are three, by what they act on.
+"""The base classes of actions, by the object that they act on.
 
 request     acts on a request: before it is handled, when its response is ready, when that is sent
-connection  acts on a connection when it is made and, if the class says so, on open ones
-state       is in force while its rule is: begun once, and undone when the rule ends
+connection  acts on new connections and, if the class specifies so, on open ones
+state       begins with its rule, and is undone when the rule ends
 
-An action is its own configuration: a struct, tagged by `kind`, of which one object serves every hit of its rule. The
-state of one hit is its `RuleHit`. To add an action, add a class with a tag to a file here, and its name to the union of
-actions/__init__.py. Validation, schema and documentation are made from that.
+An action is its own configuration: a struct, tagged by `kind`. One object serves all hits of its rule; the state of one
+hit is its `RuleHit`. To add an action, add a tagged class to a file here, and its name to the union in
+actions/__init__.py. Validation, schema and documentation are generated from that.
 """
 
 from collections.abc import Callable
@@ -51,16 +51,16 @@ class RuleHit(NamedTuple):
 
     fault: "ActiveRule"
     action: "RequestAction"  # of the rule
-    drawn: float  # the random number that the action has drawn for this hit
+    drawn: float  # the random number that the action drew for this hit
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
-    """What a rule does."""
+    """The effect of a rule."""
 
-    # The fields of a rule that have a meaning for the action.
+    # The fields of a rule that apply to the action.
     FIELDS: ClassVar[frozenset[str]]
-    SUMMARY: ClassVar[str]  # a line of documentation
-    DRAWS: ClassVar[bool] = False  # whether it draws random numbers
+    SUMMARY: ClassVar[str]  # one line for the documentation
+    DRAWS: ClassVar[bool] = False  # whether the action draws random numbers
 
     @property
     def kind(self) -> str:
@@ -68,23 +68,23 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return str(type(self).__struct_config__.tag)
 
     def check(self, match: Match) -> None:
-        """Raise RuleProblem, with a path from the rule on, if the action cannot work on what the rule matches."""
+        """Raise RuleProblem, with a path in the rule, if the action has no effect on the rule's matches."""
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         """Raise RuleProblem if the action cannot work in a cluster with this config."""
 
     def applies_to(self, broker: "FaultedBroker") -> bool:
-        """Whether the action has an effect on matching requests of a broker now; if not, they are not counted."""
+        """Return whether the action affects matching requests of a broker now; others are not counted."""
         return True
 
 
 class RequestAction(Action, frozen=True):
-    """Acts on a request on its way."""
+    """Acts on requests."""
 
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _SCHEDULE
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        """Whether the action has an effect on requests of this API and version."""
+        """Return whether the action affects requests of this API and version."""
         return True
 
     def draw(self, random: "Random") -> float:
@@ -99,7 +99,7 @@ class RequestAction(Action, frozen=True):
         """Act when the response is ready, before quotas charge it. Return the response to send instead, or PARKED."""
         return outcome
 
-    # A request without a response gets none of the following calls.
+    # A request without a response skips the following calls.
 
     def answering(
         self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
@@ -115,34 +115,34 @@ class RequestAction(Action, frozen=True):
 
 
 class ConnectionAction(Action, frozen=True):
-    """Acts on a connection. Behind TLS a connection is made when it has shaken hands."""
+    """Acts on connections; with TLS, after the handshake."""
 
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker", "listener"} | _TIME | _CHANCE | _SCHEDULE
-    HITS_OPEN: ClassVar[bool] = False  # whether it also acts on connections that are open when the rule begins
+    HITS_OPEN: ClassVar[bool] = False  # whether it also acts on connections open at the start of the rule
     # Whether the action itself counts hits, by `ActiveRule.hit_connection`.
     REPORTS_HITS: ClassVar[bool] = False
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        """Whether the action has an effect on connections of a listener."""
+        """Return whether the action affects connections of a listener."""
         return True
 
     def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         """Act on a broker's listeners when the rule comes into force or the broker begins to listen.
 
-        `hits` decides on a listener, or on one client of it, by the listener's name. Return what undoes the action.
+        `hits` decides on a listener, or on one of its clients, by the listener's name. Returns how to undo the action.
         """
         return None
 
     def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
-        """Act on a connection. Return what undoes the action if the rule ends while the connection is open."""
+        """Act on a connection. Return how to undo the action if the rule ends first."""
         raise NotImplementedError
 
 
 class StateAction(Action, frozen=True):
-    """Is in force while its rule is."""
+    """Changes the state of the cluster while its rule is in force."""
 
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        """Bring the state about, and return what undoes it. Raises SluiceError if it is not possible now."""
+        """Begin the state, and return how to undo it. Raises SluiceError if it is not possible now."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Actions on brokers: down, and cut off."""
+"""Actions on brokers: down, or isolated."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):
-    """Stops brokers; they are started again, where they were, when the rule ends."""
+    """Stops brokers, and restarts them when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Stops brokers, and starts them again when the rule ends."
+    SUMMARY: ClassVar[str] = "Stops brokers, and restarts them when the rule ends."
 
     controlled: Annotated[
-        bool, msgspec.Meta(description="they give up what they lead first; else they are gone as if killed")
+        bool, msgspec.Meta(description="controlled shutdown: leadership moves first; otherwise as if killed")
     ] = False
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
@@ -30,13 +30,13 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
 
 
 class Isolate(StateAction, frozen=True, tag="isolate"):
-    """Clients reach the brokers; the controller and the other brokers do not."""
+    """Isolates brokers from the controller and the other brokers; clients still reach them."""
 
-    SUMMARY: ClassVar[str] = "Cuts brokers off from the controller and the other brokers; clients still reach them."
+    SUMMARY: ClassVar[str] = "Isolates brokers from the controller and the other brokers; clients still reach them."
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if len(node_ids_of(config)) == 1:
-            raise RuleProblem("action", "a cluster of one broker has no others that it could be cut off from")
+            raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
         return _desire(fault, target, ISOLATED)

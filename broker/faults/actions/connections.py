@@ -1,7 +1,6 @@
-"""Actions on connections: refused, silent, stalled in a handshake, slow, dropped without a word.
+"""Actions on connections: refused, silent, stalled in a handshake, slow, or dropped without an end.
 
-An AcceptAction acts before TLS, on a socket of which only the listener is known. Without TLS the connection exists
-already then.
+An AcceptAction acts before TLS, when only the listener of a socket is known. Without TLS the connection already exists.
 """
 
 from collections.abc import Callable
@@ -39,10 +38,10 @@ _COUNTED = ("probability", "times", "on", "schedule")
 
 
 class AcceptAction(ConnectionAction, frozen=True):
-    """Acts on clients that have just come, before TLS and whatever is said."""
+    """Acts on clients when they are accepted, before TLS and any request."""
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        return not server.listeners[listener].is_tls  # clients of TLS listeners were hit when they were accepted
+        return not server.listeners[listener].is_tls  # clients of TLS listeners were hit at accept
 
     def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         held: dict[ShapedTransport, None] = {}
@@ -61,19 +60,19 @@ class AcceptAction(ConnectionAction, frozen=True):
         return undo
 
     def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
-        """Act on an accepted socket. Return whether the transport is released when the rule ends."""
+        """Act on an accepted socket. Return whether the transport must be released when the rule ends."""
         raise NotImplementedError
 
 
 class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
-    """Refuses new connections; those that are open stay."""
+    """Refuses new connections; open ones are not affected."""
 
     SUMMARY: ClassVar[str] = "Refuses new connections."
 
     how: Annotated[
         Literal["closed-port", "rst", "fin"],
         msgspec.Meta(
-            description="closed-port: as where nobody listens; rst, fin: taken, and then reset, or closed, at once"
+            description="closed-port: as if no process listened; rst, fin: accepted, and reset or closed at once"
         ),
     ] = "closed-port"
 
@@ -82,7 +81,7 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
         if self.how == "closed-port":
             for name in _COUNTED:
                 if getattr(fault.rule, name) is not None:
-                    problem = "a closed port refuses everybody, and nobody can count that; how = rst or fin can"
+                    problem = "a closed port refuses all connections and cannot count them. Use how = rst or fin"
                     raise RuleProblem(name, problem)
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
@@ -110,9 +109,9 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
 
 
 class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
-    """Takes new connections, and does not read them. When the rule ends they are read, and answered."""
+    """Accepts new connections but does not read them until the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Takes new connections and answers nothing on them."
+    SUMMARY: ClassVar[str] = "Accepts new connections, and answers nothing on them."
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
@@ -128,12 +127,12 @@ class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
 
 
 class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
-    """Takes new connections of TLS listeners, and leaves their handshakes unanswered until the rule ends."""
+    """Accepts new connections of TLS listeners, but does not answer their handshakes until the rule ends."""
 
     SUMMARY: ClassVar[str] = "Leaves TLS handshakes unanswered."
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "speaks TLS")
+        _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "TLS")
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return False
@@ -144,17 +143,17 @@ class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
 
 
 class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
-    """Answers what comes before authentication, and leaves that unanswered until the rule ends."""
+    """Answers requests before the SASL authentication, but not the authentication until the rule ends."""
 
     SUMMARY: ClassVar[str] = "Leaves SASL exchanges unanswered."
 
     at: Annotated[
         Literal["handshake", "authenticate"],
-        msgspec.Meta(description="the request that is not answered: SaslHandshake, or what comes after it"),
+        msgspec.Meta(description="the first unanswered request: SaslHandshake, or the one after it"),
     ] = "authenticate"
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
-        _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "asks for SASL")
+        _check_listeners(fault, config, lambda protocol: protocol.startswith("SASL_"), "SASL")
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
         return server.broker.config.security_protocol(listener).startswith("SASL_")
@@ -167,7 +166,7 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
 
 
 class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
-    """Lets so many bytes a second through on each connection, steadily."""
+    """Limits the bytes per second of each connection to a constant rate."""
 
     SUMMARY: ClassVar[str] = "Limits the bytes per second of each connection."
     FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
@@ -178,7 +177,7 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if self.in_bytes_per_s is None and self.out_bytes_per_s is None:
-            raise RuleProblem("action", "a bandwidth has in_bytes_per_s or out_bytes_per_s, or both")
+            raise RuleProblem("action", "expected in_bytes_per_s, out_bytes_per_s or both")
         _ = self._in, self._out
         _check_listeners(fault, config, lambda _: True, "")
 
@@ -195,18 +194,18 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
 
 
 class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
-    """Forgets idle connections as a middle box does: no end is told, and nothing on them is answered any more."""
+    """Drops idle connections like a middlebox: neither side sees an end, and nothing is answered any more."""
 
-    SUMMARY: ClassVar[str] = "Drops idle connections without a word to either side."
+    SUMMARY: ClassVar[str] = "Drops idle connections without closing them: neither side is notified."
     FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
     HITS_OPEN: ClassVar[bool] = True
     REPORTS_HITS: ClassVar[bool] = True
 
-    idle: Annotated[Duration, msgspec.Meta(description="nothing came or went for so long")]
+    idle: Annotated[Duration, msgspec.Meta(description="time without traffic in either direction")]
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if parse_ms(self.idle, "action.idle") <= 0:
-            raise RuleProblem("action.idle", f"{self.idle}: must be longer than 0")
+            raise RuleProblem("action.idle", f"expected more than 0, got {self.idle}")
         _check_listeners(fault, config, lambda _: True, "")
 
     def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
@@ -218,18 +217,18 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
     from sluice.broker.network.shaped_transport import shape_transport
 
     transport = shape_transport(connection, server.broker)
-    assert transport is not None, "the connection has ended"
+    assert transport is not None, "the connection is open"
     return transport
 
 
-def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], must: str) -> None:
-    """Raises RuleProblem where the rule matches no listener, or none that `suits` by its security protocol."""
+def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], required: str) -> None:
+    """Raise RuleProblem if the rule matches no listener, or none whose security protocol `suits`."""
     names = [endpoint.name for endpoint in config.listeners(0)]
     matched = [name for name in names if fault.match.hits_listener(name)]
     if not matched:
         raise RuleProblem(
-            "listener", f"there is no listener {fault.rule.listener}; those there are: {', '.join(names)}"
+            "listener", f"unknown listener; expected one of {', '.join(names)}, got {fault.rule.listener}"
         )
     if not any(suits(config.security_protocol(name)) for name in matched):
-        told = ", ".join(f"{name} is {config.security_protocol(name)}" for name in matched)
-        raise RuleProblem("action", f"no listener that it matches {must}; {told}")
+        protocols = ", ".join(f"{name} uses {config.security_protocol(name)}" for name in matched)
+        raise RuleProblem("action", f"expected a listener that uses {required}; {protocols}")

@@ -1,4 +1,4 @@
-"""`delay`: the request waits before it is handled, or its answer before it leaves."""
+"""`delay`: delays a request before it is handled, or its response."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from sluice.protocol.message import Message
 from .action import RequestAction, RuleHit
 
 if TYPE_CHECKING:
-    from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
+    from random import Random  # noqa: TID251  (the type of an argument)
 
     from sluice.broker.faults.interfaces import InterceptedRequest
 
@@ -22,29 +22,29 @@ _DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
 
 
 class Delay(RequestAction, frozen=True, tag="delay"):
-    """Waits: always as long, or as long as is drawn."""
+    """Delays for a constant or a random time."""
 
-    SUMMARY: ClassVar[str] = "Lets a request wait, or its answer."
+    SUMMARY: ClassVar[str] = "Delays a request or its response."
     DRAWS: ClassVar[bool] = True
 
-    ms: Annotated[Duration | None, Meta(description="always as long")] = None
-    min: Annotated[Duration | None, Meta(description="uniformly distributed, at least; with max")] = None
-    max: Annotated[Duration | None, Meta(description="uniformly distributed, at most; with min")] = None
-    mean: Annotated[Duration | None, Meta(description="exponentially distributed; with stddev, normally")] = None
-    stddev: Annotated[Duration | None, Meta(description="standard deviation; what is below 0 is 0")] = None
+    ms: Annotated[Duration | None, Meta(description="constant delay")] = None
+    min: Annotated[Duration | None, Meta(description="minimum of a uniform distribution; requires max")] = None
+    max: Annotated[Duration | None, Meta(description="maximum of a uniform distribution; requires min")] = None
+    mean: Annotated[Duration | None, Meta(description="mean of an exponential or, with stddev, normal one")] = None
+    stddev: Annotated[Duration | None, Meta(description="standard deviation; negative delays count as 0")] = None
     when: Annotated[
-        Literal["before", "after"], Meta(description="before: it is handled; after: that, before its answer leaves")
+        Literal["before", "after"], Meta(description="delay the request before its handling, or its response")
     ] = "before"
 
     def check(self, match: Match) -> None:
         given = {name for name in ("ms", "min", "max", "mean", "stddev") if getattr(self, name) is not None}
         if given not in _DISTRIBUTIONS:
             has = ", ".join(sorted(given)) or "none of them"
-            raise RuleProblem("action", f"a delay has ms, or min and max, or mean, or mean and stddev; here is {has}")
+            raise RuleProblem("action", f"expected ms, or min and max, or mean, or mean and stddev; got {has}")
         for name in sorted(given):
             self._ms(name)
         if given == _UNIFORM and self._ms("min") > self._ms("max"):
-            raise RuleProblem("action.max", f"{self.max} is less than min, {self.min}")
+            raise RuleProblem("action.max", f"expected at least min ({self.min}), got {self.max}")
 
     def draw(self, random: "Random") -> float:
         if self.ms is not None:

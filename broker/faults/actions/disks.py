@@ -1,4 +1,4 @@
-"""Actions on disks: slow, and full. They are of the broker that leads a partition, which is who writes to it."""
+"""Actions on disks: slow, or full. They affect the broker that leads a partition, which writes it."""
 
 from errno import ENOSPC
 from os import strerror
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
-    """Each broker has one disk, and what is written to it and read from it waits for its turn."""
+    """Makes each broker's reads and writes wait for one slow disk, in sequence."""
 
-    SUMMARY: ClassVar[str] = "Has what is written and read wait for a slow disk, one after the other."
+    SUMMARY: ClassVar[str] = "Makes reads and writes wait for a slow disk, one after the other."
 
-    latency: Annotated[Duration, msgspec.Meta(description="of each write and read")] = 0
-    bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="written and read: 50000, 50k, 1M")] = None
+    latency: Annotated[Duration, msgspec.Meta(description="of each read and write")] = 0
+    bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="rate of reads and writes: 50000, 50k, 1M")] = None
 
     def check(self, match: Match) -> None:
         if not self._latency_ms and self.bytes_per_s is None:
-            raise RuleProblem("action", "a slow disk has a latency, or bytes_per_s, or both")
+            raise RuleProblem("action", "expected latency, bytes_per_s or both")
         parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
 
     def can_hit(self, api_key: int, version: int) -> bool:
@@ -58,7 +58,7 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
         return parse_ms(self.latency, "action.latency")
 
     def _takes_ms(self, intercepted: "InterceptedRequest", hit: RuleHit, size: int) -> float:
-        """How long until so much is written or read, behind what waits for the disk already."""
+        """Return the time until this many bytes are read or written, after the operations already queued."""
         broker, free_at_ms = intercepted.broker, hit.fault.free_at_ms
         now_ms = broker.clock.monotonic_ms()
         bytes_per_s = parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")
@@ -68,9 +68,9 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
 
 
 class DiskFull(StateAction, frozen=True, tag="disk-full"):
-    """Appends to partitions fail: KAFKA_STORAGE_ERROR to who produces. What is there can be read."""
+    """Fails appends to partitions with KAFKA_STORAGE_ERROR; existing records can be read."""
 
-    SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a disk that is full."
+    SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a full disk."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"topic", "partition"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:

@@ -1,4 +1,4 @@
-"""`error`: an answer with an error code, on the level of the answer where the code stands."""
+"""`error`: a response with an error code, at the level of the response that carries the code."""
 
 import re
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-# They change nothing that lasts. Failed before or after they were handled is the same, but for what the answer has
-# besides: so that it has the rest of what the client needs, it is handled.
-_TELLS_MORE = frozenset({_METADATA})
-# Metadata v0 has no way to ask for no topic.
+# Read-only APIs whose response has more than the error, which the client needs: the request is handled even if it fails
+# "before", which makes no other difference.
+_IS_HANDLED = frozenset({_METADATA})
+# Metadata v0 cannot request an empty list of topics.
 _NO_TOPICS_SINCE = 1
 
 
 class Error(RequestAction, frozen=True, tag="error"):
-    """Answers with an error: for the partitions, topics or groups that the rule names, or for all of the request."""
+    """Fails the matching partitions, topics or groups of a request, or all of it."""
 
-    SUMMARY: ClassVar[str] = "Answers with an error code."
+    SUMMARY: ClassVar[str] = "Responds with an error code."
 
     code: Annotated[str | int, msgspec.Meta(description="name or number of a Kafka error code")]
     when: Annotated[
         Literal["before", "after"],
-        msgspec.Meta(description="before: what fails is not handled; after: it is handled, and said to have failed"),
+        msgspec.Meta(description="before: what fails is not handled; after: it is handled, and reported as failed"),
     ] = "before"
 
     @property
     def error_code(self) -> ErrorCode:
-        """Raises RuleProblem for one that Kafka does not have."""
+        """The error code. Raises RuleProblem for an unknown one."""
         try:
             name = self.code if isinstance(self.code, int) or not _NUMBER.fullmatch(self.code) else int(self.code)
             return ErrorCode[name] if isinstance(name, str) else ErrorCode(name)
         except (KeyError, ValueError):
             near = did_you_mean(str(self.code), ErrorCode.__members__)
-            raise RuleProblem("action.code", f"Kafka has no error code {self.code!r}{near and '; ' + near}") from None
+            raise RuleProblem("action.code", f"unknown error code {self.code!r}{near and '; ' + near}") from None
 
     def check(self, match: Match) -> None:
         code = self.error_code
         unable = [key for key in match.named_apis if code not in codes_of(key)]
         able = {*apis_of(code)} if unable or not match.named_apis else {*match.named_apis}
         if not able:
-            raise RuleProblem("action.code", f"{_told(code)} is none that an answer to a client carries")
+            raise RuleProblem("action.code", f"{_format(code)} never occurs in responses to clients")
         for key in unable:
             codes = ", ".join(each.name for each in sorted(codes_of(key)))
             raise RuleProblem(
-                "action.code", f"{_told(code)}: {API_KEYS[key].name} cannot answer it; it can answer {codes}"
+                "action.code", f"{API_KEYS[key].name} cannot return {_format(code)}; expected one of {codes}"
             )
         first, last = match.versions
         hits = [
@@ -73,7 +73,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         if not any(self.can_hit(*each) for each in hits):
             apis = ", ".join(API_KEYS[key].name for key in sorted(apis_of(code)))
             raise RuleProblem(
-                "action.code", f"{_told(code)}: none that the rule matches can answer it; those that can are {apis}"
+                "action.code", f"no API that the rule matches can return {_format(code)}; expected one of {apis}"
             )
 
     def can_hit(self, api_key: int, version: int) -> bool:
@@ -97,15 +97,15 @@ class Error(RequestAction, frozen=True, tag="error"):
             return _failed_as_a_whole(intercepted, hit, code)
         fails, topics_by_id = hit.fault.match.hits_part, intercepted.broker.metadata.topics_by_id
         divided = None
-        if api_key not in _TELLS_MORE or (level.is_in_request and ctx.version >= _NO_TOPICS_SINCE):
+        if api_key not in _IS_HANDLED or (level.is_in_request and ctx.version >= _NO_TOPICS_SINCE):
             divided = split(api_key, ctx.version, level, intercepted.request, code, fails, topics_by_id)
         if divided is None:
-            if api_key == _ELECT_LEADERS:  # of all partitions: nothing lists them but the election
+            if api_key == _ELECT_LEADERS:  # of all partitions, which only the election lists
                 return _failed_as_a_whole(intercepted, hit, code)
             intercepted.overwrite(hit.fault)
             return None
         rest = divided.rest
-        if rest is None and api_key in _TELLS_MORE:
+        if rest is None and api_key in _IS_HANDLED:
             rest = intercepted.request_without(level)
         if rest is None:
             ctx.error_code = ctx.error_code or code
@@ -131,38 +131,37 @@ class Error(RequestAction, frozen=True, tag="error"):
         return outcome
 
     def is_after(self, intercepted: "InterceptedRequest") -> bool:
-        """Of a fetch it is the same, but for what its session remembers: that has to know."""
+        """Return whether to fail after handling; not for Fetch, whose session must know of the error."""
         return self.when == "after" and intercepted.ctx.route.api_key != ApiKey.FETCH
 
     def _level(self, intercepted: "InterceptedRequest", hit: RuleHit) -> ErrorLevel:
         route = intercepted.ctx.route
         name = codes_of(route.api_key)[self.error_code]
         if name == TOPIC and "partition" in hit.fault.match.names:
-            name = PARTITION  # a topic's error stands there too, where only a partition of it fails
+            name = PARTITION  # the topic's error then applies to single partitions
         level = level_of(route.api_key, route.version, name)
-        assert level is not None, "a route that the action cannot hit"
+        assert level is not None, "can_hit excludes other routes"
         return level
 
 
 def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: ErrorCode) -> Message | Outcome:
     ctx = intercepted.ctx
     ctx.error_code = ctx.error_code or code
-    answer = whole(ctx.route.api_key, intercepted.request, code)
-    if (
-        ctx.route.api_key in _OF_SASL and ctx.authenticator is not None
-    ):  # as any other that fails: it ends, and in a moment
-        return ctx.authenticator.refuse(ctx, answer, f"fault rule {hit.fault.id}")
-    return answer
+    response = whole(ctx.route.api_key, intercepted.request, code)
+    if ctx.route.api_key in _OF_SASL and ctx.authenticator is not None:
+        # Ends the connection after a delay, like any failed authentication.
+        return ctx.authenticator.refuse(ctx, response, f"fault rule {hit.fault.id}")
+    return response
 
 
 def _fall_back(intercepted: "InterceptedRequest") -> Message:
-    """Answer in version 0, which a client of any version can read (KIP-511)."""
+    """Respond in version 0, which every client can read (KIP-511)."""
     ctx = intercepted.ctx
     route = intercepted.broker.dispatcher.route(ApiKey.API_VERSIONS << 16)
-    assert route is not None  # it is always served
+    assert route is not None  # version 0 is always served
     ctx.route = route
     return unsupported_version(ctx, intercepted.services)
 
 
-def _told(code: ErrorCode) -> str:
+def _format(code: ErrorCode) -> str:
     return f"{code.value} {code.name}"

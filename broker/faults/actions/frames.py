@@ -1,10 +1,10 @@
-"""Answers that are no answers: the right bytes in a frame that is wrong, or wrong bytes in one that is right.
+"""Malformed responses: correct bytes in a wrong frame, or wrong bytes in a correct frame.
 
-A client reads 4 bytes of size, 4 of correlation id, and then what the API and version say.
+A frame has 4 bytes of size, 4 bytes of correlation id, and the body as specified by API and version.
 """
 
 from collections.abc import Callable
-from random import Random  # noqa: TID251  (seeded by what a rule's own drew)
+from random import Random  # noqa: TID251  (seeded by a number that the rule's generator drew)
 from struct import Struct
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -29,15 +29,15 @@ _unpack_unsigned = Struct(">I").unpack_from
 
 
 class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
-    """Answers under another number than the request had: to the client that is an answer to something else."""
+    """Sends the response with another correlation id, as if it answered another request."""
 
-    SUMMARY: ClassVar[str] = "Answers with a wrong correlation id."
+    SUMMARY: ClassVar[str] = "Responds with a wrong correlation id."
 
-    by: Annotated[int, Meta(description="what is added to the right one")] = 1
+    by: Annotated[int, Meta(description="number added to the correct one")] = 1
 
     def check(self, match: Match) -> None:
         if self.by % _INT32 == 0:
-            raise RuleProblem("action.by", f"{self.by} leaves the correlation id as it is")
+            raise RuleProblem("action.by", f"{self.by} does not change the correlation id; expected another number")
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         (right,) = _unpack_unsigned(frame.data, _ID_AT)
@@ -46,15 +46,15 @@ class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
 
 
 class Truncate(RequestAction, frozen=True, tag="truncate"):
-    """Ends the answer too early, in a frame that says so: the client gets all of the frame, and no whole message."""
+    """Truncates the response in a frame of the matching size: the client receives a complete frame."""
 
-    SUMMARY: ClassVar[str] = "Answers with a frame that ends in the middle of the message."
+    SUMMARY: ClassVar[str] = "Responds with a frame that ends in the middle of the message."
 
-    keep: Annotated[int | None, Meta(description="bytes of the message, its header included; left out: half")] = None
+    keep: Annotated[int | None, Meta(description="bytes of the message to keep, with its header; default: half")] = None
 
     def check(self, match: Match) -> None:
         if self.keep is not None and self.keep < 0:
-            raise RuleProblem("action.keep", f"{self.keep}: must be 0 or more")
+            raise RuleProblem("action.keep", f"expected 0 or more, got {self.keep}")
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         message = frame.data[_ID_AT:]
@@ -63,13 +63,13 @@ class Truncate(RequestAction, frozen=True, tag="truncate"):
 
 
 class Garbage(RequestAction, frozen=True, tag="garbage"):
-    """Answers with bytes that mean nothing, as many as the answer has."""
+    """Replaces the response by as many random bytes."""
 
-    SUMMARY: ClassVar[str] = "Answers with random bytes."
+    SUMMARY: ClassVar[str] = "Responds with random bytes."
     DRAWS: ClassVar[bool] = True
 
     what: Annotated[
-        Literal["body", "frame"], Meta(description="what is random: all behind the correlation id, or the size, too")
+        Literal["body", "frame"], Meta(description="body: all after the correlation id; frame: also id and size")
     ] = "body"
 
     def draw(self, random: "Random") -> float:
@@ -82,15 +82,15 @@ class Garbage(RequestAction, frozen=True, tag="garbage"):
 
 
 class Oversize(RequestAction, frozen=True, tag="oversize"):
-    """Claims that the answer is larger than it is. The client refuses it, or waits for what does not come."""
+    """Claims a larger size than the response has. The client rejects it, or waits for the missing bytes."""
 
-    SUMMARY: ClassVar[str] = "Answers with a frame that claims to be huge."
+    SUMMARY: ClassVar[str] = "Responds with a frame that claims to be huge."
 
     size: Annotated[int, Meta(description="bytes that the frame claims to have")] = _INT32_MAX
 
     def check(self, match: Match) -> None:
         if not 0 <= self.size <= _INT32_MAX:
-            raise RuleProblem("action.size", f"{self.size}: must be between 0 and {_INT32_MAX}")
+            raise RuleProblem("action.size", f"expected a number from 0 to {_INT32_MAX}, got {self.size}")
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
         frame.data = _pack_size(self.size) + frame.data[_ID_AT:]

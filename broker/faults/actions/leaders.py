@@ -1,6 +1,4 @@
-"""Actions on who leads: elections that are slow or unclean, a controller that is lost, leaders and coordinators that
-move.
-"""
+"""Actions on leadership: slow and unclean elections, a lost controller, moved leaders and coordinators."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
 
 _PATTERN = frozenset("*?[")
 _OF_PARTITIONS = frozenset({"topic", "partition"})
-NodeId = Annotated[int | None, msgspec.Meta(description="node id of the new leader; left out: the next in line")]
+NodeId = Annotated[int | None, msgspec.Meta(description="node id of the new leader; default: the next replica in sync")]
 
 
 class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
-    """No broker reaches the controller, and clients are told of none."""
+    """Makes the controller unreachable for all brokers; clients see no controller."""
 
-    SUMMARY: ClassVar[str] = "Loses the controller: nobody is missed or elected, and what is asked of it waits."
+    SUMMARY: ClassVar[str] = "Loses the controller: no broker is fenced, no leader elected, and its requests wait."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
@@ -40,29 +38,29 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
 
 
 class SlowElection(StateAction, frozen=True, tag="slow-election"):
-    """A partition that is to have another leader has none until its election is over."""
+    """Leaves partitions without a leader while an election is in progress."""
 
-    SUMMARY: ClassVar[str] = "Leaves partitions without a leader while an election takes its time."
+    SUMMARY: ClassVar[str] = "Leaves partitions without a leader for the duration of an election."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
-    takes: Annotated[Duration, msgspec.Meta(description="how long an election takes")]
+    takes: Annotated[Duration, msgspec.Meta(description="duration of an election")]
 
     def check(self, match: Match) -> None:
         if parse_ms(self.takes, "action.takes") <= 0:
-            raise RuleProblem("action.takes", f"{self.takes}: must be longer than 0")
+            raise RuleProblem("action.takes", f"expected more than 0, got {self.takes}")
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
         return target.cluster.controller.slow(parse_ms(self.takes, "action.takes"))
 
 
 class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
-    """Makes leaders of replicas that lack the last records. What is lost stays so when the rule ends."""
+    """Elects replicas that lack the last records, which remain lost when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Elects leaders that have lost the last records, acknowledged or not."
+    SUMMARY: ClassVar[str] = "Elects leaders that lack the last records, acknowledged or not."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
 
     records: Annotated[
-        int, msgspec.Meta(ge=1, description="how many are lost of each partition; batches are lost whole")
+        int, msgspec.Meta(ge=1, description="records lost per partition; batches are lost as a whole")
     ] = 1
     to: NodeId = None
 
@@ -82,7 +80,7 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
 
 
 class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
-    """Moves the leaders of partitions to replicas in sync; they move back when the rule ends."""
+    """Moves the leaders of partitions to other replicas in sync, and back when the rule ends."""
 
     SUMMARY: ClassVar[str] = "Moves leaders to other brokers, and back when the rule ends."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
@@ -97,7 +95,7 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
 
 
 class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
-    """Moves coordinators: the leaders of the partitions in which they keep a group, or a transactional id."""
+    """Moves coordinators: the leaders of the partitions that store a group or a transactional id."""
 
     SUMMARY: ClassVar[str] = "Moves the coordinators of groups and transactions, and back when the rule ends."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"group", "transactional_id"}
@@ -109,17 +107,18 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
         for name in ("group", "transactional_id"):
             key = getattr(fault.rule, name)
             if key is not None and _PATTERN & {*key}:
-                raise RuleProblem(name, f"{key!r} is a pattern: name one, or leave it out to move all coordinators")
+                problem = f"expected a name, got the pattern {key!r}. Omit it to move all coordinators"
+                raise RuleProblem(name, problem)
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
         found = [each for each in dict.fromkeys(_coordinating(fault, target)) if fault.match.hits_broker(each.leader)]
         if not found:
-            raise ClusterError("there is no coordinator that matches; the first comes with the first group")
+            raise ClusterError("no coordinator matches; coordinators exist once a group was used")
         return _move(target, found, self.to)
 
 
 def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partition]:
-    """The partitions of the coordinators that the rule names; of all, where it names none."""
+    """Yield the partitions of the coordinators that the rule names, or of all."""
     cluster, rule = target.cluster, fault.rule
     keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
     names_any = any(key is not None for key in keys.values())
@@ -131,9 +130,10 @@ def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partit
 
 
 def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
-    """The partitions that the rule matches and that have a leader; those of internal topics only where it names them.
+    """Return the matching partitions with a leader; those of internal topics only if the rule names a topic.
 
-    Raises ClusterError where there is none.
+    Raises:
+        ClusterError: No partition matches.
     """
     match, named = fault.match, fault.rule.topic is not None
     found = [
@@ -146,19 +146,19 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
         and match.hits_broker(partition.leader)
     ]
     if not found:
-        there = ", ".join(target.cluster.topics) or "none"
-        raise ClusterError(f"no partition that has a leader matches; topics are {there}")
+        topics = ", ".join(target.cluster.topics) or "none"
+        raise ClusterError(f"no partition with a leader matches; topics are {topics}")
     return found
 
 
 def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
-    """Moves leaders. What undoes it moves those back that are still where this has brought them."""
+    """Move leaders. Undoing moves back those that were not moved again."""
     controller = target.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 
     def back(partition: Partition, before: int, after: int) -> None:
         if partition.leader == after and not partition.deleted:
-            controller.move_leader(partition, before)  # or not, where that one cannot lead any more
+            controller.move_leader(partition, before)  # fails if that replica cannot lead any more
 
     def moved() -> Iterator[Undo]:
         for partition, before, after in moves:
@@ -177,17 +177,17 @@ def _target(controller: Controller, partition: Partition, to: int | None) -> int
     after = others[others.index(partition.leader) + 1 :] if partition.leader in others else others
     found = next(iter([*after, *others]), partition.leader)
     if found == partition.leader:
-        raise ClusterError(f"{partition} has no other replica in sync that could lead")
+        raise ClusterError(f"{partition} has no other replica in sync")
     return found
 
 
 def _check_others(config: Config, to: int | None) -> None:
     node_ids = node_ids_of(config)
     if len(node_ids) == 1:
-        raise RuleProblem("action", "a cluster of one broker has no other that could lead")
+        raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
     if to is not None and to not in node_ids:
-        there = ", ".join(map(str, node_ids))
-        raise RuleProblem("action.to", f"there is no broker {to}; those there are: {there}")
+        brokers = ", ".join(map(str, node_ids))
+        raise RuleProblem("action.to", f"unknown broker; expected one of {brokers}, got {to}")
 
 
 def _nothing() -> None:

@@ -1,4 +1,4 @@
-"""`black-hole` and `close`: requests that are never answered."""
+"""`black-hole` and `close`: requests without a response."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -13,19 +13,20 @@ from .response_frame import ResponseFrame
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import InterceptedRequest
 
-# Longer than any client waits. When the rule is removed, the request continues.
+# Longer than any client's timeout. When the rule is removed, the request continues.
 _NEVER_MS = 2.0**40
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
-    """Never answers. The connection stays open, and nothing that comes on it afterwards is looked at either: Kafka
-    answers in order. Should the rule be removed, it goes on where it was.
+    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order.
+
+    If the rule is removed, the request continues.
     """
 
-    SUMMARY: ClassVar[str] = "Never answers; the connection stays open."
+    SUMMARY: ClassVar[str] = "Never responds; the connection stays open."
 
     when: Annotated[
-        Literal["before", "after"], Meta(description="before: it is not handled either; after: it is, unseen")
+        Literal["before", "after"], Meta(description="before: the request is not handled either; after: it is handled")
     ] = "before"
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
@@ -36,15 +37,15 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
 
 
 class Close(RequestAction, frozen=True, tag="close"):
-    """Closes the connection instead of answering."""
+    """Closes the connection instead of responding."""
 
-    SUMMARY: ClassVar[str] = "Closes the connection, instead of answering or in the middle of the answer."
+    SUMMARY: ClassVar[str] = "Closes the connection instead of, or in the middle of, the response."
 
     when: Annotated[
         Literal["before", "after", "mid-response"],
-        Meta(description="before or after it is handled, or when half of the answer was sent"),
+        Meta(description="before or after the request is handled, or after half of the response was sent"),
     ] = "before"
-    how: Annotated[Literal["fin", "rst"], Meta(description="orderly, or by a reset (RST)")] = "fin"
+    how: Annotated[Literal["fin", "rst"], Meta(description="orderly (FIN), or by a reset (RST)")] = "fin"
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         return intercepted.close(hit.fault, self.how) if self.when == "before" else None

@@ -1,4 +1,4 @@
-"""`corrupt-records` and `duplicate`: what is delivered wrong, or twice."""
+"""`corrupt-records` and `duplicate`: records with wrong checksums, and duplicated requests, responses and records."""
 
 from collections.abc import Callable, Iterator
 from struct import Struct
@@ -19,7 +19,7 @@ from .response_frame import ResponseFrame
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import InterceptedRequest
 
-# Where entries of a log have their size, their magic and, by that, their checksum: batches from magic 2 on.
+# Positions in log entries; the checksum's depends on the magic: 2 and above are batches.
 _SIZE_AT, _HEAD_BYTES, _MAGIC_AT = 8, 12, 16
 _CRC_AT, _CRC_AT_UP_TO_1 = 17, 12
 _BATCHES_SINCE = 2
@@ -29,9 +29,9 @@ _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
-    """Delivers batches whose checksums are wrong. The log has them as they were produced."""
+    """Returns batches with wrong checksums; the log is not changed."""
 
-    SUMMARY: ClassVar[str] = "Breaks the checksums (CRC) of the batches in a fetch's answer."
+    SUMMARY: ClassVar[str] = "Corrupts the checksums (CRC) of the batches in Fetch responses."
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == ApiKey.FETCH
@@ -42,15 +42,15 @@ class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
 
 
 class Duplicate(RequestAction, frozen=True, tag="duplicate"):
-    """Does twice what is done once."""
+    """Duplicates a request, its response, or the records of a fetch."""
 
-    SUMMARY: ClassVar[str] = "Handles a request twice, sends its answer twice, or delivers records twice."
+    SUMMARY: ClassVar[str] = "Handles a request twice, sends its response twice, or returns records twice."
 
     what: Annotated[
         Literal["request", "response", "records"],
         Meta(
-            description="request: handled twice, and answered as the second time; response: sent twice;"
-            " records: each partition's batches twice in a fetch's answer"
+            description="request: handled twice, with the second response; response: sent twice;"
+            " records: each partition's batches twice in a Fetch response"
         ),
     ]
 
@@ -75,7 +75,7 @@ class Duplicate(RequestAction, frozen=True, tag="duplicate"):
 def _change_records(
     intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome, change: Callable[[bytes], bytes]
 ) -> None:
-    """Changes what a fetch is answered, in those partitions that the rule is about."""
+    """Change the records of a fetch response in the partitions that the rule matches."""
     assert isinstance(outcome, FetchResponse)
     topics_by_id = intercepted.broker.metadata.topics_by_id
     for topic in outcome.responses:
@@ -100,7 +100,7 @@ def _corrupted(records: bytes) -> bytes:
 
 
 def _entries(records: bytes) -> Iterator[int]:
-    """Where they begin; of the last one there may be less than all."""
+    """Yield the positions of the entries; the last may be incomplete."""
     at = 0
     while at + _MAGIC_AT < len(records):
         yield at

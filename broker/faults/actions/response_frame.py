@@ -1,4 +1,4 @@
-"""An answer on its way out, as the bytes that it is: what actions do to frames they do to this."""
+"""A response frame that actions may change before it is sent."""
 
 from typing import Literal
 
@@ -6,11 +6,11 @@ CloseMethod = Literal["fin", "rst"]
 
 
 class ResponseFrame:
-    """A response frame, size prefix and all."""
+    """A response frame with its size prefix."""
 
     __slots__ = ("close", "copies", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.copies = 1
-        self.close: CloseMethod | None = None  # how the connection ends behind it
+        self.close: CloseMethod | None = None  # how to close the connection after the frame

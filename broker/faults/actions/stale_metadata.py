@@ -1,4 +1,4 @@
-"""Actions on what brokers know of the cluster, and so tell of it."""
+"""Actions on the metadata of brokers."""
 
 from math import inf
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
-    """Brokers tell of topics, leaders and brokers what was so when the rule began."""
+    """Freezes the metadata of brokers: topics, leaders and brokers as of the start of the rule."""
 
-    SUMMARY: ClassVar[str] = "Freezes what brokers know, and tell, of leaders, brokers and new topics."
+    SUMMARY: ClassVar[str] = "Freezes brokers' metadata of leaders, brokers and new topics."
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        return _hold_back(fault, target, inf)
+        return _delay_updates(fault, target, inf)
 
 
 class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
-    """Brokers learn later than others who leads, who lives, and which topics are new."""
+    """Delays the metadata updates of brokers: leaders, live brokers and new topics."""
 
-    SUMMARY: ClassVar[str] = "Has brokers learn late of leaders, brokers and new topics."
+    SUMMARY: ClassVar[str] = "Delays brokers' metadata of leaders, brokers and new topics."
 
-    lag: Annotated[Duration, msgspec.Meta(description="how much later")]
+    lag: Annotated[Duration, msgspec.Meta(description="delay of each update")]
 
     def check(self, match: Match) -> None:
         if parse_ms(self.lag, "action.lag") <= 0:
-            raise RuleProblem("action.lag", f"{self.lag}: must be longer than 0")
+            raise RuleProblem("action.lag", f"expected more than 0, got {self.lag}")
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        return _hold_back(fault, target, parse_ms(self.lag, "action.lag"))
+        return _delay_updates(fault, target, parse_ms(self.lag, "action.lag"))
 
 
-def _hold_back(fault: "ActiveRule", target: "FaultTarget", lag_ms: float) -> Undo:
+def _delay_updates(fault: "ActiveRule", target: "FaultTarget", lag_ms: float) -> Undo:
     publisher = target.cluster.controller.publisher
     return undo_all(publisher.delay_updates(node_id, lag_ms) for node_id in fault.nodes(target))

@@ -1,7 +1,7 @@
-"""A request handler in front of the SaslAuthenticator of a connection whose SASL exchange a rule has stalled.
+"""A request handler in front of the SaslAuthenticator of a connection whose SASL exchange a rule stalls.
 
-Requests pass until the one that is not answered. That request and all that follow wait; when the rule ends, it is
-handled as if it had arrived then.
+Requests pass until the stalled one. That request and all later ones wait; when the rule ends, it is handled as if it
+had arrived then.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -23,7 +23,7 @@ class StalledSasl:
         self._connection = connection
         self._sasl = sasl
         self._at = at
-        self._stalled: bytes | None = None  # the request that waits
+        self._stalled: bytes | None = None
 
     @property
     def clock(self) -> Clock:
@@ -36,7 +36,7 @@ class StalledSasl:
         self._sasl.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Pass a request to the authenticator, or keep it."""
+        """Pass a request to the authenticator, or stall it."""
         if self._stalls(view, start, end):
             self._stalled = bytes(view[start:end])
             self._connection.park(self._forget)
@@ -44,7 +44,7 @@ class StalledSasl:
             self._sasl.dispatch(ctx, view, start, end)
 
     def resume(self) -> None:
-        """Handle the request that was kept, when the rule ends."""
+        """Handle the stalled request when the rule ends."""
         connection = self._connection
         connection.set_request_handler(self._sasl)
         request, self._stalled = self._stalled, None
@@ -60,7 +60,7 @@ class StalledSasl:
 
     def _stalls(self, view: memoryview, start: int, end: int) -> bool:
         if self._at == "authenticate" and self._sasl.expects_token():
-            return True  # whatever comes now, of SaslAuthenticate or a token without a header, is of the exchange
+            return True  # SaslAuthenticate, or a token without a header
         api_key = int.from_bytes(view[start : start + _API_KEY_BYTES])
         return self._at == "handshake" and api_key == ApiKey.SASL_HANDSHAKE
 

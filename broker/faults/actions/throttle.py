@@ -1,4 +1,4 @@
-"""`throttle`: answers tell a throttle time that no quota demands. Does the client obey?"""
+"""`throttle`: throttle times without a quota, to test whether clients obey them."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -18,19 +18,19 @@ _INT32_MAX = 2**31 - 1
 
 
 class Throttle(RequestAction, frozen=True, tag="throttle"):
-    """Tells a throttle time, in place of what a quota demands if one does; it is the journal's of the answer, too."""
+    """Sets the throttle time of responses, replacing a quota's; the journal records it as well."""
 
-    SUMMARY: ClassVar[str] = "Tells a throttle time, with or without muting the connection for as long."
+    SUMMARY: ClassVar[str] = "Sets a throttle time in responses, and mutes the connection for that time or not."
 
-    throttle_time_ms: Annotated[Duration, Meta(description="what the answer says")]
+    throttle_time_ms: Annotated[Duration, Meta(description="throttle time in the response")]
     mute: Annotated[
-        bool, Meta(description="whether the connection is not read for as long, as by a broker that means it (KIP-219)")
+        bool, Meta(description="whether the connection is muted for that time, as with a real quota (KIP-219)")
     ] = True
 
     def check(self, match: Match) -> None:
         if self._ms > _INT32_MAX:
             raise RuleProblem(
-                "action.throttle_time_ms", f"{self.throttle_time_ms}: at most {_INT32_MAX} ms can be told"
+                "action.throttle_time_ms", f"expected at most {_INT32_MAX} ms, got {self.throttle_time_ms}"
             )
 
     def can_hit(self, api_key: int, version: int) -> bool:

@@ -1,7 +1,4 @@
-"""Answers that lie: about who leads, about what there is, about where logs begin and end.
-
-The request is handled as always; what is told differs from what is so.
-"""
+"""Wrong responses about leaders, topics, brokers and offsets. The request itself is handled normally."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
@@ -50,20 +47,20 @@ _TIMESTAMPS = {"latest": _LATEST, "earliest": _EARLIEST}
 
 _MetadataPartition = MetadataResponsePartition | DescribeTopicPartitionsResponsePartition
 _Hinted = PartitionProduceResponse | PartitionData
-Leader = Annotated[int | None, msgspec.Meta(description="node id that is told; left out: another replica's")]
+Leader = Annotated[int | None, msgspec.Meta(description="node id of the named leader; default: another replica's")]
 
 
 class _MetadataAction(RequestAction, frozen=True):
-    """Of answers that tell who leads."""
+    """Changes responses that name leaders."""
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key in (_METADATA, _DESCRIBE_TOPIC_PARTITIONS)
 
 
 class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
-    """Metadata tells of partitions that they have no leader: LEADER_NOT_AVAILABLE."""
+    """Reports partitions without a leader in Metadata: LEADER_NOT_AVAILABLE."""
 
-    SUMMARY: ClassVar[str] = "Tells of partitions that they have no leader (LEADER_NOT_AVAILABLE)."
+    SUMMARY: ClassVar[str] = "Reports partitions without a leader (LEADER_NOT_AVAILABLE)."
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         for partition in _matched_partitions(outcome, hit.fault.match):
@@ -74,14 +71,14 @@ class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
 
 
 class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
-    """Metadata names another broker as the leader of partitions."""
+    """Names another broker as the leader of partitions in Metadata."""
 
     SUMMARY: ClassVar[str] = "Names another broker as the leader of partitions."
 
     leader: Leader = None
     epoch: Annotated[
         Literal["same", "new", "old"],
-        msgspec.Meta(description="the leader epoch that is told: as it is, one more, or one less"),
+        msgspec.Meta(description="reported leader epoch: the current one, one more, or one less"),
     ] = "same"
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
@@ -100,14 +97,14 @@ _STEPS = {"same": 0, "new": 1, "old": -1}
 
 
 class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
-    """Where Produce and Fetch name the leader of a partition that has moved (KIP-951), they name one that was."""
+    """Names a former leader in the leader hints of Produce and Fetch (KIP-951)."""
 
     SUMMARY: ClassVar[str] = "Names an old leader in the hints of Produce and Fetch (KIP-951)."
 
-    leader: Annotated[int | None, msgspec.Meta(description="node id that is named; left out: the broker asked")] = None
+    leader: Annotated[int | None, msgspec.Meta(description="node id of the named leader; default: this broker")] = None
     epoch: Annotated[
         Literal["old", "current"],
-        msgspec.Meta(description="the leader epoch that is told: old ones are not believed, the current one is"),
+        msgspec.Meta(description="reported leader epoch: clients ignore old ones, and accept the current one"),
     ] = "old"
 
     def can_hit(self, api_key: int, version: int) -> bool:
@@ -134,18 +131,18 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
 
 
 class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
-    """Metadata tells of no broker and no topic, as some brokers did that had just started."""
+    """Reports no brokers and no topics in Metadata, as some brokers did right after their start."""
 
-    SUMMARY: ClassVar[str] = "Tells of no brokers and no topics, for ever or after a broker's start."
+    SUMMARY: ClassVar[str] = "Reports no brokers and no topics, always or for a time after a broker's start."
 
     after_start: Annotated[
         Duration | None,
-        msgspec.Meta(description="for so long after the start of the broker that is asked; left out: always"),
+        msgspec.Meta(description="time after the start of the broker that responds; default: always"),
     ] = None
 
     def check(self, match: Match) -> None:
         if self.after_start is not None and parse_ms(self.after_start, "action.after_start") <= 0:
-            raise RuleProblem("action.after_start", f"{self.after_start}: must be longer than 0")
+            raise RuleProblem("action.after_start", f"expected more than 0, got {self.after_start}")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _METADATA
@@ -156,7 +153,7 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
         return broker.clock.monotonic_ms() - broker.started_ms < parse_ms(self.after_start, "action.after_start")
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
-        ctx, request = intercepted.ctx, cast("MetadataRequest", intercepted.request)  # the only API that it can hit
+        ctx, request = intercepted.ctx, cast("MetadataRequest", intercepted.request)  # can_hit excludes other APIs
         topics = [_unknown(topic.name, topic.topic_id) for topic in request.topics or ()]
         if topics:
             ctx.error_code = ctx.error_code or topics[0].error_code
@@ -164,24 +161,24 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
 
 
 class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
-    """ListOffsets answers other offsets than there are."""
+    """Reports wrong offsets in ListOffsets."""
 
-    SUMMARY: ClassVar[str] = "Answers other offsets to ListOffsets than there are."
+    SUMMARY: ClassVar[str] = "Reports wrong offsets in ListOffsets responses."
 
-    offset: Annotated[Annotated[int, msgspec.Meta(ge=0)] | None, msgspec.Meta(description="what is told")] = None
-    shift: Annotated[int | None, msgspec.Meta(description="or so much more than there is; less, if negative")] = None
-    of: Annotated[Literal["any", "earliest", "latest", "timestamp"], msgspec.Meta(description="of which questions")] = (
-        "any"
-    )
+    offset: Annotated[Annotated[int, msgspec.Meta(ge=0)] | None, msgspec.Meta(description="reported offset")] = None
+    shift: Annotated[int | None, msgspec.Meta(description="difference from the correct offset")] = None
+    of: Annotated[
+        Literal["any", "earliest", "latest", "timestamp"], msgspec.Meta(description="kind of requested offsets")
+    ] = "any"
 
     def check(self, match: Match) -> None:
         if (self.offset is None) == (self.shift is None):
-            raise RuleProblem("action", "an offset lie has offset or shift, one of the two")
+            raise RuleProblem("action", "expected either offset or shift")
         if self.shift == 0:
-            raise RuleProblem("action.shift", "0 is no lie")
+            raise RuleProblem("action.shift", "expected a number other than 0, got 0")
         for name, value in (("offset", self.offset or 0), ("shift", self.shift or 0)):
             if abs(value) > _MAX_OFFSET:
-                raise RuleProblem(f"action.{name}", f"at most {_MAX_OFFSET} can be told")
+                raise RuleProblem(f"action.{name}", f"expected at most {_MAX_OFFSET}, got {value}")
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _LIST_OFFSETS
@@ -190,13 +187,17 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
         request = intercepted.request
         if not isinstance(outcome, ListOffsetsResponse) or not isinstance(request, ListOffsetsRequest):
             return outcome
-        asked = {
+        timestamps = {
             (topic.name, one.partition_index): one.timestamp for topic in request.topics for one in topic.partitions
         }
         for topic in outcome.topics:
             for one in topic.partitions:
                 where = topic.name, one.partition_index
-                if not one.error_code and hit.fault.match.hits_partition(*where) and self._is_of(asked.get(where, 0)):
+                if (
+                    not one.error_code
+                    and hit.fault.match.hits_partition(*where)
+                    and self._is_of(timestamps.get(where, 0))
+                ):
                     self._change(one)
         return outcome
 
@@ -216,7 +217,7 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
 
 
 def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_MetadataPartition]:
-    """The partitions in an answer that a rule is about, those of which something is told."""
+    """Yield the partitions of a response that the rule matches."""
     if not isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
         return
     for topic in outcome.topics:
@@ -244,7 +245,7 @@ def _hintable(outcome: Message | Outcome) -> Iterator[tuple[str | bytes, int, _H
 
 
 def _other(partition: _MetadataPartition, nodes: list[int]) -> int:
-    """A broker that does not lead a partition, one of its replicas if it has others."""
+    """Return a broker that does not lead a partition, preferably one of its replicas."""
     others = [*partition.replica_nodes, *nodes]
     return next(node_id for node_id in others if node_id != partition.leader_id)
 
@@ -257,7 +258,7 @@ def _unknown(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
 def _check_leader(config: Config, leader: int | None) -> None:
     node_ids = node_ids_of(config)
     if len(node_ids) == 1:
-        raise RuleProblem("action", "a cluster of one broker has no other that could be named")
+        raise RuleProblem("action", "expected a cluster of several brokers; this one has 1")
     if leader is not None and leader not in node_ids:
-        there = ", ".join(map(str, node_ids))
-        raise RuleProblem("action.leader", f"there is no broker {leader}; those there are: {there}")
+        brokers = ", ".join(map(str, node_ids))
+        raise RuleProblem("action.leader", f"unknown broker; expected one of {brokers}, got {leader}")

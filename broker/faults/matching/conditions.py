@@ -1,4 +1,4 @@
-"""The fields of a rule that select what it hits, as they are written."""
+"""The conditions of a rule as written."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from .durations import Duration
 
 
 class RuleConditions(Protocol):
-    """What a rule matches. None matches everything."""
+    """The conditions of a rule; None matches everything."""
 
     @property
     def broker(self) -> int | list[int] | None: ...

@@ -1,10 +1,10 @@
-"""What is wrong with a rule, for a person: where in the rule, what, and what is accepted."""
+"""Errors in rules, with their path in the rule."""
 
 from sluice.errors import ConfigError
 
 
 class FaultError(ConfigError):
-    """A rule that cannot work. Its text begins with the path: `faults[0].action.code: ...`."""
+    """A rule that cannot work. The message begins with the path: `faults[0].action.code: ...`."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -12,8 +12,8 @@ class FaultError(ConfigError):
         self.problem = problem
 
 
-class RuleProblem(ValueError):  # noqa: N818  (what it is; whoever adds a rule is given a FaultError)
-    """The same while only the path inside the rule is known: `action.code`."""
+class RuleProblem(ValueError):  # noqa: N818  (internal; becomes a FaultError)
+    """The same with a path inside the rule only: `action.code`."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)

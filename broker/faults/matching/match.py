@@ -1,10 +1,10 @@
-"""What a rule hits, in three parts by when they are known.
+"""The conditions of a rule, in three parts by when they can be evaluated.
 
-- `hits_route`, of an API in a version on a broker: asked once for each route.
-- `hits_client`, who sends: asked once for each client id, software, principal and listener, and remembered.
-- `hits_names`, what a request is about: remembered for each topic and partition, group and transactional id.
+- `hits_route`: API, version and broker; evaluated once per route.
+- `hits_client`: client id, software, principal and listener; cached per combination.
+- `hits_names`: entities in a request; cached per topic and partition, group and transactional id.
 
-What changes from request to request (the connection's age, the nth request, time, chance) is the fault's to see.
+Conditions that differ per request (age of the connection, nth request, time, probability) are evaluated by the Fault.
 """
 
 import re
@@ -41,7 +41,7 @@ _Test = Callable[[str], object]
 
 
 class Match:
-    """What a rule hits. Raises RuleProblem for what cannot be."""
+    """The conditions of a rule. Raises RuleProblem for impossible ones."""
 
     def __init__(self, rule: RuleConditions) -> None:
         self.brokers = _numbers(rule.broker, "broker")
@@ -58,7 +58,7 @@ class Match:
         self.older_than_ms = _milliseconds(rule.connection_older_than, "connection_older_than")
         self.younger_than_ms = _milliseconds(rule.connection_younger_than, "connection_younger_than")
         if None not in (self.older_than_ms, self.younger_than_ms) and self.older_than_ms >= self.younger_than_ms:  # type: ignore[operator]  # neither is None
-            problem = f"{rule.connection_younger_than} contradicts connection_older_than: no connection is both"
+            problem = f"expected above connection_older_than, got {rule.connection_younger_than}"
             raise RuleProblem("connection_younger_than", problem)
 
     @property
@@ -67,11 +67,11 @@ class Match:
 
     @property
     def names_client(self) -> bool:
-        """Whether it has to be known of a client what only that says."""
+        """Whether it has conditions that only a client's requests can answer."""
         return any(number != _LISTENER for number, _ in self._client)
 
     def hits_route(self, node_id: int, api_key: int, version: int) -> bool:
-        """Whether it may hit requests of this API and version on this broker."""
+        """Return whether it may hit requests of this API and version on this broker."""
         first, last = self.versions
         return self.hits_broker(node_id) and api_key in self.apis and first <= version <= last
 
@@ -82,7 +82,7 @@ class Match:
         return all(test(client[number]) for number, test in self._client)
 
     def hits_listener(self, listener: str) -> bool:
-        """The same of a connection of which nothing else is known."""
+        """Return whether it may hit a connection of which only the listener is known."""
         return all(test(listener) for number, test in self._client if number == _LISTENER)
 
     def hits_age(self, age_ms: float) -> bool:
@@ -91,7 +91,7 @@ class Match:
         )
 
     def hits_partition(self, topic: str, index: int) -> bool:
-        """Whether it may hit a partition, or a topic as a whole."""
+        """Return whether it may hit a partition, or a topic as a whole."""
         return bool(self._topic(topic)) and (
             self.partitions is None or index == WHOLE_TOPIC or index in self.partitions
         )
@@ -103,7 +103,7 @@ class Match:
         return bool(self._transactional_id(transactional_id))
 
     def hits_names(self, named: RequestEntities) -> bool:
-        """Whether a request names something of all that the rule names."""
+        """Return whether a request names an entity of each kind that the rule has conditions on."""
         names = self.names
         if ("topic" in names or "partition" in names) and not (
             named.all_topics or any(self.hits_partition(*each) for each in named.partitions)
@@ -114,7 +114,7 @@ class Match:
         return "transactional_id" not in names or any(map(self.hits_transactional_id, named.transactional_ids))
 
     def hits_part(self, item: ResponseItem) -> bool:
-        """Whether it hits a part of a request that it hits."""
+        """Return whether it hits an item of a request that it hits."""
         return (
             (item.topic is None or bool(self._topic(item.topic)))
             and (self.partitions is None or item.partition is None or item.partition in self.partitions)
@@ -126,18 +126,18 @@ class Match:
         wanted = {name for name in _ENTITIES if getattr(rule, name) is not None}
         if not self.named_apis:
             if rule.version is not None:
-                raise RuleProblem("version", f"{rule.version}: versions are those of an API: name it by `api`")
+                raise RuleProblem("version", f"requires `api`, which has the versions, got {rule.version}")
             return frozenset(key for key in HANDLERS if wanted <= _fields_named(key))
         for key in self.named_apis:
             for name in sorted(wanted - _fields_named(key)):
                 able = ", ".join(API_KEYS[each].name for each in HANDLERS if name in _fields_named(each))
                 what = name.replace("_", " ")
-                raise RuleProblem(name, f"{API_KEYS[key].name} requests name no {what}; those that do are {able}")
+                raise RuleProblem(name, f"{API_KEYS[key].name} requests name no {what}; expected one of {able}")
         first, last = self.versions
         served = [(API_KEYS[key].name, HANDLERS[key]) for key in self.named_apis]
         if not any(handler.min_version <= last and first <= handler.max_version for _, handler in served):
             known = "; ".join(f"{name} has {handler.min_version} to {handler.max_version}" for name, handler in served)
-            raise RuleProblem("version", f"{rule.version} is not served; {known}")
+            raise RuleProblem("version", f"version not served; {known}, got {rule.version}")
         return frozenset(self.named_apis)
 
 
@@ -151,7 +151,7 @@ def _named_apis(given: str | list[str] | None) -> list[int]:
     if given is None:
         return []
     if not given:
-        raise RuleProblem("api", "names none; leave it out for all APIs")
+        raise RuleProblem("api", "expected at least one API. Omit it to match all")
     if isinstance(given, str):
         return [_api_key(given, "api")]
     return [_api_key(name, f"api[{number}]") for number, name in enumerate(given)]
@@ -161,7 +161,7 @@ def _api_key(name: str, path: str) -> int:
     key = API_BY_NAME.get(name)
     if key is None:
         hint = did_you_mean(name, API_BY_NAME, f"APIs are {', '.join(API_BY_NAME)}")
-        raise RuleProblem(path, f"there is no API {name!r}; {hint}")
+        raise RuleProblem(path, f"unknown API {name!r}; {hint}")
     return key
 
 
@@ -170,10 +170,10 @@ def _numbers(given: int | list[int] | None, path: str) -> Collection[int] | None
         return None
     numbers = [given] if isinstance(given, int) else given
     if not numbers:
-        raise RuleProblem(path, "an empty list hits nothing; leave it out to hit all")
+        raise RuleProblem(path, "expected at least one number. Omit it to match all")
     for number in numbers:
         if number < 0:
-            raise RuleProblem(path, f"{number}: must be 0 or more")
+            raise RuleProblem(path, f"expected 0 or more, got {number}")
     return frozenset(numbers)
 
 
@@ -183,11 +183,11 @@ def _versions(given: str | int | None) -> tuple[int, int]:
     text = str(given).replace(" ", "")
     written = _VERSION.fullmatch(text)
     if written is None or not (written[1] or written[3]):
-        raise RuleProblem("version", f"{given!r}: write one version or a range of them: 9, 5-9, -3, 9-")
+        raise RuleProblem("version", f"expected a version or a range such as 9, 5-9, -3, 9-, got {given!r}")
     first = int(written[1] or 0)
     last = int(written[3] or _LAST_VERSION) if written[2] else first
     if first > last:
-        raise RuleProblem("version", f"{given!r}: the range ends before it begins")
+        raise RuleProblem("version", f"expected a range that ends after its start, got {given!r}")
     return first, last
 
 

@@ -1,12 +1,12 @@
-"""How often a rule hits those that match it: small machines that are asked once for each, in order.
+"""How often a rule hits its matches: state machines that are called once per match, in order.
 
-    always         every one
+    always         every match
     times = 3      the first three
-    during = "5s"  every one until five seconds after the first
+    during = "5s"  every match within five seconds of the first
     on = [1, 4]    the first and the fourth
     schedule = "3 fail, 2 pass, repeat"
 
-A machine that will never hit again says so by `is_over`: its rule is not asked any more.
+`is_over` is set when no further match can be hit; the rule is then removed from its routes.
 """
 
 import re
@@ -24,14 +24,14 @@ _MOST_CALLS = 1_000_000_000
 
 
 class Schedule(Protocol):
-    """Whether the next one that matches is hit."""
+    """Decides which matches are hit."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it will hit nothing any more."""
+        """Whether no further match will be hit."""
 
     def hits(self, now_ms: float) -> bool:
-        """Of one that matches, at a moment of monotonic time."""
+        """Return whether to hit a match at a monotonic time."""
 
 
 class Always:
@@ -70,7 +70,7 @@ class During:
 
 
 class On:
-    """Hits by the number of the call, the first is 1."""
+    """Hits matches by number, from 1."""
 
     def __init__(self, calls: Sequence[int]) -> None:
         self._calls = frozenset(calls)
@@ -87,7 +87,7 @@ class On:
 
 
 class Phases:
-    """Goes through phases of so many calls, each of which fails or passes; then again from the first, or no more."""
+    """Cycles through phases of calls that fail or pass, once or repeatedly."""
 
     def __init__(self, phases: Sequence[tuple[int, bool]], *, repeats: bool) -> None:
         self._ends = list(accumulate(calls for calls, _ in phases))
@@ -110,48 +110,48 @@ class Phases:
 
 
 def parse_schedule(text: str, path: str) -> Phases:
-    """Raises RuleProblem, at `path`, for what says nothing, or the opposite of itself."""
+    """Parse the text of a schedule. Raises RuleProblem at `path` for an invalid one."""
     words = [word.strip() for word in text.split(",")]
     repeats = words[-1] == _REPEAT
     if _REPEAT in words[:-1]:
-        raise RuleProblem(path, f"{text!r}: repeat can only come last, {_EXAMPLE}")
+        raise RuleProblem(path, f"expected 'repeat' only at the end, {_EXAMPLE}, got {text!r}")
     phases: list[tuple[int, bool]] = []
     for word in words[:-1] if repeats else words:
         phase = _PHASE.fullmatch(word)
         if phase is None:
-            raise RuleProblem(path, f"{word!r} is neither 'N fail', 'N pass' nor, at the end, 'repeat'; {_EXAMPLE}")
+            raise RuleProblem(path, f"expected 'N fail', 'N pass' or, last, 'repeat', {_EXAMPLE}, got {word!r}")
         if not 1 <= int(phase[1]) <= _MOST_CALLS:
-            raise RuleProblem(path, f"{word!r}: a phase has at least 1 call, at most {_MOST_CALLS:,}; {_EXAMPLE}")
+            raise RuleProblem(path, f"expected a phase of 1 to {_MOST_CALLS:,} calls, {_EXAMPLE}, got {word!r}")
         phases.append((int(phase[1]), phase[2] == "fail"))
     if not any(fails for _, fails in phases):
-        raise RuleProblem(path, f"{text!r} never hits: a schedule has a phase that fails, {_EXAMPLE}")
+        raise RuleProblem(path, f"expected a phase that fails, {_EXAMPLE}, got {text!r}")
     if repeats and all(fails for _, fails in phases):
-        raise RuleProblem(path, f"{text!r} always hits: leave the schedule out, or add a phase that passes, {_EXAMPLE}")
+        raise RuleProblem(path, f"expected a phase that passes, {_EXAMPLE}, got {text!r}. Omit it to hit always")
     return Phases(phases, repeats=repeats)
 
 
 def new_schedule(
     times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None
 ) -> Schedule:
-    """The one that a rule asks for. Raises RuleProblem for one that cannot be, and for several."""
+    """Return the schedule of a rule. Raises RuleProblem for invalid or several ones."""
     given = [
         name
         for name, value in (("times", times), ("during", during), ("on", on), ("schedule", schedule))
         if value is not None
     ]
     if len(given) > 1:
-        raise RuleProblem(given[1], f"contradicts {given[0]}: a rule has at most one of times, during, on, schedule")
+        raise RuleProblem(given[1], f"expected at most one of times, during, on, schedule, got {' and '.join(given)}")
     if times is not None:
         if times < 1:
-            raise RuleProblem("times", f"{times} hits nothing; it is 1 or more")
+            raise RuleProblem("times", f"expected 1 or more, got {times}")
         return Times(times)
     if during is not None:
         duration_ms = parse_ms(during, "during")
         if not duration_ms:
-            raise RuleProblem("during", f"{during} hits nothing; it is longer than 0")
+            raise RuleProblem("during", f"expected more than 0, got {during}")
         return During(duration_ms)
     if on is not None:
         if not on or min(on) < 1 or max(on) > _MOST_CALLS:
-            raise RuleProblem("on", f"{list(on)}: the numbers of calls, the first is 1, such as [1, 4]")
+            raise RuleProblem("on", f"expected numbers from 1, such as [1, 4], got {list(on)}")
         return On(on)
     return Always() if schedule is None else parse_schedule(schedule, "schedule")

@@ -1,1 +1,1 @@
-"""How the fault rules that match one request are applied to it."""
+"""Application of fault rules to single requests."""

@@ -1,11 +1,11 @@
 """The execution of one request that rules hit.
 
-    rules that match, in the order they were added: before -> the request is handled -> after, of each that hit
+    matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-Each of the first steps may park the request; what ends the wait resumes it with `Responder.complete`. A rule that
-answers or ends the request is the last one that is tried. A request that is parked before it is handled must not refer
-to the read buffer, which is reused: its records are copied.
+Each of the first steps may park the request; the end of the wait resumes it with `Responder.complete`. No further rule
+is tried after one that responds to or ends the request. A request parked before its handling must not refer to the read
+buffer, which is reused: its records are copied.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Wait(DelayedOperation):
-    """A request that a rule delays. It continues if the rule ends."""
+    """A request that a rule delays; it continues when the rule ends."""
 
     __slots__ = ("_execution", "_fault", "_resume")
 
@@ -54,7 +54,7 @@ class _Wait(DelayedOperation):
 
 
 class _Muted(DelayedOperation):
-    """A connection that a rule mutes. It is unmuted if the rule ends."""
+    """A connection that a rule mutes; it is unmuted when the rule ends."""
 
     __slots__ = ("_connection", "_fault")
 
@@ -72,7 +72,7 @@ class _Muted(DelayedOperation):
 
 
 class SplitOffPart:
-    """The part of a request that fails and is not handled with the rest."""
+    """The part of a request that fails without being handled."""
 
     __slots__ = ("code", "failed", "level", "request")
 
@@ -84,7 +84,7 @@ class SplitOffPart:
 
 
 class FaultExecution:
-    """One request that rules hit: `ctx.fault` until its response is sent."""
+    """One request that rules hit; `ctx.fault` until its response is sent."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class FaultExecution:
         request: Message,
         hits: Iterator[RuleHit],
     ) -> None:
-        """`hits` are found one by one, each when those before it have acted on the request."""
+        """`hits` is lazy: each rule is matched after the previous ones acted on the request."""
         self.broker = broker
         self.services = services
         self.ctx = ctx
@@ -128,7 +128,7 @@ class FaultExecution:
         return outcome if outcome is PARKED else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Continue after the request was handled, or resume there; each hit acts once."""
+        """Run, or resume, the steps after the handling; each hit acts once."""
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
@@ -158,7 +158,7 @@ class FaultExecution:
         return body
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        """Send the response, or what replaces it."""
+        """Send the response frame, as changed by the hits."""
         frame = ResponseFrame(b"".join((head, *body)))
         for hit in self._hits:
             try:
@@ -180,16 +180,16 @@ class FaultExecution:
     # -- InterceptedRequest --------------------------------------------------------------------------------------------
 
     def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
-        """Park the request, then continue with its handling."""
+        """Park the request before its handling."""
         self._copy_request()
         return self._park(rule, delay_ms, self.begin)
 
     def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        """Park the request after its handling, then continue with its response."""
+        """Park the request after its handling, before its response."""
         return self._park(rule, delay_ms, partial(self.after, outcome))
 
     def close(self, rule: "ActiveRule", how: CloseMethod) -> Outcome:
-        """Close the connection; the request is not answered."""
+        """Close the connection without a response."""
         reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.connection.reset(reason)
@@ -198,12 +198,12 @@ class FaultExecution:
         return PARKED
 
     def repeat(self) -> None:
-        """Handle the request once more, and discard the first response."""
+        """Handle the request twice; the first response is discarded."""
         self._copy_request()
         self._repeats += 1
 
     def mute(self, rule: "ActiveRule", delay_ms: float) -> None:
-        """Stop reading the connection for a time. If a quota mutes it as well, the quota sets the time."""
+        """Mute the connection for a time; if a quota mutes it as well, the quota sets the time."""
         connection = self.ctx.connection
         operation = _Muted(connection, rule, delay_ms)
         connection.park(operation.force_complete)
@@ -211,7 +211,7 @@ class FaultExecution:
         self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
-        """Return the response with this throttle time, which the journal records as well."""
+        """Return the response with this throttle time, and record it in the journal."""
         ctx, route = self.ctx, self.ctx.route
         view = memoryview(b"".join(body))
         answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
@@ -227,11 +227,11 @@ class FaultExecution:
         self.request = rest
 
     def overwrite(self, rule: "ActiveRule") -> None:
-        """Let a rule change the response that the handler returns."""
+        """Let a rule change the handler's response."""
         self._overwriting.append(rule)
 
     def is_overwritten_by(self, rule: "ActiveRule") -> bool:
-        """Whether a rule changes the response that the handler returns."""
+        """Return whether a rule changes the handler's response."""
         return rule in self._overwriting
 
     def request_without(self, level: ErrorLevel) -> Message:
@@ -241,11 +241,11 @@ class FaultExecution:
         return rest
 
     def fail_partitions(self, rule: "ActiveRule", code: ErrorCode) -> None:
-        """Let a fetch find this error in the partitions that the rule matches."""
+        """Make a fetch return this error for the partitions that the rule matches."""
         self._failed_partitions.append((rule, code))
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Return a failed outcome. Close the connection of a Produce with acks=0, which gets no response."""
+        """Return a failed outcome. Closes the connection of a Produce with acks=0, which has no response."""
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
             return outcome
@@ -254,7 +254,7 @@ class FaultExecution:
 
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
-        """What returns the error that a fetch finds in a partition; None if no rule fails fetches."""
+        """The function that returns the error of a fetched partition; None if no rule fails fetches."""
         return self._fetch_error if self._failed_partitions else None
 
     def _fetch_error(self, topic: str, partition: int) -> ErrorCode | None:

@@ -1,10 +1,10 @@
-"""The rules that may hit requests of one API and version on one broker, indexed: rules that cannot match cost nothing.
+"""The rules for requests of one API and version on one broker, indexed so that rules that cannot match cost nothing.
 
-A route without rules keeps its handler. A route with rules has `RouteFaults.handle` in its place, which looks up
+A route with rules has `RouteFaults.handle` in place of its handler. It looks up
 
-- the client: the rules that may hit it are cached by client id, software, principal and listener;
-- what the request names: of those rules, the ones with conditions on topics, partitions, groups and transactional ids
-  are cached for each name. For Produce, nearly every request of which names one partition, one key covers all names.
+- the client: rules that may hit it are cached by client id, software, principal and listener;
+- the entities in the request: of those rules, the ones with conditions on topics, partitions, groups and transactional
+  ids are cached per name. Nearly every Produce request names one partition, so one key covers all its names.
 
 Only the remaining rules are matched with the request itself.
 """
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from sluice.broker.faults.target import FaultedBroker
     from sluice.broker.handlers.services import AllServices
 
-# Size of each cache, by clients and by names for each; a full cache is cleared.
+# Size of each cache: clients, and names per client. A full cache is cleared.
 _MOST_CACHED = 4096
-# The names in a produce request with one partition: the topic's name or id, the partition, the transactional id.
+# The names in a Produce request with one partition: topic name or id, partition, transactional id.
 _ProduceKey = tuple[str | bytes, int, str | None]
 _ClientKey = tuple[str, tuple[str, str], str, str]
 
 
 class RouteFaults:
-    """The rules of one route, in the order they were added."""
+    """The rules of one route, in the order of addition."""
 
     def __init__(self, owner: RuleOwner, broker: "FaultedBroker", route: Route) -> None:
         self.faults: dict[Fault, None] = {}
@@ -111,12 +111,12 @@ class RouteFaults:
                 yield hit
 
     def _reads_journal(self, ctx: RequestContext, request: Message) -> bool:
-        """Return whether a request is about the journal's own topic alone. Its readers see faults, and are not hit."""
+        """Return whether a request concerns only the journal's topic, whose readers observe faults and are not hit."""
         partitions = self._entities(ctx, request).partitions
         return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
 
     def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
-        """Return what a request names, and for a fetch also the partitions of its session."""
+        """Return the entities in a request; for Fetch, also the partitions of its session."""
         partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
             sessions = self._broker.fetch_sessions_in_use
@@ -135,7 +135,7 @@ class RouteFaults:
 
 
 class _ClientRules:
-    """The rules of a route that may hit one client: those without and those with conditions on names."""
+    """The rules of a route that may hit one client, with and without conditions on names."""
 
     __slots__ = ("_named", "_number", "unmatched", "unnamed", "with_names")
 
@@ -144,10 +144,10 @@ class _ClientRules:
         self.with_names = [fault for fault in faults if fault.match.names]
         self._number = {fault: number for number, fault in enumerate(faults)}
         self._named: dict[tuple[str, object], tuple[Fault, ...]] = {}
-        self.unmatched: set[_ProduceKey | None] = set()  # the names in requests that no rule matches
+        self.unmatched: set[_ProduceKey | None] = set()  # names that no rule matches
 
     def matching(self, named: RequestEntities) -> Sequence[Fault]:
-        """Return the rules that may hit a request with these names, in the order they were added."""
+        """Return the rules that may hit a request with these names, in the order of addition."""
         if named.all_topics:
             return (*self.unnamed, *self.with_names) if self.unnamed else self.with_names
         keys: list[tuple[str, object]] = [("partition", each) for each in named.partitions]
@@ -174,7 +174,7 @@ class _ClientRules:
 
 
 def _matches_name(fault: Fault, kind: str, name: object) -> bool:
-    """Whether a rule matches a name. A rule with conditions on several kinds is found by the first of them."""
+    """Return whether a rule matches a name; rules with conditions on several kinds are found by their first."""
     match = fault.match
     first = match.names[0]
     if kind == "partition":

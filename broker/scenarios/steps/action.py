@@ -1,9 +1,7 @@
-"""What steps have in common: the Protocol of their actions, the state that the cluster is expected to have, and what an
-action acts on.
+"""The common parts of steps: the protocol of actions, the expected state of the cluster, and the context of a run.
 
-An action is checked when the file is read, against the state that the cluster is expected to have at its moment, and
-executed when that moment has come. What reverses an action is an action too, so both are checked, reported and recorded
-in the same way.
+An action is checked against the expected state when the file is read, and executed at its time. Reversing an action is
+also an action, so both are checked, reported and recorded in the same way.
 """
 
 from collections.abc import Callable
@@ -30,7 +28,7 @@ class StepProblem(Exception):  # noqa: N818  (becomes a ScenarioError, which has
 
 
 class ExpectedState:
-    """The state that the cluster is expected to have at a moment of the scenario, before it runs."""
+    """The expected state of the cluster at a moment of a scenario, before it runs."""
 
     def __init__(self, config: Config) -> None:
         first, count = config.integer("node.id"), config.integer("sluice.brokers")
@@ -40,39 +38,39 @@ class ExpectedState:
             GROUP_METADATA_TOPIC: config.integer("offsets.topic.num.partitions"),
             TRANSACTION_STATE_TOPIC: config.integer("transaction.state.log.num.partitions"),
         }
-        self.faults: set[str] = set()  # ids of the rules in force that have an id in the file
-        self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}  # of partitions whose placement is known
+        self.faults: set[str] = set()  # ids of rules in force, of those with an id in the file
+        self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}  # only partitions with a known placement
 
     def broker(self, node_id: int, part: str = "") -> BrokerState:
         """Return the state of a broker. Raises StepProblem if it does not exist."""
         if node_id not in self.brokers:
             raise StepProblem(
-                f"there is no broker {node_id}; those there are: {', '.join(map(str, self.brokers))}", part
+                f"unknown broker; expected one of {', '.join(map(str, self.brokers))}, got {node_id}", part
             )
         return self.brokers[node_id]
 
     def end_fault(self, rule_id: str) -> None:
         """Remove a rule. Raises StepProblem if no rule of this id is in force."""
         if rule_id not in self.faults:
-            there = f"those in force are {', '.join(sorted(self.faults))}" if self.faults else "none that has an id is"
-            raise StepProblem(f"fault rule {rule_id} is not in force by then; {there}")
+            rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no rule with an id is"
+            raise StepProblem(f"fault rule {rule_id} is not in force at this time; {rules}")
         self.faults.remove(rule_id)
 
     def partition(self, topic: str, index: int) -> None:
         """Raise StepProblem if a partition does not exist."""
         count = self.topics.get(topic)
         if count is None:
-            there = ", ".join(self.topics)
-            raise StepProblem(f"there is no topic {topic} by then; those there are: {there}", "topic")
+            topics = ", ".join(self.topics)
+            raise StepProblem(f"unknown topic at this time; expected one of {topics}, got {topic}", "topic")
         if index >= count:
-            raise StepProblem(f"{topic} has partitions 0 to {count - 1}, not {index}", "partition")
+            raise StepProblem(f"expected partition 0 to {count - 1} of {topic}, got {index}", "partition")
 
 
 class ScenarioContext:
-    """The cluster on which a scenario runs, and what is restored at its end."""
+    """The cluster of a run, and how to restore it at the end."""
 
     def __init__(self, server: ClusterServer, seed: int | None, started: OnStarted) -> None:
-        """`seed`: of random choices. `started` is called with each broker that has started or failed to start."""
+        """`seed` is for random choices; `started` is called when a broker has started or failed to start."""
         self.server = server
         self.seed = seed
         self.faults: list[Fault] = []  # added by steps
@@ -81,7 +79,7 @@ class ScenarioContext:
         self._restore: dict[str, Callable[[], None]] = {}
 
     def start_broker(self, node_id: int) -> None:
-        """Begin to start a broker."""
+        """Start a broker in the background."""
         self.starting += 1
         self.server.start_broker_soon(node_id, partial(self._has_started, node_id))
 
@@ -90,11 +88,11 @@ class ScenarioContext:
         self._started(node_id, error)
 
     def restore_at_end(self, what: str, restore: Callable[[], None]) -> None:
-        """Call `restore` at the end, unless an earlier step already registered how to restore `what`."""
+        """Call `restore` at the end, unless an earlier step registered the restoration of `what`."""
         self._restore.setdefault(what, restore)
 
     def restorations(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return and forget what restores the state before the scenario, the last alteration first."""
+        """Return and forget the restorations, last alteration first."""
         restore, self._restore = self._restore, {}
         return [*reversed(restore.items())]
 
@@ -108,16 +106,16 @@ class Action(Protocol):
 
     @property
     def description(self) -> str:
-        """The action as a short sentence without a full stop."""
+        """A short sentence, without punctuation at its end."""
 
     def check(self, expected: ExpectedState) -> None:
-        """Raise StepProblem if the action is not possible; else apply it to the expected state."""
+        """Apply the action to the expected state. Raises StepProblem if it is not possible."""
 
     def do(self, context: ScenarioContext) -> None:
         """Execute the action. Raises SluiceError if it is not possible."""
 
     def inverse(self) -> "Action | None":
-        """Return the action that reverses this one; None if none does."""
+        """Return the action that reverses this one, or None."""
 
 
 class LogMessage:
@@ -129,10 +127,10 @@ class LogMessage:
         self.description = line
 
     def check(self, expected: ExpectedState) -> None:
-        """A message is always possible."""
+        """Check nothing: a message is always possible."""
 
     def do(self, context: ScenarioContext) -> None:
-        """The run reports the description."""
+        """Do nothing: the run reports the description."""
 
     def inverse(self) -> None:
         return None

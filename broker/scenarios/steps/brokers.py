@@ -1,4 +1,4 @@
-"""Steps that happen to brokers. What may follow on what is the controller's table."""
+"""Steps that change the state of brokers; the controller defines the possible transitions."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class _Kind(NamedTuple):
-    event: str  # as the controller knows it
+    event: str  # name of the controller's event
     description: str
     undone_by: str | None
 
@@ -17,15 +17,15 @@ KINDS = {
     "stop": _Kind("stop", "broker {} stops", "start"),
     "kill": _Kind("stop", "broker {} is killed", "start"),
     "start": _Kind("start", "broker {} starts", None),
-    "isolate": _Kind("isolate", "broker {} is cut off from the others", "rejoin"),
-    "rejoin": _Kind("rejoin", "broker {} is reached again", None),
+    "isolate": _Kind("isolate", "broker {} is isolated", "rejoin"),
+    "rejoin": _Kind("rejoin", "broker {} rejoins", None),
 }
-# What makes a broker run as before the scenario, when all did.
+# The steps that restore a running broker.
 _BACK = {BrokerState.STOPPED: "start", BrokerState.ISOLATED: "rejoin"}
 
 
 class BrokerStep:
-    """Something of KINDS happens to a broker."""
+    """A change of KINDS to one broker."""
 
     def __init__(self, kind: str, broker: int) -> None:
         self.broker = broker
@@ -36,7 +36,7 @@ class BrokerStep:
         state = expected.broker(self.broker)
         after = TRANSITIONS[KINDS[self._kind].event].get(state)
         if after is None:
-            raise StepProblem(f"broker {self.broker} is {state.value} by then")
+            raise StepProblem(f"broker {self.broker} is {state.value} at this time")
         expected.brokers[self.broker] = after
 
     def do(self, context: ScenarioContext) -> None:

@@ -14,16 +14,16 @@ from sluice.config.broker_config import refused_topic_configs
 from sluice.journal_events import NOBODY
 
 from .action import ExpectedState, ScenarioContext, StepProblem
-from .topics import have_topic
+from .topics import ensure_topic
 
 
 class ConfigAlteration:
-    """Configs of a topic, a broker or all brokers are altered."""
+    """Alters the configs of a topic, a broker or all brokers."""
 
     def __init__(self, wanted: AlterConfig) -> None:
         self.broker = NOBODY if wanted.broker is UNSET else wanted.broker
         self.of = _of(wanted)
-        self.before: Mapping[str, str] = {}  # what was set until it was done
+        self.before: Mapping[str, str] = {}  # values before the alteration
         self._set = config_texts(wanted.set)
         changed = [*(f"{name}={value}" for name, value in self._set.items()), *(f"no {name}" for name in wanted.remove)]
         self.description = f"config of {self.of}: {', '.join(changed)}"
@@ -32,9 +32,9 @@ class ConfigAlteration:
     def check(self, expected: ExpectedState) -> None:
         wanted = self._wanted
         if wanted.topic is not UNSET and wanted.broker is not UNSET:
-            raise StepProblem("topic and broker exclude each other")
+            raise StepProblem("expected either topic or broker")
         if not wanted.set and not wanted.remove:
-            raise StepProblem("set or remove, or both, say what is altered")
+            raise StepProblem("expected set, remove or both")
         if wanted.topic is not UNSET:
             expected.partition(wanted.topic, 0)
             problem = refused_topic_configs(expected.config, self._set)
@@ -47,12 +47,12 @@ class ConfigAlteration:
             wanted.broker is not UNSET
             and (state := expected.broker(wanted.broker, "broker")) is not BrokerState.RUNNING
         ):
-            raise StepProblem(f"broker {wanted.broker} is {state.value} by then", "broker")
+            raise StepProblem(f"broker {wanted.broker} is {state.value} at this time", "broker")
 
     def do(self, context: ScenarioContext) -> None:
         kind, name = _resource(self._wanted)
         if kind == TOPIC:
-            have_topic(context, name)
+            ensure_topic(context, name)
         control = _control(context, self.broker)
         before = self.before = dict(control.stores[kind].own(name))
         context.restore_at_end(f"config of {self.of}", lambda: put_configs(context, self._wanted, before))
@@ -65,7 +65,7 @@ class ConfigAlteration:
 
 
 class ConfigRestoration:
-    """Configs are what they were before they were altered."""
+    """Restores the configs from before an alteration."""
 
     def __init__(self, alteration: ConfigAlteration, wanted: AlterConfig) -> None:
         self.broker = alteration.broker
@@ -74,7 +74,7 @@ class ConfigRestoration:
         self._wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
-        """What could be altered can be altered back."""
+        """Check nothing: a valid alteration can be reversed."""
 
     def do(self, context: ScenarioContext) -> None:
         put_configs(context, self._wanted, self._alteration.before)
@@ -84,18 +84,18 @@ class ConfigRestoration:
 
 
 def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:
-    """Gives what `wanted` names exactly these configs of its own. Raises ClusterError."""
+    """Replace the configs of the resource that `wanted` names. Raises ClusterError."""
     kind, name = _resource(wanted)
     control = _control(context, NOBODY if wanted.broker is UNSET else wanted.broker)
     _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))
 
 
 def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
-    """As this broker has it; where none is named, as one that lives."""
+    """Return the configuration control of a broker; for NOBODY, of the active controller."""
     cluster = context.server.cluster
     broker = context.server.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
     if broker is None:
-        raise ClusterError("no broker runs that could alter configs")
+        raise ClusterError("no broker is running that could alter configs")
     return broker.configs
 
 

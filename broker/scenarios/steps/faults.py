@@ -1,4 +1,4 @@
-"""Steps that add and remove fault rules. What a rule may be is the business of sluice.broker.faults."""
+"""Steps that add and remove fault rules; sluice.broker.faults checks the rules."""
 
 from zlib import crc32
 
@@ -16,13 +16,13 @@ _AT = "rule"
 
 
 class RuleAddition:
-    """A fault rule comes into force."""
+    """Adds a fault rule."""
 
     broker = NOBODY
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.fault: Fault | None = None  # once it is in force
+        self.fault: Fault | None = None  # set when it is added
         self.description = f"{_describe(rule)} is in force"
 
     def check(self, expected: ExpectedState) -> None:
@@ -31,7 +31,7 @@ class RuleAddition:
         except FaultError as error:
             raise StepProblem(error.problem, error.path.removeprefix(_AT).removeprefix(".")) from None
         if self.rule.id in expected.faults:
-            raise StepProblem(f"fault rule {self.rule.id} is in force by then", "id")
+            raise StepProblem(f"fault rule {self.rule.id} is already in force at this time", "id")
         if self.rule.id is not None:
             expected.faults.add(self.rule.id)
 
@@ -44,7 +44,7 @@ class RuleAddition:
         return RuleEnd(self)
 
     def _seeded(self, context: ScenarioContext) -> Rule:
-        """With the scenario's chance, where it leaves something to chance and has none of its own."""
+        """Return the rule with a seed derived from the scenario's, if it needs one and has none."""
         rule = self.rule
         draws = rule.probability is not None or type(rule.the_action).DRAWS
         if context.seed is None or rule.seed is not None or not draws:
@@ -53,7 +53,7 @@ class RuleAddition:
 
 
 class RuleEnd:
-    """A fault rule that a step has added is no longer in force."""
+    """Removes the rule that a step added."""
 
     broker = NOBODY
 
@@ -75,7 +75,7 @@ class RuleEnd:
 
 
 class RuleRemoval:
-    """A fault rule is no longer in force, whichever step has added it."""
+    """Removes a rule by id."""
 
     broker = NOBODY
 

@@ -19,23 +19,23 @@ _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 
 
 class QuotaAlteration:
-    """Quotas of an entity are set, or all that it has are removed."""
+    """Sets quotas of an entity, or removes all of them."""
 
     broker = NOBODY
 
     def __init__(self, entity: Entity) -> None:
         self.entity = _entity(entity)
         self.of = f"quota of {_describe(self.entity)}" if self.entity else "quota"
-        self.before: Mapping[str, float] = {}  # what was set until it was done
-        self._values = _given(entity) if isinstance(entity, Quota) else None  # None: all are removed
+        self.before: Mapping[str, float] = {}  # values before the alteration
+        self._values = _given(entity) if isinstance(entity, Quota) else None  # None: remove all
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
         self.description = f"{self.of}: {'none' if given is None else ', '.join(given)}"
 
     def check(self, expected: ExpectedState) -> None:
         if not self.entity:
-            raise StepProblem("user, client_id or ip says whose")
+            raise StepProblem("expected user, client_id or ip")
         if self._values == {}:
-            raise StepProblem(f"at least one is needed of {', '.join(QUOTAS)}")
+            raise StepProblem(f"expected at least one of {', '.join(QUOTAS)}")
         changes: dict[str, float | None] = {}
         for key, value in (self._values or {}).items():
             changes[key] = _rate(key, value)
@@ -61,7 +61,7 @@ class QuotaAlteration:
 
 
 class QuotaRestoration:
-    """An entity has the quotas that it had."""
+    """Restores the quotas from before an alteration."""
 
     broker = NOBODY
 
@@ -70,7 +70,7 @@ class QuotaRestoration:
         self._alteration = alteration
 
     def check(self, expected: ExpectedState) -> None:
-        """What could be set can be set back."""
+        """Check nothing: a valid alteration can be reversed."""
 
     def do(self, context: ScenarioContext) -> None:
         put_quotas(context, self._alteration.entity, self._alteration.before)
@@ -80,7 +80,7 @@ class QuotaRestoration:
 
 
 def put_quotas(context: ScenarioContext, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
-    """Gives an entity exactly these. Raises ClusterError."""
+    """Replace the quotas of an entity. Raises ClusterError."""
     changes: dict[str, float | None] = {**dict.fromkeys(_set_now(context, entity)), **quotas}
     code, problem = alter(context.server.cluster, entity, changes, validate_only=False)
     if code:
@@ -102,14 +102,14 @@ def _given(quota: Quota) -> dict[str, str | float]:
 
 
 def _rate(key: str, value: str | float) -> float:
-    """Byte rates as properties have them, 2M or 512Ki; others are numbers."""
+    """Return a rate; byte rates may have units as in properties, such as 2M or 512Ki."""
     if not isinstance(value, str):
         return float(value)
     try:
         return parse_rate(value) if key in _BYTE_RATES else float(value)
     except ValueError:
         accepted = "bytes per second, such as 1000000, 2M or 512Ki" if key in _BYTE_RATES else "a number"
-        raise StepProblem(f"{value!r}: must be {accepted}", key) from None
+        raise StepProblem(f"expected {accepted}, got {value!r}", key) from None
 
 
 def _describe(entity: QuotaEntity) -> str:

@@ -1,4 +1,4 @@
-"""Steps that happen to topics and partitions."""
+"""Steps that change topics and partitions."""
 
 from msgspec import UNSET
 
@@ -17,7 +17,7 @@ from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class TopicCreation:
-    """A topic is created."""
+    """Creates a topic."""
 
     broker = NOBODY
 
@@ -37,7 +37,7 @@ class TopicCreation:
         if (problem := invalid_topic_name(new.name)) is not None:
             raise StepProblem(problem, "name")
         if new.name in expected.topics:
-            raise StepProblem(f"topic {new.name} is there already", "name")
+            raise StepProblem(f"topic {new.name} already exists", "name")
         if (problem := refused_topic_configs(expected.config, new.own_configs)) is not None:
             raise StepProblem(problem, "config")
         if self._wanted.assignments is UNSET:
@@ -52,7 +52,7 @@ class TopicCreation:
         )
         if replicas > len(expected.brokers):
             raise StepProblem(
-                f"{replicas} replicas are more than there are brokers, {len(expected.brokers)}", "replicas"
+                f"expected at most as many replicas as brokers ({len(expected.brokers)}), got {replicas}", "replicas"
             )
         partitions = config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions
         expected.topics[new.name] = partitions
@@ -62,9 +62,9 @@ class TopicCreation:
     def _check_assignments(self, expected: ExpectedState) -> None:
         wanted, new = self._wanted, self._new
         if wanted.partitions is not UNSET or wanted.replicas is not UNSET:
-            raise StepProblem("it stands in place of partitions and replicas", "assignments")
+            raise StepProblem("excludes partitions and replicas", "assignments")
         if not new.assignments:
-            raise StepProblem("at least one partition is needed", "assignments")
+            raise StepProblem("expected at least one partition", "assignments")
         for index, replicas in new.assignments.items():
             problem = assignment_problem(replicas, expected.brokers.keys(), len(new.assignments[0]))
             if problem is not None:
@@ -82,7 +82,7 @@ class TopicCreation:
 
 
 class InitialTopic(TopicCreation):
-    """A topic that is to be there when the scenario begins: one that is there is taken as it is."""
+    """Creates a topic at the start, unless it exists."""
 
     def do(self, context: ScenarioContext) -> None:
         if self._new.name not in context.server.cluster.topics:
@@ -90,12 +90,12 @@ class InitialTopic(TopicCreation):
 
 
 class LeaderMove:
-    """Another replica leads a partition."""
+    """Moves the leader of a partition to another replica."""
 
     def __init__(self, wanted: MoveLeader) -> None:
         self.broker = wanted.to
         self.description = f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}"
-        self.before = NO_LEADER  # who led until it was done
+        self.before = NO_LEADER  # leader before the move
         self.wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
@@ -103,15 +103,16 @@ class LeaderMove:
         expected.partition(wanted.topic, wanted.partition)
         state = expected.broker(wanted.to, "to")
         if state is not BrokerState.RUNNING:
-            raise StepProblem(f"broker {wanted.to} is {state.value} by then", "to")
+            raise StepProblem(f"broker {wanted.to} is {state.value} at this time", "to")
         replicas = expected.replicas.get((wanted.topic, wanted.partition), expected.brokers)
         if wanted.to not in replicas:
-            there = ", ".join(map(str, replicas))
-            raise StepProblem(f"broker {wanted.to} has no replica of it; those that have: {there}", "to")
+            raise StepProblem(
+                f"expected a broker with a replica ({', '.join(map(str, replicas))}), got {wanted.to}", "to"
+            )
 
     def do(self, context: ScenarioContext) -> None:
         wanted, server = self.wanted, context.server
-        have_topic(context, wanted.topic)
+        ensure_topic(context, wanted.topic)
         self.before = server.partition(wanted.topic, wanted.partition).leader
         server.move_leader(wanted.topic, wanted.partition, wanted.to)
 
@@ -120,16 +121,16 @@ class LeaderMove:
 
 
 class LeaderMoveBack:
-    """Who led a partition before it was moved leads it again."""
+    """Moves the leader of a partition back."""
 
     broker = NOBODY
 
     def __init__(self, move: LeaderMove) -> None:
-        self.description = f"who led {move.wanted.topic}-{move.wanted.partition} before leads it again"
+        self.description = f"the previous leader of {move.wanted.topic}-{move.wanted.partition} leads it again"
         self._move = move
 
     def check(self, expected: ExpectedState) -> None:
-        """Who leads it by then is not known before it runs."""
+        """Check nothing: the previous leader is known only in a run."""
 
     def do(self, context: ScenarioContext) -> None:
         wanted, before = self._move.wanted, self._move.before
@@ -141,7 +142,7 @@ class LeaderMoveBack:
 
 
 class PartitionElection:
-    """An election is held."""
+    """Runs an election for a partition."""
 
     broker = NOBODY
 
@@ -154,17 +155,17 @@ class PartitionElection:
 
     def do(self, context: ScenarioContext) -> None:
         wanted = self._wanted
-        have_topic(context, wanted.topic)
+        ensure_topic(context, wanted.topic)
         context.server.elect_leader(wanted.topic, wanted.partition, Election[wanted.election.upper()])
 
     def inverse(self) -> None:
         return None
 
 
-def have_topic(context: ScenarioContext, topic: str) -> None:
-    """Kafka's own topics are created when they are first asked for, which a scenario may be the first to do."""
+def ensure_topic(context: ScenarioContext, topic: str) -> None:
+    """Create an internal topic that does not exist yet: Kafka creates these on first use."""
     if topic in COORDINATOR_TOPICS:
         try:
             context.server.cluster.internal_topic(topic)
         except NotDurableError as error:
-            raise ClusterError(f"{error} cannot be written down") from None
+            raise ClusterError(f"cannot write {error}") from None

@@ -230,7 +230,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "an option that is nearly one": ("broker=3", "broker: unknown option, did you mean brokers?"),
     "a value without a name": ("3", "expected NAME=VALUE, got 3"),
     "a value that cannot be": ("brokers='three'", "brokers='three': must be a number, such as 3"),
-    "a fault that is none": ("faults=['clos']", "faults[[]0]: fault.action: there is no action 'clos'*"),
+    "a fault that is none": ("faults=['clos']", "faults[[]0]: fault.action: unknown action 'clos'*"),
     "a property that is none": ("config={'num.partition': 1}", "*num.partition: *"),
 }
 

@@ -127,7 +127,7 @@ WRONG = {
     ),
     "an action": (["faults", "add", "action=clos"], "action=clos: unknown action, did you mean close?"),
     "a field of a rule": (["faults", "add", "action=close", "apy=Produce"], "did you mean api?"),
-    "a scenario": (["run", "roling-restart"], "roling-restart: no scenario, did you mean rolling-restart?"),
+    "a scenario": (["run", "roling-restart"], "roling-restart: unknown scenario, did you mean rolling-restart?"),
     "a profile": (
         ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],
         "--profile kip13: did you mean kip-13? It must be one of ",

@@ -115,12 +115,12 @@ def test_a_step_that_cannot_be_done_is_a_failure(running: BrokerProcess, tmp_pat
 def test_what_the_broker_cannot_do_is_told_in_one_line(running: BrokerProcess) -> None:
     done = CliRunner().invoke(cli, ["run", "rolling-restart", "--against", running.admin])
     assert done.exit_code == 1
-    assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario is about 1, 2, 3, and there are 1, 2\n"
+    assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario expects 1, 2, 3, got 1, 2\n"
 
 
 WRONG = {
-    "a file that is not there": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
-    "a name that nobody knows": (["rolling"], 2, "rolling: no scenario, did you mean rolling-restart?"),
+    "a file that is not there": (["none.toml"], 2, "none.toml: cannot read: No such file or directory"),
+    "a name that nobody knows": (["rolling"], 2, "rolling: unknown scenario, did you mean rolling-restart?"),
     "a port of its own on brokers that run": (
         ["rolling-restart", "--against", "http://x", "--port", "1"],
         2,

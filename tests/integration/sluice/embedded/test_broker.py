@@ -145,12 +145,12 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
     async def do(broker: Broker) -> None:
         with pytest.raises(
-            SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped by then"
+            SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped at this time"
         ):
             await broker.run_scenario(file)
-        with pytest.raises(SluiceError, match=r"rolling-resart: no scenario, did you mean rolling-restart"):
+        with pytest.raises(SluiceError, match=r"rolling-resart: unknown scenario, did you mean rolling-restart"):
             await broker.run_scenario("rolling-resart")
-        with pytest.raises(SluiceError, match="brokers: the scenario is about 1, 2, 3, and there are 1, 2"):
+        with pytest.raises(SluiceError, match="brokers: the scenario expects 1, 2, 3, got 1, 2"):
             await broker.run_scenario("rolling-restart")
 
     broker = Broker(2)

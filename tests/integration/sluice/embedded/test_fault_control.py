@@ -69,17 +69,17 @@ def test_faults_are_listed_and_removed() -> None:
         assert [fault.id for fault in faults.list()] == ["f2"]
         faults.clear()
         assert faults.list() == []
-        with pytest.raises(FaultError, match="there is no fault rule 'f1'"):
+        with pytest.raises(FaultError, match="unknown fault rule 'f1'"):
             faults.remove("f1")
 
     live(do, Broker())
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "no action": ("exolode", {}, "fault.action: there is no action 'exolode'"),
+    "no action": ("exolode", {}, "fault.action: unknown action 'exolode'"),
     "no field": ("close", {"colour": "red"}, "fault.colour: unknown field; accepted are "),
     "a value of another type": ("close", {"times": "3"}, "fault.times: must be a whole number or nothing, not '3'"),
-    "a code that is none": (Error(code="NO_LUCK"), {}, "fault.action.code: Kafka has no error code 'NO_LUCK'"),
+    "a code that is none": (Error(code="NO_LUCK"), {}, "fault.action.code: unknown error code 'NO_LUCK'"),
     "an action's class": (Delay, {}, "fault.action: Delay is a class: write Delay()"),
     "what is no rule at all": (object(), {}, "fault.action: "),
     "a rule, and more": (Rule("close"), {"times": 3}, "fault: a whole rule excludes further fields; move times into"),

@@ -90,12 +90,12 @@ WRONG: dict[str, tuple[Mapping[str, object], str]] = {
     "a rate that is none": ({"quota": {"produce": "fast"}}, "quota: produce=fast: must be bytes per second"),
     "a client id that is a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota: client_id=3: must be text"),
     "faults that are one": ({"faults": "close"}, "faults='close': must be several rules"),
-    "a fault that is none": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: there is no action 'clos'"),
-    "a scenario that is none": ({"scenario": "roling-restart"}, "roling-restart: no scenario, did you mean rolling-r"),
+    "a fault that is none": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: unknown action 'clos'"),
+    "a scenario that is none": ({"scenario": "roling-restart"}, "roling-restart: unknown scenario, did you mean rolling-r"),
     "a scenario that is a number": ({"scenario": 3}, "scenario=3: must be a name of the catalogue"),
     "too few brokers for the scenario": (
         {"scenario": "rolling-restart", "brokers": 1},
-        "brokers: the scenario is about 1, 2, 3, and there are 1",
+        "brokers: the scenario expects 1, 2, 3, got 1",
     ),
 }
 

@@ -49,7 +49,7 @@ def test_a_broker_that_is_alone_can_be_down() -> None:
 
 
 def test_a_broker_that_is_alone_cannot_be_isolated() -> None:
-    with pytest.raises(FaultError, match=r"^fault\.action: a cluster of one broker has no others"):
+    with pytest.raises(FaultError, match=r"^fault\.action: expected a cluster of several brokers; this one has 1"):
         add(VirtualBroker(), Rule("isolate"))
 
 

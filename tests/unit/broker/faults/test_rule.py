@@ -19,87 +19,87 @@ def broker() -> VirtualBroker:
     ("rule", "message"),
     [
         ({}, ".action: is needed"),
-        ({"action": "nope"}, ".action: there is no action 'nope'; actions are error, "),
+        ({"action": "nope"}, ".action: unknown action 'nope'; expected one of error, "),
         ({"action": {"kind": "nope"}}, ".action.kind: 'nope': must be one of error, "),
-        ({"action": "clos"}, ".action: there is no action 'clos', did you mean close? actions are error, "),
+        ({"action": "clos"}, ".action: unknown action 'clos', did you mean close? expected one of error, "),
         ({"action": {"kind": "clos"}}, ".action.kind: 'clos': did you mean close? It must be one of error, "),
-        ({"action": "error"}, ".action: error is not enough: code is needed"),
+        ({"action": "error"}, ".action: error requires fields: code is needed"),
         (
             {"action": {"kind": "error", "cod": 1}},
             ".action.cod: unknown field, did you mean code? accepted are kind, code, when",
         ),
-        ({"action": {"kind": "error", "code": "NO"}}, ".action.code: Kafka has no error code 'NO'"),
-        ({"action": {"kind": "error", "code": "NONE"}}, ".action.code: 0 NONE is none that an answer"),
+        ({"action": {"kind": "error", "code": "NO"}}, ".action.code: unknown error code 'NO'"),
+        ({"action": {"kind": "error", "code": "NONE"}}, ".action.code: 0 NONE never occurs in responses"),
         (
             {"action": {"kind": "error", "code": 79}, "api": "Metadata"},
-            ".action.code: 79 MEMBER_ID_REQUIRED: Metadata cannot answer it; it can answer UNKNOWN_SERVER_ERROR, ",
+            ".action.code: Metadata cannot return 79 MEMBER_ID_REQUIRED; expected one of UNKNOWN_SERVER_ERROR, ",
         ),
         (
             {"action": {"kind": "error", "code": 70}, "api": "Fetch", "version": "-6"},
-            ".action.code: 70 FETCH_SESSION_ID_NOT_FOUND: none that the rule matches can answer it",
+            ".action.code: no API that the rule matches can return 70 FETCH_SESSION_ID_NOT_FOUND",
         ),
         (
             {"action": {"kind": "error", "code": 70}, "topic": "t", "group": "g"},
-            ".action.code: 70 FETCH_SESSION_ID_NOT_FOUND: none that the rule matches",
+            ".action.code: no API that the rule matches can return 70 FETCH_SESSION_ID_NOT_FOUND",
         ),
         (
             CLOSE | {"apis": "Produce"},
             ".apis: unknown field, did you mean api? accepted are action, id, broker, ",
         ),
-        (CLOSE | {"api": "Prodce"}, ".api: there is no API 'Prodce'; did you mean Produce?"),
-        (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: there is no API 'zzz'; APIs are Produce, "),
-        (CLOSE | {"api": []}, ".api: names none"),
+        (CLOSE | {"api": "Prodce"}, ".api: unknown API 'Prodce'; did you mean Produce?"),
+        (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: unknown API 'zzz'; APIs are Produce, "),
+        (CLOSE | {"api": []}, ".api: expected at least one API"),
         (
             CLOSE | {"api": "Heartbeat", "partition": 0},
-            ".partition: Heartbeat requests name no partition; those that do are Produce, ",
+            ".partition: Heartbeat requests name no partition; expected one of Produce, ",
         ),
         (
             CLOSE | {"api": "Produce", "group": "g"},
-            ".group: Produce requests name no group; those that do are OffsetCommit, ",
+            ".group: Produce requests name no group; expected one of OffsetCommit, ",
         ),
-        (CLOSE | {"api": "Produce", "version": "14-"}, ".version: 14- is not served; Produce has 0 to 13"),
+        (CLOSE | {"api": "Produce", "version": "14-"}, ".version: version not served; Produce has 0 to 13, got 14-"),
         (
             CLOSE | {"api": "Produce", "version": "nine"},
-            ".version: 'nine': write one version or a range of them: 9, 5-9, -3, 9-",
+            ".version: expected a version or a range such as 9, 5-9, -3, 9-, got 'nine'",
         ),
-        (CLOSE | {"api": "Produce", "version": "9-5"}, ".version: '9-5': the range ends before it begins"),
-        (CLOSE | {"version": 9}, ".version: 9: versions are those of an API"),
-        (CLOSE | {"broker": 7}, ".broker: there is no broker 7; those there are: 1"),
-        (CLOSE | {"broker": []}, ".broker: an empty list hits nothing"),
-        (CLOSE | {"partition": -1}, ".partition: -1: must be 0 or more"),
+        (CLOSE | {"api": "Produce", "version": "9-5"}, ".version: expected a range that ends after its start, got '9-5'"),
+        (CLOSE | {"version": 9}, ".version: requires `api`, which has the versions, got 9"),
+        (CLOSE | {"broker": 7}, ".broker: unknown broker; expected one of 1, got 7"),
+        (CLOSE | {"broker": []}, ".broker: expected at least one number"),
+        (CLOSE | {"partition": -1}, ".partition: expected 0 or more, got -1"),
         (CLOSE | {"partition": "0"}, ".partition: must be a whole number or a list or nothing, not '0'"),
-        (CLOSE | {"probability": 1.5}, ".probability: 1.5: must be above 0 and at most 1"),
-        (CLOSE | {"seed": 1}, ".seed: nothing of this rule is left to chance"),
-        (CLOSE | {"request": 0}, ".request: 0: requests of a connection are counted from 1 on"),
-        (CLOSE | {"after": "2s", "until": "1s"}, ".until: 1s is not later than `after`, 2s"),
+        (CLOSE | {"probability": 1.5}, ".probability: expected above 0 and at most 1, got 1.5"),
+        (CLOSE | {"seed": 1}, ".seed: has no effect without a probability"),
+        (CLOSE | {"request": 0}, ".request: expected 1 or more, got 0"),
+        (CLOSE | {"after": "2s", "until": "1s"}, ".until: expected later than `after` (2s), got 1s"),
         (
             CLOSE | {"connection_older_than": "2s", "connection_younger_than": "1s"},
-            ".connection_younger_than: 1s contradicts connection_older_than",
+            ".connection_younger_than: expected above connection_older_than, got 1s",
         ),
-        (CLOSE | {"times": 1, "on": [1]}, ".on: contradicts times"),
-        (CLOSE | {"schedule": "3 pass"}, ".schedule: '3 pass' never hits"),
-        ({"action": "delay"}, ".action: a delay has ms, or min and max, or mean, or mean and stddev"),
+        (CLOSE | {"times": 1, "on": [1]}, ".on: expected at most one of times, during, on, schedule, got times and on"),
+        (CLOSE | {"schedule": "3 pass"}, ".schedule: expected a phase that fails"),
+        ({"action": "delay"}, ".action: expected ms, or min and max, or mean, or mean and stddev"),
         (
             {"action": {"kind": "delay", "ms": 1, "mean": 2}},
-            ".action: a delay has ms, or min and max, or mean, or mean and stddev; here is me",
+            ".action: expected ms, or min and max, or mean, or mean and stddev; got me",
         ),
-        ({"action": {"kind": "delay", "min": 2, "max": "1ms"}}, ".action.max: 1ms is less than min, 2"),
-        ({"action": {"kind": "delay", "ms": "soon"}}, ".action.ms: 'soon' is no duration"),
+        ({"action": {"kind": "delay", "min": 2, "max": "1ms"}}, ".action.max: expected at least min (2"),
+        ({"action": {"kind": "delay", "ms": "soon"}}, ".action.ms: expected 250ms, 5s, 2m, or a number of milliseconds, got 'soon'"),
         (
             {"action": {"kind": "close", "when": "never"}},
             ".action.when: 'never': must be one of after, before, mid-response",
         ),
-        ({"action": {"kind": "error", "code": "²"}}, ".action.code: Kafka has no error code '²'"),
-        ({"action": {"kind": "error", "code": "9" * 5000}}, ".action.code: Kafka has no error code '99"),
-        (CLOSE | {"api": "Produce", "version": "9" * 5000}, ".version: '99"),
-        (CLOSE | {"schedule": "9" * 5000 + " fail"}, ".schedule: '99"),
-        (CLOSE | {"after": 10**400}, ".after: 1000"),
-        (CLOSE | {"id": "a\nb"}, ".id: must be text of 1 to 200 characters that can be printed, without / and blanks"),
-        (CLOSE | {"id": "a/b"}, ".id: must be text"),
-        (CLOSE | {"id": ""}, ".id: must be text"),
-        (CLOSE | {"id": "x" * 201}, ".id: must be text"),
-        ({"action": "isolate", "api": "Produce"}, ".api: means nothing for isolate, which is not hit by requests;"),
-        ({"action": "refuse-connections", "topic": "t"}, ".topic: means nothing for refuse-connections"),
+        ({"action": {"kind": "error", "code": "²"}}, ".action.code: unknown error code '²'"),
+        ({"action": {"kind": "error", "code": "9" * 5000}}, ".action.code: unknown error code '99"),
+        (CLOSE | {"api": "Produce", "version": "9" * 5000}, ".version: expected a version or a range"),
+        (CLOSE | {"schedule": "9" * 5000 + " fail"}, ".schedule: expected 'N fail'"),
+        (CLOSE | {"after": 10**400}, ".after: expected a duration from 0 to a year, got 1000"),
+        (CLOSE | {"id": "a\nb"}, ".id: expected 1 to 200 printable characters without '/' and spaces"),
+        (CLOSE | {"id": "a/b"}, ".id: expected 1 to 200 printable characters"),
+        (CLOSE | {"id": ""}, ".id: expected 1 to 200 printable characters"),
+        (CLOSE | {"id": "x" * 201}, ".id: expected 1 to 200 printable characters"),
+        ({"action": "isolate", "api": "Produce"}, ".api: does not apply to isolate; expected only"),
+        ({"action": "refuse-connections", "topic": "t"}, ".topic: does not apply to refuse-connections"),
         ("close", ": must be a table, not 'close'"),
     ],
 )
@@ -114,10 +114,10 @@ def test_a_rule_that_cannot_work_is_refused_with_its_place(broker: VirtualBroker
 def test_an_id_can_be_taken_once(broker: VirtualBroker) -> None:
     faults = broker.cluster_server.faults
     fault = faults.add(CLOSE | {"id": "mine"})
-    with pytest.raises(FaultError, match=r"^fault\.id: there is a fault rule 'mine' already$"):
+    with pytest.raises(FaultError, match=r"^fault\.id: fault rule 'mine' already exists$"):
         faults.add(CLOSE | {"id": "mine"})
     fault.remove()
-    with pytest.raises(FaultError, match=r"^id: there is no fault rule 'mine'; there is none$"):
+    with pytest.raises(FaultError, match=r"^id: unknown fault rule 'mine'; none exists$"):
         faults.remove("mine")
 
 
@@ -126,7 +126,7 @@ def test_of_many_rules_only_some_are_told_to_who_asks_for_another() -> None:
     for _ in range(25):
         faults.add(CLOSE)
     with pytest.raises(
-        FaultError, match=r"^id: there is no fault rule 'mine'; those there are: fault-1, .*, fault-20 and 5 more$"
+        FaultError, match=r"^id: unknown fault rule 'mine'; expected one of fault-1, .*, fault-20 and 5 more$"
     ):
         faults.get("mine")
 

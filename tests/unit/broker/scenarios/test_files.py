@@ -28,10 +28,10 @@ WRONG = {
     "a.toml": (b"name = ", "Invalid value (at end of document)"),
     "b.yaml": (b"name: [", "(at line 1, column 8)"),
     "c.json": (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-    "deep.json": (b"[" * 100_000, "is nested too deeply"),
-    "d.toml": (b"\xff", "must be UTF-8"),
+    "deep.json": (b"[" * 100_000, "nested too deeply"),
+    "d.toml": (b"\xff", "expected UTF-8"),
     "e.toml": (b'name = "e"\nstep = []', "step: unknown field, did you mean steps?"),
-    "f.toml": (b'name = "f"\nsteps = [{at = "1s", start = 1}]', "steps[0].start: at 1 s: broker 1 is running by then"),
+    "f.toml": (b'name = "f"\nsteps = [{at = "1s", start = 1}]', "steps[0].start: at 1 s: broker 1 is running at this time"),
 }
 
 
@@ -46,9 +46,9 @@ def test_what_is_wrong_is_told_with_the_file(name: str, content: bytes, said: st
 
 
 MISSING = {
-    "rolling-restrat": "rolling-restrat: no scenario, did you mean rolling-restart? a file ends in .toml, .yaml, ",
-    "zzz": "zzz: no scenario; a file ends in .toml, .yaml, .yml, .json; the catalogue has ",
-    "none.toml": "none.toml: cannot be read: No such file or directory",
+    "rolling-restrat": "rolling-restrat: unknown scenario, did you mean rolling-restart? expected a file that ends in .toml, .yaml, ",
+    "zzz": "zzz: unknown scenario; expected a file that ends in .toml, .yaml, .yml, .json, or one of ",
+    "none.toml": "none.toml: cannot read: No such file or directory",
 }
 
 

@@ -68,10 +68,10 @@ def test_a_step_that_lasts_is_undone_and_one_that_repeats_comes_again() -> None:
     assert stage.states() == ["running", "isolated", "running"]
     stage.broker.advance(5000)
     assert stage.told[1:] == [
-        "1000 steps[0].isolate: broker 2 is cut off from the others (1 of 2)",
-        "1250 steps[0].during: broker 2 is reached again (1 of 2)",
-        "2000 steps[0].isolate: broker 2 is cut off from the others (2 of 2)",
-        "2250 steps[0].during: broker 2 is reached again (2 of 2)",
+        "1000 steps[0].isolate: broker 2 is isolated (1 of 2)",
+        "1250 steps[0].during: broker 2 rejoins (1 of 2)",
+        "2000 steps[0].isolate: broker 2 is isolated (2 of 2)",
+        "2250 steps[0].during: broker 2 rejoins (2 of 2)",
     ]
     assert stage.run.elapsed_ms == 2250
 
@@ -223,13 +223,13 @@ def test_the_journal_tells_of_each_step() -> None:
 
 def test_it_does_not_begin_on_too_few_brokers() -> None:
     run = Run(load("rolling-restart"), VirtualBroker(JOURNAL).cluster_server)
-    with pytest.raises(ClusterError, match="brokers: the scenario is about 1, 2, 3, and there are 1"):
+    with pytest.raises(ClusterError, match="brokers: the scenario expects 1, 2, 3, got 1"):
         run.start()
 
 
 def test_it_does_not_begin_on_brokers_of_other_ids() -> None:
     run = Run(load("rolling-restart"), VirtualBroker("sluice.brokers=3", "node.id=7").cluster_server)
-    with pytest.raises(ClusterError, match="brokers: the scenario is about 1, 2, 3, and there are 7, 8, 9"):
+    with pytest.raises(ClusterError, match="brokers: the scenario expects 1, 2, 3, got 7, 8, 9"):
         run.start()
 
 
@@ -258,7 +258,7 @@ def test_a_step_that_goes_wrong_ends_neither_the_run_nor_the_broker(monkeypatch:
 def test_it_does_not_begin_before_all_brokers_run() -> None:
     broker = VirtualBroker(*THREE)
     broker.cluster_server.isolate_broker(2)
-    with pytest.raises(ClusterError, match="broker 2 is isolated: a scenario begins when all are running"):
+    with pytest.raises(ClusterError, match="broker 2: expected running at the start, got isolated"):
         Run(load("rolling-restart"), broker.cluster_server).start()
 
 

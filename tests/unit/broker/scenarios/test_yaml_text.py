@@ -28,9 +28,9 @@ def test_it_reads(text: str, value: object) -> None:
 
 
 WRONG = {
-    "a key that stands twice": ("a: 1\nb: 2\na: 3", "a stands here twice (at line 3, column 1)"),
+    "a key that stands twice": ("a: 1\nb: 2\na: 3", "duplicate key a (at line 3, column 1)"),
     "a list without its end": ("a: [", "(at line 1, column 5)"),
-    "a key that is a list": ("? [a, b]\n: c", "a key must be text (at line 1, column 3)"),
+    "a key that is a list": ("? [a, b]\n: c", "expected text as key (at line 1, column 3)"),
     "a tag of Python's": ("a: !!python/object:os.system x", "could not determine a constructor for the tag"),
     "characters that no text has": ("a: \x00", "special characters are not allowed"),
 }

@@ -36,7 +36,7 @@ def test_a_scenario_is_shown_as_a_file_to_begin_with() -> None:
 def test_one_that_is_not_there_is_told_in_one_line() -> None:
     shown = invoke("scenario", "show", "roling-restart")
     assert shown.exit_code == 2
-    assert "roling-restart: no scenario, did you mean rolling-restart?" in shown.stderr
+    assert "roling-restart: unknown scenario, did you mean rolling-restart?" in shown.stderr
     assert len(shown.stderr.splitlines()) == 1
 
 

@@ -77,12 +77,12 @@ WRONG = {
     "an action that there is not": (
         {"action": "explode"},
         400,
-        "fault.action: there is no action 'explode'; actions are",
+        "fault.action: unknown action 'explode'; expected one of",
     ),
     "a code that the API cannot answer": (
         {"action": {"kind": "error", "code": "UNKNOWN_MEMBER_ID"}, "api": "Metadata"},
         400,
-        "fault.action.code: 25 UNKNOWN_MEMBER_ID: Metadata cannot answer it; it can answer ",
+        "fault.action.code: Metadata cannot return 25 UNKNOWN_MEMBER_ID; expected one of ",
     ),
     "one of several": (
         {"faults": [GONE, {"action": "close", "topic": "t", "api": "Heartbeat"}]},
@@ -98,7 +98,7 @@ WRONG = {
     "a state that cannot be brought about": (
         {"faults": [GONE, {"action": "isolate"}]},
         400,
-        "faults[1].action: a cluster of one broker has no others",
+        "faults[1].action: expected a cluster of several brokers; this one has 1",
     ),
 }
 
@@ -132,9 +132,9 @@ def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_rule_that_there_is_not_is_not_found(method: str) -> None:
     admin = Admin()
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule 'x'; there is none"})
+    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; none exists"})
     admin.ask(PATH, "POST", TAKEN)
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "there is no fault rule 'x'; those there are: a"})
+    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; expected one of a"})
 
 
 @pytest.mark.parametrize(

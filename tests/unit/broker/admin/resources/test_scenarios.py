@@ -61,7 +61,10 @@ def test_a_scenario_of_the_catalogue_runs_by_its_name_and_may_leave_all_as_it_is
 def test_one_runs_at_a_time() -> None:
     admin = Admin()
     admin.ask(RUN, "POST", {"scenario": SHORT})
-    assert admin.ask(RUN, "POST", {"scenario": SHORT}) == (409, {"error": "run-1 (short) is under way; stop it first"})
+    assert admin.ask(RUN, "POST", {"scenario": SHORT}) == (
+        409,
+        {"error": "run-1 (short) is in progress. Stop it first"},
+    )
     admin.broker.advance(1000)
     assert admin.ask(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
 
@@ -82,17 +85,21 @@ WRONG = {
         "the body is nested too deeply",
     ),
     "no JSON": ("name = 'x'", 400, "the body is not JSON: JSON is malformed"),
-    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: no scenario, did you mean rolling-restart?"),
-    "the name of a file": ({"name": "/etc/hosts.json"}, 400, "/etc/hosts.json: no scenario; a file ends in "),
+    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: unknown scenario, did you mean rolling-restart?"),
+    "the name of a file": (
+        {"name": "/etc/hosts.json"},
+        400,
+        "/etc/hosts.json: unknown scenario; expected a file that ends in ",
+    ),
     "what contradicts itself": (
         {"scenario": {"name": "s", "steps": [{"at": "1s", "start": 1}]}},
         400,
-        "steps[0].start: at 1 s: broker 1 is running by then",
+        "steps[0].start: at 1 s: broker 1 is running at this time",
     ),
     "brokers that there are not": (
         {"scenario": {"name": "s", "brokers": 4}},
         409,
-        "brokers: the scenario is about 1, 2, 3, 4",
+        "brokers: the scenario expects 1, 2, 3, 4",
     ),
 }
 
@@ -121,7 +128,7 @@ def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_run_that_there_is_not_is_not_found(method: str) -> None:
-    assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "there is no run run-7; there was none yet"})
+    assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
 
 
 @pytest.mark.parametrize(

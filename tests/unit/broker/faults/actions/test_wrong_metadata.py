@@ -131,7 +131,7 @@ def test_who_asks_the_leader_is_told_nothing_of_leaders(three: VirtualBroker) ->
 
 def test_versions_without_hints_cannot_be_hit(three: VirtualBroker) -> None:
     problem = refused(three, Rule("stale-leader-hint", api="Produce", version="-9"))
-    assert problem.startswith("fault.api: stale-leader-hint can do nothing to Produce in these versions")
+    assert problem.startswith("fault.api: stale-leader-hint has no effect on Produce in these versions")
 
 
 # -- nothing -----------------------------------------------------------------------------------------------------------
@@ -223,16 +223,16 @@ def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> 
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
-        (Rule("offset-lie"), "fault.action: an offset lie has offset or shift, one of the two"),
-        (Rule(OffsetLie(offset=1, shift=1)), "fault.action: an offset lie has offset or shift, one of the two"),
-        (Rule(OffsetLie(shift=0)), "fault.action.shift: 0 is no lie"),
-        (Rule(OffsetLie(shift=-(2**70))), "fault.action.shift: at most 9223372036854775807 can be told"),
-        (Rule(OffsetLie(offset=2**63)), "fault.action.offset: at most 9223372036854775807 can be told"),
-        (Rule(EmptyMetadata(0)), "fault.action.after_start: 0: must be longer than 0"),
-        (Rule(WrongLeader(leader=4)), "fault.action.leader: there is no broker 4; those there are: 1, 2, 3"),
+        (Rule("offset-lie"), "fault.action: expected either offset or shift"),
+        (Rule(OffsetLie(offset=1, shift=1)), "fault.action: expected either offset or shift"),
+        (Rule(OffsetLie(shift=0)), "fault.action.shift: expected a number other than 0, got 0"),
+        (Rule(OffsetLie(shift=-(2**70))), "fault.action.shift: expected at most 9223372036854775807"),
+        (Rule(OffsetLie(offset=2**63)), "fault.action.offset: expected at most 9223372036854775807"),
+        (Rule(EmptyMetadata(0)), "fault.action.after_start: expected more than 0, got 0"),
+        (Rule(WrongLeader(leader=4)), "fault.action.leader: unknown broker; expected one of 1, 2, 3, got 4"),
         (
             Rule("unknown-leader", api="Produce"),
-            "fault.api: unknown-leader can do nothing to Produce in these versions",
+            "fault.api: unknown-leader has no effect on Produce in these versions",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -243,5 +243,5 @@ def test_a_lie_that_cannot_be_is_refused_with_its_place(three: VirtualBroker, ru
 
 @pytest.mark.parametrize("kind", ["wrong-leader", "stale-leader-hint"])
 def test_a_broker_that_is_alone_has_nobody_else_to_name(kind: str) -> None:
-    problem = "fault.action: a cluster of one broker has no other that could be named"
+    problem = "fault.action: expected a cluster of several brokers; this one has 1"
     assert refused(VirtualBroker(), Rule(kind)) == problem

@@ -82,11 +82,11 @@ def test_garbage_has_the_right_size_and_number_unless_all_of_it_is_random() -> N
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (CorrelationId(by=0), r"action\.by: 0 leaves the correlation id as it is"),
-        (Truncate(keep=-1), r"action\.keep: -1"),
-        (Oversize(size=2**31), r"action\.size: 2147483648"),
-        (Throttle("3000000000"), r"action\.throttle_time_ms: '3000000000' is no duration"),
-        (Throttle(3_000_000_000), r"action\.throttle_time_ms: 3000000000: at most 2147483647"),
+        (CorrelationId(by=0), r"action\.by: 0 does not change the correlation id"),
+        (Truncate(keep=-1), r"action\.keep: expected 0 or more, got -1"),
+        (Oversize(size=2**31), r"action\.size: expected a number from 0 to 2147483647, got 2147483648"),
+        (Throttle("3000000000"), r"action\.throttle_time_ms: expected 250ms, 5s, 2m, or a number of milliseconds, got '3000000000'"),
+        (Throttle(3_000_000_000), r"action\.throttle_time_ms: expected at most 2147483647 ms, got 3000000000"),
     ],
 )
 def test_a_frame_that_cannot_be_is_refused(action: object, message: str) -> None:
@@ -253,11 +253,11 @@ def test_all_apis_that_have_the_field_tell_it() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Rule(Throttle(1), api="SaslHandshake"), "throttle can do nothing to SaslHandshake in these versions"),
-        (Rule(Throttle(1), api="Metadata", version="-2"), "throttle can do nothing to Metadata in these versions"),
-        (Rule(CorruptRecords(), api="Produce"), "corrupt-records can do nothing to Produce in these versions"),
-        (Rule(Duplicate("records"), api=["Fetch", "Produce"]), "duplicate can do nothing to Produce"),
-        (Rule(Duplicate("request"), api="SaslAuthenticate"), "duplicate can do nothing to SaslAuthenticate"),
+        (Rule(Throttle(1), api="SaslHandshake"), "throttle has no effect on SaslHandshake in these versions"),
+        (Rule(Throttle(1), api="Metadata", version="-2"), "throttle has no effect on Metadata in these versions"),
+        (Rule(CorruptRecords(), api="Produce"), "corrupt-records has no effect on Produce in these versions"),
+        (Rule(Duplicate("records"), api=["Fetch", "Produce"]), "duplicate has no effect on Produce"),
+        (Rule(Duplicate("request"), api="SaslAuthenticate"), "duplicate has no effect on SaslAuthenticate"),
     ],
 )  # fmt: skip
 def test_an_action_that_can_do_nothing_is_refused(rule: Rule, message: str) -> None:

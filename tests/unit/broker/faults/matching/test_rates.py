@@ -22,4 +22,4 @@ def test_what_is_no_rate_above_nothing_is_refused(written: Rate) -> None:
     with pytest.raises(RuleProblem) as refused:
         parse_bytes_per_s(written, "action.in_bytes_per_s")
     assert refused.value.path == "action.in_bytes_per_s"
-    assert refused.value.problem.endswith("write 50k, 1M, 64Ki, or a number of bytes per second")
+    assert refused.value.problem.startswith("expected 50k, 1M, 64Ki, or a number of bytes per second")
