@@ -63,7 +63,11 @@ WRONG = {
     "words that are no rule": (["add", "action=clos"], 2, "did you mean close?"),
     "what the broker refuses": (["add", "action=close", "times=0"], 2, "fault.times: expected 1 or more, got 0"),
     "a file that is not there": (["add", "--file", "x.toml"], 2, "x.toml: cannot read: No such file or directory"),
-    "a file of another kind": (["add", "--file", "x.ini"], 2, "x.ini: expected a file name that ends in .toml, .yaml, .yml, .json"),
+    "a file of another kind": (
+        ["add", "--file", "x.ini"],
+        2,
+        "x.ini: expected a file name that ends in .toml, .yaml, .yml, .json",
+    ),
     "a rule that there is not": (["remove", "x"], 1, ": 404: unknown fault rule 'x'; none exists"),
 }
 

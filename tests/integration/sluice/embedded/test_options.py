@@ -91,7 +91,10 @@ WRONG: dict[str, tuple[Mapping[str, object], str]] = {
     "a client id that is a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota: client_id=3: must be text"),
     "faults that are one": ({"faults": "close"}, "faults='close': must be several rules"),
     "a fault that is none": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: unknown action 'clos'"),
-    "a scenario that is none": ({"scenario": "roling-restart"}, "roling-restart: unknown scenario, did you mean rolling-r"),
+    "a scenario that is none": (
+        {"scenario": "roling-restart"},
+        "roling-restart: unknown scenario, did you mean rolling-r",
+    ),
     "a scenario that is a number": ({"scenario": 3}, "scenario=3: must be a name of the catalogue"),
     "too few brokers for the scenario": (
         {"scenario": "rolling-restart", "brokers": 1},

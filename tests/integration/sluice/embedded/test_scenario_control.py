@@ -14,5 +14,5 @@ def test_from_another_thread_the_same() -> None:
         assert run.done
         assert run.steps == run.wait()
         run.stop()
-        with pytest.raises(SluiceError, match="brokers: the scenario is about 1, 2, 3"):
+        with pytest.raises(SluiceError, match="brokers: the scenario expects 1, 2, 3"):
             broker.start_scenario(Scenario(name="of three", brokers=3))

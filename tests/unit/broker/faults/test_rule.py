@@ -62,7 +62,10 @@ def broker() -> VirtualBroker:
             CLOSE | {"api": "Produce", "version": "nine"},
             ".version: expected a version or a range such as 9, 5-9, -3, 9-, got 'nine'",
         ),
-        (CLOSE | {"api": "Produce", "version": "9-5"}, ".version: expected a range that ends after its start, got '9-5'"),
+        (
+            CLOSE | {"api": "Produce", "version": "9-5"},
+            ".version: expected a range that ends after its start, got '9-5'",
+        ),
         (CLOSE | {"version": 9}, ".version: requires `api`, which has the versions, got 9"),
         (CLOSE | {"broker": 7}, ".broker: unknown broker; expected one of 1, got 7"),
         (CLOSE | {"broker": []}, ".broker: expected at least one number"),
@@ -84,7 +87,10 @@ def broker() -> VirtualBroker:
             ".action: expected ms, or min and max, or mean, or mean and stddev; got me",
         ),
         ({"action": {"kind": "delay", "min": 2, "max": "1ms"}}, ".action.max: expected at least min (2"),
-        ({"action": {"kind": "delay", "ms": "soon"}}, ".action.ms: expected 250ms, 5s, 2m, or a number of milliseconds, got 'soon'"),
+        (
+            {"action": {"kind": "delay", "ms": "soon"}},
+            ".action.ms: expected 250ms, 5s, 2m, or a number of milliseconds, got 'soon'",
+        ),
         (
             {"action": {"kind": "close", "when": "never"}},
             ".action.when: 'never': must be one of after, before, mid-response",

@@ -31,7 +31,10 @@ WRONG = {
     "deep.json": (b"[" * 100_000, "nested too deeply"),
     "d.toml": (b"\xff", "expected UTF-8"),
     "e.toml": (b'name = "e"\nstep = []', "step: unknown field, did you mean steps?"),
-    "f.toml": (b'name = "f"\nsteps = [{at = "1s", start = 1}]', "steps[0].start: at 1 s: broker 1 is running at this time"),
+    "f.toml": (
+        b'name = "f"\nsteps = [{at = "1s", start = 1}]',
+        "steps[0].start: at 1 s: broker 1 is running at this time",
+    ),
 }
 
 

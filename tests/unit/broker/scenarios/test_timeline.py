@@ -197,7 +197,10 @@ SAID: list[tuple[dict[str, Any], str]] = [
         scenario({**AT, "alter_config": {"topic": "orders", "broker": 1, "remove": ["a"]}}),
         "steps[0].alter_config: at 1 s: expected either topic or broker",
     ),
-    (scenario({**AT, "alter_config": {"topic": "orders"}}), "steps[0].alter_config: at 1 s: expected set, remove or both"),
+    (
+        scenario({**AT, "alter_config": {"topic": "orders"}}),
+        "steps[0].alter_config: at 1 s: expected set, remove or both",
+    ),
     (
         scenario({**AT, "alter_config": {"topic": "orders", "set": {"retention": 1}}}),
         "steps[0].alter_config.set: at 1 s: Unknown topic config name: retention",
@@ -223,7 +226,10 @@ SAID: list[tuple[dict[str, Any], str]] = [
         scenario(topics=[{"name": "a", "partitions": 1, "assignments": [[1]]}]),
         "topics[0].assignments: at 0 ms: excludes partitions and replicas",
     ),
-    (scenario(topics=[{"name": "a", "assignments": []}]), "topics[0].assignments: at 0 ms: expected at least one partition"),
+    (
+        scenario(topics=[{"name": "a", "assignments": []}]),
+        "topics[0].assignments: at 0 ms: expected at least one partition",
+    ),
     (
         scenario(topics=[{"name": "a", "assignments": [[1], [9]]}]),
         "topics[0].assignments[1]: at 0 ms: The manual partition assignment includes broker 9, but",

@@ -146,7 +146,10 @@ def test_only_the_listener_that_is_named_refuses() -> None:
         (Rule("stall-tls"), "fault.action: expected a listener that uses TLS; PLAINTEXT uses PLAINTEXT"),
         (Rule("stall-sasl"), "fault.action: expected a listener that uses SASL; PLAINTEXT uses PLAINTEXT"),
         (Rule("bandwidth"), "fault.action: expected in_bytes_per_s, out_bytes_per_s or both"),
-        (Rule(Bandwidth(in_bytes_per_s=0)), "fault.action.in_bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0"),
+        (
+            Rule(Bandwidth(in_bytes_per_s=0)),
+            "fault.action.in_bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0",
+        ),
         (Rule(Bandwidth(out_bytes_per_s="fast")), "fault.action.out_bytes_per_s: expected 50k, "),
         (Rule("drop-idle"), "fault.action: drop-idle requires fields: idle is needed"),
         (Rule(DropIdle(0)), "fault.action.idle: expected more than 0, got 0"),

@@ -82,7 +82,10 @@ def test_each_broker_has_a_disk_of_its_own() -> None:
 def test_a_disk_that_is_not_slow_is_refused(broker: VirtualBroker) -> None:
     with pytest.raises(FaultError, match=r"^fault\.action: expected latency, bytes_per_s or both$"):
         add(broker, Rule("slow-disk"))
-    with pytest.raises(FaultError, match=r"^fault\.action\.bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0, got -1"):
+    with pytest.raises(
+        FaultError,
+        match=r"^fault\.action\.bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0, got -1",
+    ):
         add(broker, Rule(SlowDisk(bytes_per_s=-1)))
 
 

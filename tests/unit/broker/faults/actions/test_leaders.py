@@ -179,7 +179,9 @@ def test_what_cannot_work_is_refused_with_its_place(three: VirtualBroker) -> Non
     assert refused(three, Rule("coordinator-moved")) == (
         "fault.action: no coordinator matches; coordinators exist once a group was used"
     )
-    assert refused(three, Rule("coordinator-moved", group="g-*")).startswith("fault.group: expected a name, got the pattern 'g-*'")
+    assert refused(three, Rule("coordinator-moved", group="g-*")).startswith(
+        "fault.group: expected a name, got the pattern 'g-*'"
+    )
     assert refused(three, Rule(SlowElection(0))) == "fault.action.takes: expected more than 0, got 0"
     assert refused(three, Rule("controller-lost", broker=1)).startswith("fault.broker: does not apply")
     three.topic("single", replicas=1)

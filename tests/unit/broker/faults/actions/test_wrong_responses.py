@@ -85,7 +85,10 @@ def test_garbage_has_the_right_size_and_number_unless_all_of_it_is_random() -> N
         (CorrelationId(by=0), r"action\.by: 0 does not change the correlation id"),
         (Truncate(keep=-1), r"action\.keep: expected 0 or more, got -1"),
         (Oversize(size=2**31), r"action\.size: expected a number from 0 to 2147483647, got 2147483648"),
-        (Throttle("3000000000"), r"action\.throttle_time_ms: expected 250ms, 5s, 2m, or a number of milliseconds, got '3000000000'"),
+        (
+            Throttle("3000000000"),
+            r"action\.throttle_time_ms: expected 250ms, 5s, 2m, or a number of milliseconds, got '3000000000'",
+        ),
         (Throttle(3_000_000_000), r"action\.throttle_time_ms: expected at most 2147483647 ms, got 3000000000"),
     ],
 )
