@@ -49,7 +49,7 @@ def test_what_is_wrong_is_told_with_the_file(name: str, content: bytes, said: st
 
 
 MISSING = {
-    "rolling-restrat": "rolling-restrat: unknown scenario, did you mean rolling-restart? expected a file that ends in .toml, .yaml, ",
+    "rolling-restrat": "rolling-restrat: unknown scenario, did you mean rolling-restart? expected a file that ends in ",
     "zzz": "zzz: unknown scenario; expected a file that ends in .toml, .yaml, .yml, .json, or one of ",
     "none.toml": "none.toml: cannot read: No such file or directory",
 }
