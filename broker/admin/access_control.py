@@ -2,11 +2,11 @@
 
 Any web page can make a browser on this machine send requests, so three more checks are made:
 
-- DNS rebinding: if another site's DNS resolves a name to this machine, the site's pages become same-origin. Without a
-  token, the port therefore accepts only loopback names as `Host`. With one, other sites' pages lack the token;
-- if the browser sends the `Origin`, it must be the port itself;
-- browsers send forms without a preflight request: a request that changes something must be JSON or have a header that
-  only the port's own pages can send (operation.py).
+- without a token, only loopback names are accepted as `Host`. Otherwise another site could resolve a name to this
+  machine, which makes its pages same-origin (DNS rebinding);
+- an `Origin` must be the port itself;
+- a request that changes something must be JSON or have a header, which browsers do not send for other sites without a
+  preflight request (operation.py).
 """
 
 from hmac import compare_digest

@@ -26,7 +26,7 @@ _REASONS = {
     409: "The current state does not allow the operation.",
     415: "The body is not JSON.",
 }
-_OMITTED = frozenset({"title"})  # Python class names
+_OMITTED = frozenset({"title"})
 
 
 def document(operations: Sequence[Operation]) -> Schema:
@@ -102,7 +102,7 @@ def _parameters(one: Operation, components: dict[str, Schema]) -> Iterator[Schem
     assert isinstance(properties, dict)
     assert isinstance(required, list)
     for name, schema in properties.items():
-        if name == ACCEPT:  # documented by the content types of the response
+        if name == ACCEPT:
             continue
         place = "path" if name in one.in_path else "query"
         yield {"name": name, "in": place, "required": name in required, "schema": _plain(schema)}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
 JSON = "application/json"
-SAFE = frozenset({"GET"})  # methods without side effects
+SAFE = frozenset({"GET"})
 # A page of another site can make a browser send a form, but neither this header nor a JSON body, which require a
 # preflight request that the broker does not accept.
 SENDER = "x-sluice-request"
@@ -74,7 +74,6 @@ class AdminContext:
 
     @cached_property
     def journal(self) -> JournalReader | None:
-        """The journal of the cluster; None if it is disabled."""
         cluster = self.server.cluster
         return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
 
@@ -96,9 +95,9 @@ class Operation(NamedTuple):
     act: Callable[[AdminContext, Mapping[str, str | list[str]], object], Awaitable[object]]
     params: type[msgspec.Struct]
     bodies: tuple[type, ...]  # accepted types
-    answer: object  # the type of the JSON response; None if it is never JSON
+    answer: object
     errors: tuple[int, ...]  # besides the ones of all operations
-    media: Mapping[str, object]  # types of other responses by content type
+    media: Mapping[str, object]
 
     @classmethod
     def of(
@@ -147,7 +146,7 @@ class Operation(NamedTuple):
             return problem(400, str(error))
         except RecursionError:
             return problem(400, "the body is nested too deeply")
-        except SluiceError as error:  # for example a port that is in use
+        except SluiceError as error:
             return problem(409, str(error))
         return answer
 

@@ -18,7 +18,6 @@ _Handler = Callable[[Request, Exception], Awaitable["Response"]]
 
 
 def routes(context: AdminContext, operations: Sequence[Operation]) -> list[Route]:
-    """Return one route per path."""
     by_path = groupby(operations, key=lambda one: one.path)
     return [Route(path, _Path(context, [*those])) for path, those in by_path]
 
@@ -46,8 +45,6 @@ class _Path:
 
 
 def refusals() -> Mapping[int | type[Exception], _Handler]:
-    """Return the handlers for unknown paths and internal errors."""
-
     async def of_http(request: Request, error: Exception) -> "Response":
         assert isinstance(error, HTTPException)
         words = f"{request.scope['path']}: there is no such path; /api/openapi.json lists all paths"

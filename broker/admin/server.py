@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from .operation import AdminExtension
 
-# Returns the operations and routes of the web page.
 Page = Callable[[ClusterServer], "AdminExtension"]
-# Imports the web page.
 LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
@@ -118,7 +116,6 @@ async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
 
 
 def application(server: ClusterServer, page: Page | None = None) -> "Starlette":
-    """Return the HTTP application of a cluster, with or without the web page."""
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
 
@@ -132,5 +129,5 @@ def application(server: ClusterServer, page: Page | None = None) -> "Starlette":
     operations = (*OPERATIONS, *extension.operations)
     own = routes(AdminContext(server, operations), operations)
     app = Starlette(routes=[*own, *extension.routes], middleware=[access_control], exception_handlers=refusals())
-    app.router.redirect_slashes = False  # unknown paths are 404
+    app.router.redirect_slashes = False
     return app

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from .controller import Controller
     from .services import BrokerNode
 
-# Interval of flush results and pending deletions in the data directory.
 _DIRECTORY_TICK_MS = 1000
 # Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 _PRODUCER_IDS_PER_BLOCK = 1000
@@ -64,11 +63,11 @@ class Cluster:
         """Create a cluster without brokers; each broker joins it. `config` is the first broker's."""
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
-        self.brokers: dict[int, BrokerNode] = {}  # by node id, including stopped ones
+        self.brokers: dict[int, BrokerNode] = {}
         self.fenced: set[int] = set()  # node ids of the brokers that the controller considers dead
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
-        self.topics_created = 0  # since the start, including deleted ones
+        self.topics_created = 0
         self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         self.actions = ActionQueue()
@@ -102,7 +101,6 @@ class Cluster:
         return Journal(events, clock, self.topics_by_id)
 
     def close(self) -> None:
-        """Stop the cluster's timers and close the logs."""
         self.timer.close()
         self._quota_resolver.close()
         if self.metadata_log is not None:
@@ -165,7 +163,6 @@ class Cluster:
 
     @cached_property
     def client_quotas(self) -> "ClientQuotas":
-        """The client quotas, which apply on every broker; loaded on first use."""
         from sluice.quotas.client_quotas import ClientQuotas
 
         return ClientQuotas(self.quota_stores)
@@ -190,7 +187,6 @@ class Cluster:
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
-        """The SCRAM credentials of users, created on first use."""
         from sluice.broker.security.sasl.scram_credentials import ScramCredentials
 
         return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
@@ -262,7 +258,6 @@ class Cluster:
             self.controller.configured(topic)
 
     def auto_create(self, name: str) -> Topic | TopicError:
-        """Create a topic that a client requested by name, with the broker's defaults."""
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.create(NewTopic(name))

@@ -1,6 +1,6 @@
 """The controller: liveness of brokers and leaders of partitions (ReplicationControlManager, BrokerHeartbeatManager).
 
-Theory of operation. A broker is in one of three states, which events change:
+Theory of operation. Events change the state of a broker:
 
     state       stop       start      isolate    rejoin
     RUNNING     STOPPED               ISOLATED
@@ -8,21 +8,19 @@ Theory of operation. A broker is in one of three states, which events change:
     STOPPED                RUNNING
 
 In a controlled shutdown, a broker gives up its leaderships before it is *stopped*. An *isolated* broker is reached by
-its clients, but not by the controller and the other brokers, and keeps its metadata (isolation.py).
+its clients, but not by the controller and the other brokers (isolation.py).
 
-After `sluice.election.delay.ms` without a broker, the controller *fences* it: the broker leaves all ISRs except those
-whose last member it is, and other leaders are elected for its partitions, if possible (elections.py). A broker that
-returns is unfenced at once, fetches, catches up, and joins the ISRs again (replication.py). One that restarts before it
-was fenced is fenced first, because it is a new process.
+The controller *fences* a broker that is away for `sluice.election.delay.ms`: the broker leaves all ISRs except those
+whose last member it is, and its partitions elect other leaders (elections.py). A broker that returns is unfenced at
+once, catches up, and joins the ISRs (replication.py). One that restarts before it was fenced is fenced first, as a new
+process.
 
-Every `leader.imbalance.check.interval.seconds` the preferred leaders are elected (auto.leader.rebalance.enable).
-Brokers receive changes after `sluice.metadata.lag.ms` (metadata_publisher.py), except that the old and the new leader
-of a partition are notified at once.
+Brokers receive changes after `sluice.metadata.lag.ms` (metadata_publisher.py), but the old and the new leader of a
+partition are notified at once.
 
-Fault rules simulate failures. While the controller is *unavailable* (`make_unavailable`), no broker is fenced or
-unfenced, no replica joins an ISR or is elected, and forwarded requests wait; all of this happens afterwards. While
-elections are *slow* (`slow`), a partition has no leader until its election ends. `elect_uncleanly` elects a leader that
-has lost records.
+Fault rules simulate failures. While the controller is *unavailable*, brokers are not fenced or unfenced, replicas do
+not join an ISR, no leader is elected, and forwarded requests wait; all of this happens afterwards. While elections are
+*slow*, a partition has no leader until its election ends. `elect_uncleanly` elects a leader that has lost records.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +48,6 @@ class BrokerState(Enum):
 
 
 RUNNING, STOPPED, ISOLATED = BrokerState
-# Event -> state before -> state after.
 TRANSITIONS = {
     "stop": {RUNNING: STOPPED, ISOLATED: STOPPED},
     "start": {STOPPED: RUNNING},
@@ -70,8 +67,8 @@ class Controller:
         self.publisher = MetadataPublisher(cluster)
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
-        self._absences = dict.fromkeys(cluster.brokers, 0)  # number of absences; identifies the one of a timer
-        self._outages = 0  # fault rules that make the controller unavailable
+        self._absences = dict.fromkeys(cluster.brokers, 0)
+        self._outages = 0
         self._slow: list[float] = []  # duration of elections in ms, by fault rule
         self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR after the slow election
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
@@ -93,7 +90,6 @@ class Controller:
         return self._states.get(node_id) is STOPPED
 
     def transition_error(self, node_id: int, event: str) -> str | None:
-        """Return why an event, a key of TRANSITIONS, is not possible in the broker's state; None if it is."""
         state = self._states[node_id]
         if state not in TRANSITIONS[event]:
             return f"broker {node_id} is {state.value}"
@@ -110,7 +106,6 @@ class Controller:
         self._on_broker_down(node_id, STOPPED)
 
     def isolate(self, node_id: int) -> None:
-        """Cut a broker off from the controller and the other brokers."""
         broker = self._cluster.brokers[node_id]
         cluster = self._cluster
         broker.isolate(IsolatedMetadata(cluster.topics, cluster.fenced, cluster.brokers, node_id))
@@ -342,7 +337,6 @@ class Controller:
         self._publish_change(partition)
 
     def _publish_change(self, partition: Partition) -> None:
-        """Write a change to the metadata log and, even if that fails, publish it to the brokers."""
         if self._cluster.metadata_log is not None:
             self._cluster.metadata_log.partition_changed(partition)
         self.publisher.partition_changed(partition)

@@ -23,7 +23,7 @@ class MetadataPublisher:
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
         self._lag_ms = cluster.config.integer("sluice.metadata.lag.ms")
-        self._delays_ms: dict[int, list[float]] = {}  # node id -> delays by fault rules
+        self._delays_ms: dict[int, list[float]] = {}
         for broker in cluster.brokers.values():
             self.begin(broker)
 
@@ -70,7 +70,6 @@ class MetadataPublisher:
         self.partition_changed(partition)
 
     def partition_changed(self, partition: Partition) -> None:
-        """Publish a change of leader, replicas or ISR."""
         leadership = leadership_of(partition)
 
         def update(image: MetadataImage) -> None:
@@ -79,12 +78,10 @@ class MetadataPublisher:
         self._publish(update)
 
     def partition_deleted(self, partition: Partition) -> None:
-        """Remove a deleted partition from all images at once."""
         for image in self._images():
             image.partitions.pop(partition, None)
 
     def brokers_changed(self) -> None:
-        """Publish that a broker was fenced or unfenced."""
         fenced = frozenset(self._cluster.fenced)
 
         def update(image: MetadataImage) -> None:

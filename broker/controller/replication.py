@@ -4,16 +4,14 @@ Follows Kafka's Partition (maybeIncrementLeaderHW, maybeShrinkIsr, maybeExpandIs
 log, the leader's; a follower is only an offset. Theory of operation:
 
 - A follower *fetches* while it and the leader run and reach each other. It then has everything appended more than
-  `sluice.replication.delay.ms` ago: `Partition.replicated_offset`; without a delay, everything.
-- Any other follower is in `Partition.lagging_followers`, with its offset. One that starts to fetch (again, or from a
-  new leader) has caught up after the delay; it leaves `lagging_followers` and joins the ISR.
-- The high watermark is the lowest offset in the ISR. It does not move if fewer than min.insync.replicas are in sync, or
-  while a follower catches up, which could otherwise never reach it. With `PartitionLog.has_followers`, appends do not
-  move it.
-- The leader removes a follower from the ISR that has not caught up for `replica.lag.time.max.ms`, if it reaches the
-  controller.
+  `sluice.replication.delay.ms` ago: `Partition.replicated_offset`.
+- Other followers are in `Partition.lagging_followers`, with their offsets. A follower that starts to fetch has caught
+  up after the delay, leaves `lagging_followers`, and joins the ISR.
+- The high watermark is the lowest offset in the ISR. It does not move below min.insync.replicas, or while a follower
+  catches up, which could otherwise never reach it. `PartitionLog.has_followers` stops appends from moving it.
+- The leader, if it reaches the controller, removes a follower from the ISR that lags for `replica.lag.time.max.ms`.
 
-In a cluster of one broker, the delay applies as with one follower that never fails.
+A single broker has the delay too, as with one follower that never fails.
 """
 
 from collections.abc import Iterator

@@ -120,7 +120,6 @@ class TopicRules:
         return self.place(self.partition_count(new), self._replication_factor(new))
 
     def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
-        """Return replicas for new partitions, spread over the live brokers."""
         up = [node_id for node_id in self._cluster.brokers if node_id not in self._cluster.fenced]
         return place(self._random, up, sorted(self._cluster.fenced), partitions, replication_factor)
 

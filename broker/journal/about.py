@@ -31,7 +31,6 @@ EMPTY_SUBJECT: AnySubject = ((), 0, "", "")
 
 
 def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
-    """Return the function that returns the subject of a request of this API."""
     if api_key == ApiKey.PRODUCE:
         return cast("Reader", produce_subject)
     if api_key == ApiKey.FETCH:

@@ -32,7 +32,7 @@ class RequestEntry(NamedTuple):
     version: int
     correlation_id: int
     read_times: ReadTimes
-    before: float  # when the previous response was ready
+    before: float
     request_bytes: int
     response_bytes: int  # or UNANSWERED
     subject: RequestSubject

@@ -1,13 +1,12 @@
 """The journal: a ring of the newest `sluice.journal.events` events.
 
 Theory of operation. Recording is cheap: about.py extracts a request's subject, one clock is read when the response is
-ready, and one tuple goes into the ring. The tuple refers to neither record bytes nor messages, which bounds the ring's
-memory. Readers convert tuples to events (entries.py). They poll (reader.py), so a reader cannot slow down the broker.
-If it is too slow, a `Gap` reports how many entries were overwritten.
+ready, and one tuple goes into the ring. It refers to neither record bytes nor messages, which bounds the ring's memory.
+Readers poll and convert tuples to events (entries.py, reader.py), so they cannot slow down the broker. A `Gap` reports
+how many entries were overwritten before a slow reader read them.
 
-Requests of one read are handled in turn, and their responses are sent together. Their entries share a list with the
-times of receipt and sending, which is completed when the responses are sent. A request starts when the previous
-response is ready.
+Entries of one read share a list with the times of receipt and sending, because their responses are sent together. A
+request starts when the previous response is ready.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +22,14 @@ from .about import EMPTY_SUBJECT, Reader, reader_of
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
-UNANSWERED = -1  # instead of a response size
+UNANSWERED = -1
 # A larger response has records; only its first error is recorded.
 _LARGEST_READ_BYTES = 256 * 1024
 _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is larger by its tagged fields
 
 
 class Journal:
-    """The events of the brokers of a cluster."""
-
-    empty_subject = EMPTY_SUBJECT  # for a request that cannot be decoded
+    empty_subject = EMPTY_SUBJECT
 
     def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
         self.size = size
@@ -47,7 +44,6 @@ class Journal:
         self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
 
     def reader_of(self, api_key: int) -> Reader:
-        """Return the function that returns the subject of a request of this API."""
         return reader_of(api_key, self.topics_by_id)
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -121,7 +117,6 @@ class Journal:
     # -- other events --------------------------------------------------------------------------------------------------
 
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
-        """Record that a quota throttles a client."""
         if ctx.subject is None:
             return
         self.parked(ctx)
@@ -138,7 +133,6 @@ class Journal:
         self.add_client_event("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
     def add_broker_fault(self, broker: int, rule_id: str, action: str) -> None:
-        """Record that a fault rule acts on a broker."""
         no_client = {"connection": -1, "listener": "", "peer": "", "client_id": "", "software_name": ""}
         no_request = {"software_version": "", "principal": "", "api": "", "version": -1, "correlation_id": -1}
         self.add_cluster_event("fault", broker, **no_client, **no_request, rule_id=rule_id, action=action)

@@ -22,7 +22,6 @@ POLL_MS = 20.0
 # Entries read per event-loop iteration; converting all of them to events takes about 3 ms.
 PAGE_ENTRIES = 256
 API_NAMES = tuple(api.name for api in API_KEYS.values())
-# Names of filters, and the values that each accepts.
 FILTERS = {
     "client_id": "a client id",
     "api": "the name of an API, such as Produce",
@@ -81,8 +80,6 @@ class EventPage(NamedTuple):
 
 
 class JournalReader:
-    """The readable journal of a cluster."""
-
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock

@@ -1,16 +1,15 @@
 """Connection limits: admission of new connections, one at a time per listener.
 
 Follows the Acceptor of Kafka's SocketServer, whose thread blocks while a connection may not be admitted; later ones
-wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish from a backlog. The
-states of the first connection of a listener:
+wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish. The states of the
+first connection of a listener:
 
     new -> *throttled* by the creation rate -> *waiting for a slot* -> limits of its address -> admitted
                                                                                              -> closed at once
                                                                                              -> closed after a delay
 
-Both waits are operations in the purgatory. The acceptor is created when the first limit is set. A connection of a TLS
-listener arrives here after its handshake. Different on purpose: a delayed close happens when its delay ends; Kafka
-checks every 500 ms.
+Both waits are operations in the purgatory. TLS connections arrive here after their handshake. Different on purpose: a
+delayed close happens when its delay ends; Kafka checks every 500 ms.
 """
 
 from collections.abc import Iterable
@@ -130,8 +129,6 @@ class _Queue:
 
 
 class Acceptor:
-    """The connection limits of one broker."""
-
     def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
         """Count the existing `connections`; they are not limited retroactively by a rate."""
         inter_broker = broker.config.value("inter.broker.listener.name")
@@ -139,17 +136,15 @@ class Acceptor:
         self.quotas = ConnectionQuotas(broker.quotas.config, listeners, str(inter_broker or "PLAINTEXT").upper())
         self.waiting = DelayedOperationPurgatory("Accept", broker.timer)
         self._queues = {name: _Queue(self, name) for name in self.quotas.listeners}
-        self._admitted: dict[Connection, tuple[str, str]] = {}  # listener and address
+        self._admitted: dict[Connection, tuple[str, str]] = {}
         broker.scheduler.schedule(_EXPIRY_INTERVAL_MS, lambda: self.quotas.expire(self.now_ms()))
         for connection in connections:
             self._add(connection.advertised.name, connection)
 
     def on_connect(self, connection: Connection) -> None:
-        """Queue a new connection, which may be admitted, delayed or closed."""
         self._queues[connection.advertised.name].add(connection)
 
     def on_disconnect(self, connection: Connection) -> None:
-        """Release the slot of a closed connection."""
         counted = self._admitted.pop(connection, None)
         if counted is not None:
             self.quotas.remove(*counted)

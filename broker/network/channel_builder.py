@@ -62,7 +62,6 @@ class ChannelBuilder:
         return TlsTransport(self._tls, connect)
 
     def close(self) -> None:
-        """Abort the clients whose TLS handshake is not complete."""
         if self._tls is not None:
             self._tls.close()
 

@@ -1,11 +1,11 @@
 """One client connection: bytes in, responses out in order, reading paused while a request waits.
 
-Follows Kafka's SocketServer: one request in flight; the next is handled after the response to the previous one and its
-throttle time. Different on purpose: a connection whose request is parked still reads a few bytes ahead and so notices
-that its client disconnected; Kafka notices at the next read.
+Follows Kafka's SocketServer: one request in flight; the next is handled after the previous response and its throttle
+time. Different on purpose: while a request is parked, a few bytes are read ahead, to notice that the client
+disconnected; Kafka notices at the next read.
 
-States: *running* (frames are handled as they arrive) and *waiting* (a request is parked or the connection is muted;
-frames stay in the buffer). `park` leads from the first to the second, `resume` back.
+States: *running* and *waiting* (a request is parked or the connection is muted; frames stay in the buffer). `park`
+leads from the first to the second, `resume` back.
 """
 
 import asyncio
@@ -102,7 +102,6 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        # Creation, last activity and last read, in monotonic ms.
         self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
         # For the journal: the connection's number, why the broker closed it, whether the client closed it, and where
         # the time at which the buffered responses leave is recorded.
@@ -208,11 +207,10 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def resume(self) -> None:
-        """End the wait and continue with the next request."""
         self.waiting = False
         self._cancel_wait = None
         if not self._running and not self.closed:
-            self.last_active_ms = self._dispatcher.clock.monotonic_ms()  # waiting is not idleness
+            self.last_active_ms = self._dispatcher.clock.monotonic_ms()
             self._continue()
 
     def close(self, reason: str) -> None:

@@ -18,16 +18,16 @@ class Listener:
         *,
         is_tls: bool,
     ) -> None:
-        self.endpoint = endpoint  # with the bound port
+        self.endpoint = endpoint
         self.is_tls = is_tls
         self._factory = factory
         self._backlog = backlog
         self._loop = loop
         self._socket = bound
         self._name = bound.getsockname()
-        self._refusals = 0  # fault rules that refuse connections now
+        self._refusals = 0
         self._closed = False
-        self._opening = False  # asyncio's create_server is running
+        self._opening = False
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:

@@ -1,18 +1,15 @@
 """A transport with faults: limited bandwidth, held traffic, or a silently dropped connection.
 
-A fault rule inserts it between the socket and the connection (or the connection's TLS); other connections have none. It
-is a protocol to the socket and a transport to the layer above, as tls_transport.py is.
+A fault rule inserts it between the socket and the connection (or the connection's TLS). It is a protocol to the socket
+and a transport to the layer above. If several rules affect it, the lowest limit applies, it is held until the last rule
+releases it, and the first drop drops it.
 
-The effects are independent. If several rules affect one transport, the lowest limit applies, it is held until the last
-rule releases it, and the first rule that drops it drops it.
-
-- *limited*: bytes per second in each direction. Input is read in small pieces with pauses in between, so that TCP
-  slows down the client. Output waits here, and the layer above is paused as by a client that does not read.
-- *held*: nothing is handled or sent until it is released; then everything that waited follows. To the client this is a
-  stopped process, or a listener that accepts and then hangs. A little is read, to notice a client that disconnects.
-- *dropped*: input and output are discarded, and neither side is notified, as when a middlebox forgets a connection.
-  This is permanent. Unlike with a real middlebox, the client's kernel receives acknowledgements, and when the client
-  closes, so does the broker.
+- *limited*: bytes per second in each direction. Input is read in small pieces with pauses, so that TCP slows down the
+  client. Output waits here, and the layer above is paused as by a client that does not read.
+- *held*: nothing is handled or sent until the release, as in a stopped process, or a listener that accepts and then
+  hangs. A little is read, to notice a client that disconnects.
+- *dropped*: permanently discards input and output without notice, as a middlebox that forgets a connection. Unlike
+  there, the client's kernel receives acknowledgements, and when the client closes, so does the broker.
 """
 
 import asyncio
@@ -80,17 +77,14 @@ class RateLimiter:
         return max(0.0, self._free_ms - now_ms)
 
     def moved(self, count: int, now_ms: float) -> None:
-        """Count moved bytes."""
         self._free_ms = max(self._free_ms, now_ms - _CATCH_UP_MS) + count * 1e3 / self.bytes_per_s
 
 
-_Limit = tuple[float | None, float | None]  # bytes per second in and out
-_IdleLimit = tuple[float, Callable[[], object]]  # idle time in ms, and the callback after the drop
+_Limit = tuple[float | None, float | None]
+_IdleLimit = tuple[float, Callable[[], object]]
 
 
 class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
-    """The shaped transport of one connection."""
-
     def __init__(
         self,
         above: "Connection | TlsTransport",
@@ -125,14 +119,13 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._scratch = memoryview(b"")
         self._idle_limits: list[_IdleLimit] = []
         self._active_ms = broker.clock.monotonic_ms()
-        self.on_read: list[Callable[[], None]] = []  # called after input was handled
-        self.on_lost: list[Callable[[], object]] = []  # called after the connection has ended
+        self.on_read: list[Callable[[], None]] = []
+        self.on_lost: list[Callable[[], object]] = []
         self.dropped = False
 
     # -- called by fault rules -----------------------------------------------------------------------------------------
 
     def put_under(self, below: asyncio.Transport) -> None:
-        """Insert this transport under an open connection."""
         self._announced = True
         self._socket = below
         self.above.set_transport(self)

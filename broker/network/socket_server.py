@@ -54,12 +54,12 @@ class SocketServer:
     def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
-        self.connections: dict[Connection, None] = {}  # a set in arrival order
+        self.connections: dict[Connection, None] = {}
         self.accepted = 0
         # Called with each new and each ended connection, for fault rules.
         self.on_connected: Callable[[Connection], None] | None = None
         self.on_disconnected: Callable[[Connection], None] | None = None
-        self.endpoints: list[Endpoint] = []  # with the bound ports
+        self.endpoints: list[Endpoint] = []
         self.acceptor: Acceptor | None = None  # None until a connection limit is set
         self.channel_builders: list[ChannelBuilder] = []
         self.listeners: dict[str, Listener] = {}  # by name
@@ -67,7 +67,7 @@ class SocketServer:
         self.accept_hooks: list[Callable[[str, ShapedTransport], None]] = []
         self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopped: asyncio.Future[None] | None = None  # done when the last connection is gone
+        self._stopped: asyncio.Future[None] | None = None
         self._journal = broker.journal
         self._loop = loop
         # An event loop without real sockets (sluice.testing) provides its own bind().

@@ -1,18 +1,18 @@
-"""TLS between a socket and its Connection: a protocol to the socket, a transport to the Connection.
+r"""TLS between a socket and its Connection: a protocol to the socket, a transport to the Connection.
 
 Theory of operation
 -------------------
-An `ssl.SSLObject` works on two memory buffers, so nothing here blocks. Input goes into one buffer and is decrypted
-straight into the Connection's buffer while that reads. Output is encrypted piece by piece while the socket accepts it;
-the rest waits by reference. So everything works as on a plain connection: muting (the socket is not read, TCP pushes
-back), a client that does not read, half-close in either way (TCP's, or TLS's close_notify), idle close, abort.
+An `ssl.SSLObject` works on two memory buffers, so nothing blocks. Input is decrypted straight into the Connection's
+buffer while that reads; output is encrypted piece by piece while the socket accepts it, and the rest waits by
+reference. So muting, slow clients, half-close (TCP's, or TLS's close_notify), idle close and abort work as on a plain
+connection.
 
     HANDSHAKE --done--> OPEN --close()--> CLOSING --all sent--> CLOSED
-        \\-- from any state: failure, timeout, abort, or the client disconnects --> CLOSED
+        \-- from any state: failure, timeout, abort, or the client disconnects --> CLOSED
 
-asyncio's own TLS is not used because of failed handshakes: it drops the alert that names the reason (a client with an
-expired certificate would see a closed connection, where Kafka sends the alert), and it does not report the failure
-here. Nor can it half-close. Follows Kafka's SslTransportLayer: it does not wait for the peer's close_notify.
+asyncio's own TLS cannot half-close, drops the alert of a failed handshake (a client with an expired certificate would
+see a closed connection, where Kafka sends the alert), and does not report the failure. Follows Kafka's
+SslTransportLayer: it does not wait for the peer's close_notify.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class TlsAcceptor:
         self.accepted = accepted
         self.failed = failed
         self.scratch = memoryview(bytearray(_READ_BYTES))
-        self.handshaking: set[TlsTransport] = set()  # handshake in progress
+        self.handshaking: set[TlsTransport] = set()
 
     def close(self) -> None:
         """Abort the connections whose handshake is in progress."""
@@ -95,8 +95,6 @@ class _HandshakeTimeout(DelayedOperation):
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
-    """The TLS session of one connection."""
-
     def __init__(self, acceptor: TlsAcceptor, connect: Callable[[], Connection]) -> None:
         """Create the session; `connect` creates the Connection after the handshake."""
         super().__init__()
@@ -107,7 +105,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._ssl = acceptor.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = State.HANDSHAKE
         self._socket: asyncio.Transport | None = None
-        self.connection: Connection | None = None  # None before the end of the handshake
+        self.connection: Connection | None = None
         self._timeout = _HandshakeTimeout(self)
         self._first_byte: int | None = None
         self._reading = True
@@ -120,7 +118,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     @property
     def certificate(self) -> bytes | None:
-        """The client's certificate (DER); None if it sent none."""
         return self._ssl.getpeercert(binary_form=True)
 
     @property
@@ -286,7 +283,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         filled = 0
         try:
             while filled < len(buffer):
-                # With a buffer (a view works too), read() returns the number of bytes.
                 count = cast("int", self._ssl.read(len(buffer) - filled, buffer[filled:]))
                 if not count:
                     return filled, True
@@ -300,7 +296,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._send_outgoing()
             assert self.connection is not None
             self.connection.close(f"TLS failed: {failure_of(error, is_tls=True)}")
-            return 0, False  # discard what was decrypted
+            return 0, False
         return filled, False
 
     def _pass_eof(self) -> bool:

@@ -61,17 +61,17 @@ class Broker:
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
         self.metadata = self._new_metadata()
-        self.is_isolated = False  # whether it is cut off from the controller and the other brokers
+        self.is_isolated = False
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
         self.clock = clock
         self.random = random
         self.started_ms = clock.monotonic_ms()
-        self.endpoints: dict[str, Endpoint] = {}  # advertised addresses by listener name
-        self.on_configured: list[Callable[[], None]] = []  # called after its configs were altered
+        self.endpoints: dict[str, Endpoint] = {}
+        self.on_configured: list[Callable[[], None]] = []
         self.timer = Timer(clock)
         self.replicas = ReplicaManager(self.node_id, config, self.timer, cluster)
-        self.fault_waits: DelayedOperationPurgatory | None = None  # requests delayed by fault rules
+        self.fault_waits: DelayedOperationPurgatory | None = None
         self.throttled = DelayedOperationPurgatory("Throttle", self.timer)
         self.scheduler = Scheduler(self.timer)
         self.profile = PROFILES[config.text("quota.profile")]
@@ -124,13 +124,11 @@ class Broker:
         return self.metadata.controller_id if self.cluster.controller_id != NO_LEADER else NO_LEADER
 
     def auto_create_topic(self, name: str) -> Topic | TopicError:
-        """Create a topic that a client requested by name, if this broker reaches the controller."""
         if self.is_isolated:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.cluster.auto_create(name)
 
     def internal_topic(self, name: str) -> Topic:
-        """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))
 
     def isolate(self, metadata: MetadataCache) -> None:
@@ -231,7 +229,6 @@ class Broker:
 
     @cached_property
     def telemetry(self) -> "Telemetry":
-        """The telemetry that clients push (KIP-714), created on first use."""
         from sluice.broker.controller.configs.client_metrics_manager import Telemetry
 
         most = self.config.integer("telemetry.max.bytes")
@@ -243,7 +240,6 @@ class Broker:
 
     @cached_property
     def configs(self) -> "ConfigurationControl":
-        """The configs that can be altered at runtime, loaded on first use."""
         from sluice.broker.controller.configs.control import ConfigurationControl
 
         return ConfigurationControl(self.node_id, self.config, self.cluster)

@@ -33,12 +33,12 @@ class ClusterServer:
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.cluster = Cluster(config, clock, random)
-        self.servers: dict[int, SocketServer] = {}  # by node id
-        self.brokers: dict[int, Broker] = {}  # by node id
+        self.servers: dict[int, SocketServer] = {}
+        self.brokers: dict[int, Broker] = {}
         self.is_stopping = False
         self._clock = clock
         self._random = random
-        self._random_state = random.getstate()  # before the first draw
+        self._random_state = random.getstate()
         self._loop = loop
         self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
@@ -137,7 +137,6 @@ class ClusterServer:
         task.add_done_callback(self._starting.discard)
 
     def isolate_broker(self, node_id: int) -> None:
-        """Cut a broker off from the controller and the other brokers; clients still reach it."""
         self._checked_controller(node_id, "isolate").isolate(node_id)
 
     def rejoin_broker(self, node_id: int) -> None:
@@ -165,7 +164,6 @@ class ClusterServer:
         return partition
 
     def check_transition(self, node_id: int, event: str) -> None:
-        """Raise ClusterError if an event of TRANSITIONS is not possible in the broker's current state."""
         self._checked_controller(node_id, event)
 
     def _checked_controller(self, node_id: int, event: str) -> "Controller":

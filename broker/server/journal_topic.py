@@ -1,8 +1,8 @@
 """The journal as the topic `__sluice_journal`, for consumers of any Kafka client.
 
-It has one partition, which keeps the order. A record's key is the client id (null if the event has no client), its
-value the event as JSON, its timestamp the event's time. Every 20 ms, up to 256 events of the ring are written: few
-enough to not delay clients. If entries are overwritten first, a gap event reports them, as to any slow reader.
+One partition keeps the order. A record's key is the client id (null if the event has no client), its value the event as
+JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written: few enough to not delay clients. A gap
+event reports overwritten entries.
 
 Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request. Clients cannot write to
 this internal topic. Requests about it are not in the journal (about.py).

@@ -1,9 +1,9 @@
 """Recovery of a data directory: topics from its metadata log, or imported from the logs themselves.
 
-If the metadata log has no topic, the topics of the directory are imported, so that a broker can start from copies of
+Without a topic in the metadata log, the topics of the directory are imported, so that a broker can start from copies of
 Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the highest index plus one.
-If the metadata log has topics, the directories of other topics are stray, as in Kafka: the process died while a topic
-was created or deleted. They are not changed, and are moved away when a topic of their name is created.
+Otherwise the directories of other topics are stray, as in Kafka: the process died while a topic was created or deleted.
+They are kept, and moved away when a topic of their name is created.
 """
 
 import logging

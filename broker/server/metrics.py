@@ -1,11 +1,11 @@
 """Prometheus collectors over the plain integers that the request path counts.
 
-`sluice.metrics` declares the families. Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many
-have series: the first ones, until their sensors expire. The others are added up as `__other__`. Selection by rate
-would make counters jump. Fault rules have the same limit.
+Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many have series: the first ones, until their
+sensors expire. The others are added up as `__other__`. Selection by rate would make counters jump. Fault rules have the
+same limit.
 
-With several brokers, each series has the label `broker`. Replicas count for the log and partition metrics, leaders for
-the traffic of a topic.
+With several brokers, each series has the label `broker`. Replicas count for log and partition metrics, leaders for the
+traffic of a topic.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ _ATTRIBUTES: dict[str, dict[str, Callable[[ClientUsage], float]]] = {
     "Request": {"request_time": _RATE, "throttle_time": _WAIT},
     "ControllerMutation": {
         "mutation_rate": _RATE,
-        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,  # undefined for a sum
+        "tokens": lambda usage: usage.tokens if isinstance(usage, MutationUsage) else nan,
         "throttle_time": _WAIT,
     },
 }
@@ -185,7 +185,7 @@ class BrokerCollector(Collector):
     def _faults(self) -> Iterator[Metric]:
         broker, faults = self._broker, self._cluster.faults_in_use
         yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
-        is_first = broker.node_id == min(broker.cluster.brokers)  # it reports the cluster's metrics
+        is_first = broker.node_id == min(broker.cluster.brokers)
         yield _counter(
             "sluice_fault_rules_disabled_total", [([], 0 if faults is None else faults.disabled)] if is_first else []
         )
@@ -270,7 +270,6 @@ def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bo
 
 
 def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], float]]:
-    # One series per API: the request counter has versions and errors.
     for api_name, group in groupby(routes, key=lambda route: route.api_name):
         versions = list(group)
         counts = [sum(column) for column in zip(*(route.latency_counts for route in versions), strict=True)]

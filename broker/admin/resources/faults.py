@@ -100,7 +100,7 @@ def describe(fault: Fault) -> FaultShown:
     )
 
 
-_ALONE = "fault"  # path of the only rule, if it is the whole body
+_ALONE = "fault"
 
 
 def _rules_in(given: object) -> list[tuple[str, object]]:

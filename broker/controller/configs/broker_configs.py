@@ -1,8 +1,7 @@
 """Dynamic broker configs (KIP-226): per broker, and cluster-wide defaults (the empty name).
 
-Follows Kafka's DynamicBrokerConfig. Alterable are the defaults of topic configs, the expiration of producers, which
-applies to open logs, and connection limits. Different on purpose: Kafka can alter more and stores unknown names; here a
-name without effect is rejected. A partition has one log for all replicas, so topics use the first broker's own configs.
+Follows Kafka's DynamicBrokerConfig. Different on purpose: Kafka can alter more and stores unknown names; here a name
+without effect is rejected. A partition has one log for all replicas, so topics use the first broker's own configs.
 """
 
 from collections.abc import Iterable, Mapping

@@ -14,7 +14,6 @@ from .stored_configs import StoredConfigs
 METRICS, INTERVAL_MS, MATCH = "metrics", "interval.ms", "match"
 DEFAULT_INTERVAL_MS = 300_000
 _LEAST_MS, _MOST_MS = 100, 3_600_000
-# Properties of clients that subscriptions can match.
 SELECTORS = (
     "client_instance_id",
     "client_id",

@@ -1,8 +1,7 @@
 """Client metrics (KIP-714): the subscriptions of clients, and the metrics that they push.
 
-Follows Kafka's ClientMetricsManager and ClientMetricsInstance; only with `sluice.telemetry`, as Kafka's requires a
-plugin. A client requests its subscription (GetTelemetrySubscriptions), pushes at its interval, and requests it again
-after UNKNOWN_SUBSCRIPTION_ID: the id is a hash of the subscription.
+Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`, as Kafka's a plugin. A
+client requests its subscription, pushes at its interval, and requests it again after UNKNOWN_SUBSCRIPTION_ID.
 
 Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not at
 the end of its connection.
@@ -25,8 +24,8 @@ ALL_METRICS = "*"
 _RESERVED_IDS = (ZERO_UUID, bytes(15) + b"\1")  # Uuid.RESERVED
 _MOST_INSTANCES = 16_384
 _LEAST_EXPIRY_MS, _EXPIRY_INTERVALS = 60_000, 3
-_NEVER_MS = 0  # before any request
-_MAGIC = 2  # record format of the compression
+_NEVER_MS = 0
+_MAGIC = 2
 _LARGEST_UNPACKED_BYTES = 100 * 1024 * 1024
 # After these errors a client may request a new subscription at once.
 _NEW_SUBSCRIPTION_NEEDED = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -43,13 +42,11 @@ class Subscription:
 
 
 class ClientInstance:
-    """The state of one client under its current subscription."""
-
     __slots__ = ("last_error", "last_get_ms", "last_push_ms", "last_seen_ms", "subscription", "terminating", "version")
 
     def __init__(self, subscription: Subscription, version: int) -> None:
         self.subscription = subscription
-        self.version = version  # of the configs
+        self.version = version
         self.last_get_ms = _NEVER_MS
         self.last_push_ms = _NEVER_MS
         self.last_seen_ms = _NEVER_MS
@@ -82,7 +79,7 @@ class Telemetry:
         self.pushed_bytes = 0
         self._configs = configs
         self._random_bytes = random_bytes
-        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()  # least recently seen first
+        self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
 
     def new_instance_id(self) -> bytes:
         while (client_instance_id := random_uuid(self._random_bytes)) in self._instances:

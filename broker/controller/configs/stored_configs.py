@@ -16,7 +16,7 @@ class StoredConfigs(ABC):
     """See `ConfigStore`. Subclasses define the table and further validation."""
 
     rows: Mapping[str, Property]
-    source: str  # config source of the values set here
+    source: str
     no_name: str  # Kafka's message for describing the empty name
     unknown: tuple[ErrorCode, str]  # Kafka's error for an unknown key, and the start of its message
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sluice.broker.security.acl.acl import Acl
     from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 
-_TOPIC = 2  # resource type of configs
+_TOPIC = 2
 
 
 class DurableMetadata:
@@ -45,11 +45,10 @@ class DurableMetadata:
         self._log = log
         self._directory_id = directory_id
         self._defer = defer
-        self._changed: dict[Partition, None] = {}  # partitions with unwritten changes
+        self._changed: dict[Partition, None] = {}
 
     @property
     def image(self) -> MetadataImage:
-        """The state after all written records."""
         return self._log.image
 
     @property
@@ -64,7 +63,6 @@ class DurableMetadata:
         return self._log.append(records) if records else ErrorCode.NONE
 
     def close(self) -> None:
-        """Write pending changes and close the log."""
         self._write_changed()
         self._log.close()
 
@@ -78,11 +76,9 @@ class DurableMetadata:
         return self.append(records)
 
     def partitions_added(self, topic_id: bytes, first: int, partitions: Iterable[PartitionState]) -> ErrorCode:
-        """Write new partitions of a topic, from index `first` on."""
         return self.append(self._partitions(topic_id, first, partitions))
 
     def topic_deleted(self, topic_id: bytes) -> ErrorCode:
-        """Write the deletion of a topic, including its partitions and configs."""
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
@@ -149,7 +145,6 @@ class DurableMetadata:
         )
 
     def acls_changed(self, created: "Iterable[tuple[bytes, Acl]]", deleted: Iterable[bytes]) -> ErrorCode:
-        """Write new ACLs with their ids and deleted ones."""
         new = [
             AccessControlEntryRecord(
                 id=acl_id,
@@ -166,7 +161,6 @@ class DurableMetadata:
         return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
 
     def scram_credential_set(self, user: str, mechanism: "ScramMechanism", credential: "ScramCredential") -> ErrorCode:
-        """Write a user's credential for a mechanism."""
         return self.append(
             [
                 UserScramCredentialRecord(
@@ -181,7 +175,6 @@ class DurableMetadata:
         )
 
     def scram_credential_removed(self, user: str, mechanism: "ScramMechanism") -> ErrorCode:
-        """Write the removal of a user's credential for a mechanism."""
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:

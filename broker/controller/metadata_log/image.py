@@ -1,10 +1,8 @@
 """The metadata image: the state of the cluster after the last record of its metadata log.
 
 Follows MetadataImage and its deltas, and PartitionRegistration.merge. Different on purpose: the image is changed in
-place, because it has one reader; and data that is unused here (controllers, tokens, the ELR) is kept, so that a
-snapshot loses nothing that Kafka wrote. Changes to an unregistered broker are ignored.
-
-Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) apply at the latter.
+place, because it has one reader; and data that is unused here (controllers, tokens, the ELR) is kept for snapshots.
+Changes to an unregistered broker are ignored. Records of a transaction (KIP-868) apply at its end.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +53,7 @@ Replay = Callable[["MetadataImage", M], None]
 QuotaEntity = frozenset[tuple[str, str | None]]  # (type, name); None is the default
 
 METADATA_VERSION = "metadata.version"
-_TOPIC = 2  # resource type of configs
+_TOPIC = 2
 _NO_BROKER = -1
 
 
@@ -82,14 +80,14 @@ class MetadataImage:
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.controllers: dict[int, RegisterControllerRecord] = {}
         self.topics: dict[bytes, TopicImage] = {}  # by id
-        self.configs: dict[tuple[int, str], dict[str, str]] = {}  # by type and name of the resource
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.next_producer_id = 0
         self.acls: dict[bytes, AccessControlEntryRecord] = {}
-        self.scram_credentials: dict[tuple[int, str], UserScramCredentialRecord] = {}  # by mechanism and user
+        self.scram_credentials: dict[tuple[int, str], UserScramCredentialRecord] = {}
         self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
         self._topic_ids: dict[str, bytes] = {}
-        self._transaction: list[MetadataMessage] | None = None  # its records so far
+        self._transaction: list[MetadataMessage] | None = None
 
     @property
     def in_transaction(self) -> bool:

@@ -1,20 +1,18 @@
 """The log of all durable metadata: topics, partitions, configs, quotas, ACLs, credentials.
 
 It has Kafka's format (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the data directory, as a KRaft controller
-with one voter writes it, with the records of `sluice.protocol.metadata`.
+with one voter writes it.
 
 Theory of operation
 -------------------
-A durable change first appends its records and takes effect only if that succeeded. `append` returns when the bytes are
-on disk (Kafka's leader flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk
-accepts only a part of it, that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
+A change takes effect only after its records were appended. `append` returns when they are on disk (Kafka's leader
+flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part,
+that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
 
 The image is the state after all records. A start loads it from the newest snapshot and the records since (recovery.py),
-and each append updates it, so a snapshot can be written at any time: after many records, and at a clean stop. The
-records before a snapshot are then deleted.
+and each append updates it. Snapshots are written after many records and at a clean stop; older records are deleted.
 
-Each start is a new epoch of the quorum, as in Kafka, and begins with a leader change. A transaction without an end is
-aborted by a record.
+Each start begins a new epoch of the quorum with a leader change, as in Kafka, and aborts an open transaction.
 """
 
 import logging

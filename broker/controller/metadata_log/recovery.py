@@ -43,14 +43,14 @@ class Recovered:
         self.image = MetadataImage()
         self.voters = Voters()
         self.snapshot: SnapshotId | None = None
-        self.start_offset = 0  # of the first segment
+        self.start_offset = 0
         self.end_offset = 0  # of the image
         self.log_end_offset = 0  # of the segments, which may end before the snapshot, as of a Kafka that lagged
         self.epoch = 0
         self.epochs: list[tuple[int, int]] = []  # epochs in the log with their first offsets
         self.last_append_ms = 0
         self.records_since_snapshot = 0
-        self.segment: Path | None = None  # the last one
+        self.segment: Path | None = None
         self.segment_bytes = 0
         self.torn: Torn | None = None
 
@@ -70,7 +70,6 @@ class Recovered:
 
 
 def segment_name(base_offset: int) -> str:
-    """Return the file name of the segment with this base offset."""
     return f"{base_offset:020}.log"
 
 
@@ -152,7 +151,7 @@ def _read_batch(recovered: Recovered, batch: Batch) -> None:
         recovered.epochs.append((header.partition_leader_epoch, header.base_offset))
     recovered.log_end_offset = header.last_offset + 1
     if header.last_offset < known_to:
-        return  # already in the snapshot
+        return
     for offset, message in messages_in(batch):
         if offset >= known_to:
             recovered.replay(message, offset)

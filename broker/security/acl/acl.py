@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 WILDCARD = "*"  # every resource (as a literal name) or every host
 WILDCARD_PRINCIPAL = "User:*"
-CLUSTER_NAME = "kafka-cluster"  # the only resource of type CLUSTER
+CLUSTER_NAME = "kafka-cluster"
 
 
 class ResourceType(IntEnum):

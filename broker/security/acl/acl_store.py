@@ -16,7 +16,7 @@ from .acl import WILDCARD, WILDCARD_PRINCIPAL, Acl, AclFilter, PatternType, Reso
 
 # The maximum number of changes per request (QuorumController.MAX_RECORDS_PER_USER_OP).
 MAX_PER_REQUEST = 10_000
-ByPrincipal = dict[str, list[Acl]]  # the entries of one pattern
+ByPrincipal = dict[str, list[Acl]]
 # Persists new entries with their ids and the ids of deleted ones, or returns an error.
 WriteAcls = Callable[[Sequence[tuple[bytes, Acl]], Sequence[bytes]], ErrorCode]
 
@@ -70,7 +70,6 @@ class Acls:
         self._on[acl.resource_type].add(acl)
 
     def remove(self, acl_id: bytes) -> Acl:
-        """Apply the deletion of an entry, and return it."""
         acl = self._by_id.pop(acl_id)
         del self._ids[acl]
         self._on[acl.resource_type].remove(acl)
@@ -101,7 +100,7 @@ class _OnType:
     def __init__(self) -> None:
         self._literal: dict[str, ByPrincipal] = {}
         self._prefixed: dict[str, ByPrincipal] = {}
-        self._prefix_lengths = Counter[int]()  # patterns of each length
+        self._prefix_lengths = Counter[int]()
 
     def on(self, name: str) -> Iterator[ByPrincipal]:
         literal, prefixed = self._literal, self._prefixed

@@ -14,7 +14,6 @@ from .acl import CLUSTER_NAME, AclOperation, ResourceType
 if TYPE_CHECKING:
     from .authorizer import Authorizer
 
-# The operations in the bit fields of KIP-430 (AclEntry.supportedOperations).
 _SUPPORTED_OPERATIONS = {
     ResourceType.TOPIC: (
         AclOperation.READ,
@@ -46,8 +45,6 @@ _SUPPORTED_OPERATIONS = {
 
 
 class AuthHelper:
-    """The checks of one broker's authorizer, if it has one."""
-
     def __init__(self, authorizer: "Authorizer | None") -> None:
         self._authorizer = authorizer
 

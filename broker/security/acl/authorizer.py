@@ -1,13 +1,13 @@
 """Authorization by the access control lists of the cluster (KIP-11, KIP-801).
 
-Follows StandardAuthorizer and its data. An authorizer exists only if `authorizer.class.name` is set:
+Follows StandardAuthorizer and its data. Requires `authorizer.class.name`.
 
     1. `super.users` are allowed everything.
-    2. An entry applies if its pattern matches the resource's name, its principal is the client's or `User:*`, its host
-       is the client's address or `*`, and its operation is ALL or the requested one. An ALLOW entry also applies if its
-       operation implies the requested one: see `_IMPLYING`. DENY entries imply nothing.
-    3. If a DENY entry applies, the request is denied. Else, if an ALLOW entry applies, it is allowed.
-    4. Else it is denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
+    2. An entry applies if its pattern matches the name, its principal is the client's or `User:*`, its host is the
+       client's or `*`, and its operation is ALL or the requested one. An ALLOW entry also applies if its operation
+       implies the requested one (`_IMPLYING`).
+    3. A DENY entry that applies denies. Else an ALLOW entry that applies allows.
+    4. Else denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
 
 Each decision is a line of the audit log, `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Decisions that
 only filter a response are not logged; Kafka logs them at TRACE.
@@ -115,7 +115,7 @@ class Authorizer:
             for acl in self._acls.of(principal, resource_type)
             if acl.host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL)
         ]
-        allowed = {acl[1:3] for acl in counting if acl.permission_type == _ALLOW}  # names and types of patterns
+        allowed = {acl[1:3] for acl in counting if acl.permission_type == _ALLOW}
         denied = {acl[1:3] for acl in counting if acl.permission_type == _DENY}
         everything = (WILDCARD, PatternType.LITERAL)
         if everything in denied:

@@ -1,23 +1,21 @@
 """The authentication of one connection, between its Connection and the Dispatcher.
 
-Follows SaslServerAuthenticator, and what KafkaChannel, Selector and SocketServer do with it (KIP-43, KIP-152, KIP-306,
-KIP-368).
+Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
 Theory of operation
 -------------------
-The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. An accepted request
-goes to the dispatcher as usual, and its handler calls back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both
-`refuse`. The outcome selects the next state (`_NEXT`). After SaslHandshake v0 the exchange has no headers: each frame
-is a token, and so is each response.
+The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. The dispatcher
+handles accepted requests; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`.
+The outcome selects the next state (`_NEXT`). After SaslHandshake v0, each frame is a token without headers, and so is
+each response.
 
-A request that the state does not accept ends the connection, as in Kafka: at once before an exchange, and during one
-with ILLEGAL_SASL_STATE if the API's response has a top-level error code.
+As in Kafka, an unexpected request ends the connection: at once before an exchange; during one with ILLEGAL_SASL_STATE,
+if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed
+by `connection.failed.authentication.delay.ms`, and further requests wait.
 
-After a failed authentication, the response and the close are delayed by `connection.failed.authentication.delay.ms`,
-and no request is handled until then. After a successful one, requests go directly to the dispatcher, unless the session
-expires (`connections.max.reauth.ms`, or the token's expiration): then each request is checked here. SaslHandshake
-starts a re-authentication, with the same mechanism and the same user. Any other request after the session's end closes
-the connection.
+After a successful one, requests go directly to the dispatcher, unless the session expires
+(`connections.max.reauth.ms`, or the token's expiration). Then SaslHandshake starts a re-authentication with the same
+mechanism and user, and any other request after the expiration closes the connection.
 
     INITIAL_REQUEST ------------> HANDSHAKE_REQUEST, or AUTHENTICATE
     HANDSHAKE_OR_VERSIONS_REQUEST (after an ApiVersions request of an unsupported version)
@@ -116,8 +114,6 @@ _NEXT = {
 
 
 class _FailedAuthentication(DelayedOperation):
-    """The delayed response to a failed authentication and the close of its connection (KIP-306)."""
-
     __slots__ = ("_ctx", "_response")
 
     def __init__(self, ctx: RequestContext, response: Message | None, delay_ms: int) -> None:
@@ -145,10 +141,10 @@ class SaslAuthenticator:
         self._connection = connection
         self._counts = counts
         self._mechanism_name = ""
-        self._mechanism: Mechanism | None = None  # during an exchange
+        self._mechanism: Mechanism | None = None
         self._has_headers = True
-        self._reauthenticates = False  # whether the client supports it
-        self._user: str | None = None  # None before the first success
+        self._reauthenticates = False
+        self._user: str | None = None
         self._expires_at_ms: float | None = None  # end of the session, monotonic
         self._last_reauth_ms: float | None = None  # start of the last re-authentication, monotonic
 
@@ -201,7 +197,6 @@ class SaslAuthenticator:
         return self.state is State.AUTHENTICATE
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:
-        """Start an exchange with a mechanism; return False if it is not enabled."""
         new_mechanism = self._listener.mechanisms.get(mechanism)
         if new_mechanism is None:
             self._mechanism_name = mechanism

@@ -1,9 +1,8 @@
 """The SASL configuration of one listener: mechanisms, users and session lifetime.
 
 Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
-module (SCRAM's users are the cluster's, OAUTHBEARER's tokens name theirs). And `sasl.jaas.config` without a mechanism's
-prefix, which Kafka's brokers ignore, applies to all listeners like section KafkaServer of a JAAS file: each mechanism
-uses its own login module in it.
+module. And `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners like
+section KafkaServer of a JAAS file: each mechanism uses its own login module in it.
 """
 
 from base64 import b64encode

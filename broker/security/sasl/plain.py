@@ -5,7 +5,7 @@ from hmac import compare_digest
 
 from .mechanism import SaslAuthenticationError
 
-_TOKENS = 3  # authorization id, name, password
+_TOKENS = 3
 
 
 class PlainMechanism:

@@ -1,9 +1,9 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka's ScramSaslServer and ScramMessages, KIP-84).
 
-In two rounds, the client names its user and gets salt and iterations; then it proves that it knows the password, and
-gets the broker's proof. As in Kafka: no channel binding, no SASLprep; extensions are accepted and ignored; an unknown
-user fails in the first round, with the message that a wrong password gets in the second. Written over hashlib and hmac,
-because the existing libraries reject salts below 12 bytes and normalize names, unlike Kafka and its clients.
+The client names its user and gets salt and iterations; then it proves that it knows the password, and gets the broker's
+proof. As in Kafka: no channel binding, no SASLprep; extensions are ignored; an unknown user fails in the first round,
+with the message of a wrong password. Written over hashlib and hmac, because the existing libraries reject salts below
+12 bytes and normalize names, unlike Kafka and its clients.
 """
 
 import re
@@ -38,7 +38,7 @@ class ScramServerMechanism:
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce
-        self._exchange: _Exchange | None = None  # None before the first round
+        self._exchange: _Exchange | None = None
         self.user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 _OPTION = "unsecuredValidator"
 _SCOPE_ITEM = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")
 _BASE64_URL = re.compile(r"[A-Za-z0-9_-]*=*")
-_SPLITS = 3  # header, claims, signature
+_SPLITS = 3
 
 Claim = str | float | list[str]
 
@@ -33,8 +33,6 @@ class Token(NamedTuple):
 
 
 class TokenValidator:
-    """The validation rules of a listener, from the options of its login module."""
-
     def __init__(self, options: Mapping[str, str]) -> None:
         """Read the options; raise ValueError with the name of an invalid one."""
         self._principal_claim = _option(options, "PrincipalClaimName") or "sub"

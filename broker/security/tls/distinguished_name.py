@@ -2,9 +2,9 @@
 
 Kafka uses this string as the principal, so it must match exactly: relative names in reverse order, only the nine
 keywords of RFC 2253 as words, and the value of any other attribute as hexadecimal DER (an e-mail address is
-`1.2.840.113549.1.9.1=#1612...`). The DER parser is minimal, because OpenSSL has validated the certificate. Alternatives
-do not work: Python's `getpeercert()` omits the type of a string; `cryptography` decodes a BMPString as UTF-16 and
-raises for a GeneralString and for invalid UTF-8, for which Java has a name.
+`1.2.840.113549.1.9.1=#1612...`). The parser is minimal, because OpenSSL has validated the certificate. Python's
+`getpeercert()` omits the type of a string; `cryptography` decodes a BMPString as UTF-16 and raises for a GeneralString
+and for invalid UTF-8, for which Java has a name.
 """
 
 from collections.abc import Iterator
@@ -25,10 +25,9 @@ _STRINGS = frozenset({12, 19, 20, 22, 27, 30})
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
 _VERSION_TAG = 0xA0
-# Before the subject: serial number, algorithm, issuer, validity.
 _FIELDS_BEFORE_SUBJECT = 4
 
-_Value = tuple[int, bytes, bytes]  # tag, content, and the whole element
+_Value = tuple[int, bytes, bytes]
 
 
 def subject(certificate: bytes) -> str:
@@ -74,7 +73,7 @@ def _values(der: bytes) -> Iterator[_Value]:
     position = 0
     while position < len(der):
         tag, length, start = der[position], der[position + 1], position + 2
-        if length >= 0x80:  # the number of bytes of the length
+        if length >= 0x80:
             start += length - 0x80
             length = int.from_bytes(der[position + 2 : start])
         yield tag, der[start : start + length], der[position : start + length]

@@ -1,10 +1,9 @@
 """`ssl.principal.mapping.rules`: the user for a certificate's subject (KIP-371; Kafka's SslPrincipalMapper).
 
 Rules are separated by commas, and the first match wins. `DEFAULT` is the whole subject. `RULE:PATTERN/REPLACEMENT/`
-requires a match of the whole subject; a final `L` or `U` converts to lower or upper case. `$1` is a group; a group
-number that the pattern does not have is literal text. Different on purpose: patterns are Python's regular expressions,
-which accept Java's except for a few classes, and invalid rules are errors at start-up. Where Java fails for each client
-(a missing group in a pattern without groups, a single `$`), the text is literal.
+requires a match of the whole subject; a final `L` or `U` converts the case. Different on purpose: patterns are Python's
+regular expressions, which accept Java's except for a few classes, and invalid rules are errors at start-up. Where Java
+fails for each client (a missing group in a pattern without groups, a single `$`), the text is literal.
 """
 
 import re
@@ -14,7 +13,6 @@ _RULE = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER = re.compile(_RULE)
 _JAVA_NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
-# In a replacement: an escaped character, a group by number, a group by name.
 _REFERENCE = re.compile(r"\\(.)|\$(\d+)|\$\{(\w+)\}")
 
 
