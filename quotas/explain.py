@@ -51,6 +51,8 @@ class Delay(Struct):
 
 
 class QuotaExplanation(Struct):
+    """One kind of quota for one client."""
+
     kind: str
     unit: str
     why: str
