@@ -1,4 +1,4 @@
-"""No record is twice in a log, whatever its network and its brokers do to a producer that numbers what it sends."""
+"""Idempotent producers: no record is stored twice."""
 
 from collections import defaultdict
 
@@ -15,16 +15,14 @@ PRODUCER = 7
 
 
 class IdempotentProducer(RuleBasedStateMachine):
-    """What was sent once may come any number of times, late and in any order. Leaders move, and the last records go
-    with them. Now and then the producer raises its epoch, and what it numbered before may still be on its way.
-    """
+    """Random retries, reordered batches, leader changes that lose the last records, and new producer epochs."""
 
     def __init__(self) -> None:
         super().__init__()
         broker = VirtualBroker()
         broker.topic()
         self.log = broker.partition().log
-        self.sent: list[tuple[int, int, int]] = []  # epoch, first sequence, how many records
+        self.sent: list[tuple[int, int, int]] = []  # epoch, base sequence, record count
         self.epoch = self.next_sequence = self.leader_epoch = 0
 
     @rule(batches=st.lists(st.integers(1, 3), min_size=1, max_size=7), is_lost=st.booleans())
@@ -47,32 +45,36 @@ class IdempotentProducer(RuleBasedStateMachine):
         self.next_sequence = 0
 
     @rule(records=st.integers(1, 4))
-    def lose(self, records: int) -> None:
+    def lose_last_records(self, records: int) -> None:
         self.leader_epoch += 1
         self.log.truncate_to(self.log.batch_start(max(0, self.log.log_end_offset - records)))
 
     @invariant()
-    def numbers_follow_each_other(self) -> None:
-        told = [(header.producer_epoch, header.base_sequence, header.record_count) for header in self.headers()]
-        assert [epoch for epoch, _, _ in told] == sorted(epoch for epoch, _, _ in told)
-        of_epochs: dict[int, list[int]] = defaultdict(list)
-        for epoch, first, records in told:
-            of_epochs[epoch] += range(first, first + records)
-        for epoch, numbers in of_epochs.items():
-            assert numbers == [*range(numbers[0], numbers[0] + len(numbers))], f"of epoch {epoch}: {numbers}"
+    def sequences_are_consecutive(self) -> None:
+        stored = [(header.producer_epoch, header.base_sequence, header.record_count) for header in self.headers()]
+        assert [epoch for epoch, _, _ in stored] == sorted(epoch for epoch, _, _ in stored)
+        sequences_by_epoch: dict[int, list[int]] = defaultdict(list)
+        for epoch, first, records in stored:
+            sequences_by_epoch[epoch] += range(first, first + records)
+        for epoch, sequences in sequences_by_epoch.items():
+            assert sequences == [*range(sequences[0], sequences[0] + len(sequences))], (
+                f"epoch {epoch}: sequences are not consecutive: {sequences}"
+            )
 
     def arrive(self, epoch: int, sequence: int, records: int) -> None:
         data = batch(*[b"v"] * records, producer_id=PRODUCER, producer_epoch=epoch, base_sequence=sequence)
-        before = self.log.log_end_offset
-        there = {(header.producer_epoch, header.base_sequence): header.base_offset for header in self.headers()}
+        end_before = self.log.log_end_offset
+        stored_offsets = {
+            (header.producer_epoch, header.base_sequence): header.base_offset for header in self.headers()
+        }
         result = self.log.append(memoryview(data), WALL_START_MS, self.leader_epoch)
-        if (epoch, sequence) in there:
-            assert self.log.log_end_offset == before, "what is there is not stored again"
-            refused = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
-            assert result.error_code in refused or result.base_offset == there[epoch, sequence]
+        if (epoch, sequence) in stored_offsets:
+            assert self.log.log_end_offset == end_before, "a stored batch is not stored again"
+            rejections = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
+            assert result.error_code in rejections or result.base_offset == stored_offsets[epoch, sequence]
 
     def headers(self) -> list[BatchHeader]:
-        self.log.high_watermark = self.log.log_end_offset  # or nothing can be read
+        self.log.high_watermark = self.log.log_end_offset  # reads end there
         read = self.log.read(0, 10**9, self.log.high_watermark, True)
         return [header for _, header in iter_batches(b"".join(read.parts))]
 

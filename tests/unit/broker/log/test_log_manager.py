@@ -1,4 +1,4 @@
-"""What is done to all logs of a broker together."""
+"""Operations on all logs of a broker."""
 
 from errno import ENOSPC
 
@@ -13,8 +13,8 @@ NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(AppendConfig(), retention_ms=1000, producer_id_expiration_ms=500)
 
 
-def managed(*names: str) -> LogManager:
-    """Logs of one batch each, of producer 5, below the high watermark."""
+def manager_with_logs(*names: str) -> LogManager:
+    """Return logs with one committed batch of producer 5 each."""
     logs = LogManager(1024 * 1024)
     for name in names:
         log = logs.create(name, CONFIG)
@@ -29,50 +29,50 @@ def idempotent(sequence: int) -> memoryview:
 
 
 def test_retention_is_applied_to_every_log() -> None:
-    logs = managed("a-0", "a-1")
+    logs = manager_with_logs("a-0", "a-1")
     assert logs.enforce_retention(NOW_MS + 1000) == 0
     assert logs.enforce_retention(NOW_MS + 1001) == 2
     assert [log.log_start_offset for log in logs] == [1, 1]
 
 
 def test_producers_expire_in_every_log() -> None:
-    logs = managed("a-0", "a-1")
+    logs = manager_with_logs("a-0", "a-1")
     logs.expire_producers(NOW_MS + 499)
-    answers = [log.append(idempotent(7), NOW_MS, 0).error_code for log in logs]
-    assert answers == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 2
+    results = [log.append(idempotent(7), NOW_MS, 0).error_code for log in logs]
+    assert results == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER] * 2
     logs.expire_producers(NOW_MS + 500)
     assert [log.append(idempotent(7), NOW_MS, 0).error_code for log in logs] == [ErrorCode.NONE] * 2
 
 
-def test_a_deleted_log_gives_its_memory_back() -> None:
-    logs = managed("a-0", "a-1")
+def test_deleting_a_log_releases_its_memory() -> None:
+    logs = manager_with_logs("a-0", "a-1")
     half = logs.budget.used_bytes // 2
     logs.delete("a-0")
     assert [log.name for log in logs] == ["a-1"]
     assert logs.budget.used_bytes == half
 
 
-def test_appends_fail_in_the_logs_that_a_rule_names_and_in_those_that_come_later() -> None:
-    logs = managed("a-0", "b-0")
-    full = OSError(ENOSPC, "No space left on device", "a-0")
-    end = logs.fail_appends(lambda name: full if name.startswith("a-") else None)
-    end_other = logs.fail_appends(lambda name: None)
+def test_injected_append_errors_apply_to_matching_logs_and_to_logs_created_later() -> None:
+    logs = manager_with_logs("a-0", "b-0")
+    disk_full = OSError(ENOSPC, "No space left on device", "a-0")
+    end_rule = logs.fail_appends(lambda name: disk_full if name.startswith("a-") else None)
+    end_other_rule = logs.fail_appends(lambda name: None)
     logs.create("a-1", CONFIG)
     for _ in range(2):
-        answers = {log.name: log.append(batch(), NOW_MS, 0) for log in logs}
-        assert {name: answer.error_code for name, answer in answers.items()} == {
+        results = {log.name: log.append(batch(), NOW_MS, 0) for log in logs}
+        assert {name: result.error_code for name, result in results.items()} == {
             "a-0": ErrorCode.KAFKA_STORAGE_ERROR,
             "a-1": ErrorCode.KAFKA_STORAGE_ERROR,
             "b-0": ErrorCode.NONE,
         }
-        assert answers["a-0"].reason == "a-0: No space left on device"
+        assert results["a-0"].reason == "a-0: No space left on device"
     assert {log.name: log.log_end_offset for log in logs} == {"a-0": 1, "b-0": 3, "a-1": 0}
-    end()
+    end_rule()
     assert [log.append(batch(), NOW_MS, 0).error_code for log in logs] == [ErrorCode.NONE] * 3
-    end_other()
+    end_other_rule()
 
 
-def test_who_asks_before_each_append_still_fills_segments() -> None:
+def test_append_rule_that_never_matches_does_not_start_extra_segments() -> None:
     logs = LogManager(1024 * 1024)
     log = logs.create("a-0", CONFIG)
     logs.fail_appends(lambda name: None)

@@ -1,4 +1,4 @@
-"""The bound on the memory of all logs: who has to let go, and when."""
+"""The memory limit of all logs: which segments are evicted, and when."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from sluice.broker.log.segment_memory import SegmentMemory, allocate
 
 
 class StubLog:
-    """A log whose segments are given by their last appends (ms); each has `size` bytes."""
+    """A log with one segment of `size` bytes per time of a last append (ms)."""
 
     def __init__(self, budget: MemoryBudget, *last_appends_ms: int, size: int = 10) -> None:
         self.budget = budget
@@ -26,7 +26,7 @@ class StubLog:
         self.budget.release(len(memory.view), memory)
 
 
-def test_under_the_limit_nobody_lets_go() -> None:
+def test_no_segment_is_evicted_up_to_the_limit() -> None:
     budget = MemoryBudget(30)
     log = StubLog(budget, 1, 2)
     budget.allocate(10)
@@ -34,7 +34,7 @@ def test_under_the_limit_nobody_lets_go() -> None:
     assert log.segments == [1, 2]
 
 
-def test_the_least_recently_appended_go_first_over_all_logs() -> None:
+def test_least_recently_appended_segments_of_all_logs_are_evicted_first() -> None:
     budget = MemoryBudget(60)
     first, second = StubLog(budget, 1, 4, 6), StubLog(budget, 2, 3, 5)
     for expected in [([4, 6], [2, 3, 5]), ([4, 6], [3, 5]), ([4, 6], [5]), ([6], [5]), ([6], []), ([], [])]:
@@ -43,7 +43,7 @@ def test_the_least_recently_appended_go_first_over_all_logs() -> None:
         assert budget.used_bytes == 60
 
 
-def test_a_segment_appended_to_since_is_no_longer_the_oldest() -> None:
+def test_later_append_to_a_segment_postpones_its_eviction() -> None:
     budget = MemoryBudget(20)
     busy, idle = StubLog(budget, 1), StubLog(budget, 2)
     busy.segments[0] = 3
@@ -51,7 +51,7 @@ def test_a_segment_appended_to_since_is_no_longer_the_oldest() -> None:
     assert (busy.segments, idle.segments) == ([3], [])
 
 
-def test_as_many_go_as_it_takes() -> None:
+def test_large_allocation_evicts_several_segments() -> None:
     budget = MemoryBudget(40)
     log = StubLog(budget, 1, 2, 3, 4)
     budget.allocate(25)
@@ -59,7 +59,7 @@ def test_as_many_go_as_it_takes() -> None:
     assert budget.used_bytes == 35
 
 
-def test_what_is_larger_than_the_limit_stands_alone() -> None:
+def test_allocation_above_the_limit_evicts_every_segment_and_succeeds() -> None:
     budget = MemoryBudget(20)
     log = StubLog(budget, 1, 2)
     budget.allocate(1000)
@@ -67,7 +67,7 @@ def test_what_is_larger_than_the_limit_stands_alone() -> None:
     assert budget.used_bytes == 1000
 
 
-def test_a_log_that_was_emptied_otherwise_is_passed_over() -> None:
+def test_log_emptied_by_its_owner_is_skipped() -> None:
     budget = MemoryBudget(20)
     emptied, other = StubLog(budget, 1), StubLog(budget, 2)
     emptied.drop_oldest_segment()
@@ -76,7 +76,7 @@ def test_a_log_that_was_emptied_otherwise_is_passed_over() -> None:
     assert other.segments == []
 
 
-def test_a_log_that_was_emptied_and_filled_again_is_asked_again() -> None:
+def test_refilled_log_is_a_candidate_again() -> None:
     budget = MemoryBudget(10)
     log = StubLog(budget, 1)
     for moment_ms in range(2, 5):
@@ -87,16 +87,16 @@ def test_a_log_that_was_emptied_and_filled_again_is_asked_again() -> None:
         budget.watch(log, moment_ms)
 
 
-def test_a_forgotten_log_is_not_asked() -> None:
+def test_forgotten_log_is_not_evicted() -> None:
     budget = MemoryBudget(20)
-    deleted, other = StubLog(budget, 1), StubLog(budget, 2)
-    budget.forget(deleted)
+    forgotten, other = StubLog(budget, 1), StubLog(budget, 2)
+    budget.forget(forgotten)
     budget.allocate(10)
-    assert (deleted.segments, other.segments) == ([1], [])
+    assert (forgotten.segments, other.segments) == ([1], [])
 
 
 @pytest.mark.parametrize("now_ms", [0, -1000])
-def test_a_clock_set_back_does_not_keep_a_log_from_letting_go(now_ms: int) -> None:
+def test_eviction_works_after_the_clock_is_set_back(now_ms: int) -> None:
     budget = MemoryBudget(10)
     log = StubLog(budget, 5000)
     log.segments[0] = now_ms
@@ -104,10 +104,10 @@ def test_a_clock_set_back_does_not_keep_a_log_from_letting_go(now_ms: int) -> No
     assert log.segments == []
 
 
-MAPPED = 128 * 1024  # from here on memory is mapped, and can be handed over
+MAPPED = 128 * 1024  # memory of this size is mapped, and can be reused
 
 
-def test_a_segment_that_goes_hands_its_memory_over() -> None:
+def test_new_segment_reuses_the_memory_of_the_evicted_one() -> None:
     budget = MemoryBudget(2 * MAPPED)
     log = StubLog(budget, 1, 2, size=MAPPED)
     log.memory[0].view[5] = 77
@@ -115,7 +115,7 @@ def test_a_segment_that_goes_hands_its_memory_over() -> None:
     assert budget.used_bytes == 2 * MAPPED
 
 
-def test_memory_that_is_still_read_is_not_handed_over() -> None:
+def test_memory_with_a_reader_is_not_reused() -> None:
     budget = MemoryBudget(MAPPED)
     log = StubLog(budget, 1, size=MAPPED)
     part = log.memory[0].view[5:10]
@@ -124,13 +124,13 @@ def test_memory_that_is_still_read_is_not_handed_over() -> None:
     assert part == bytes(5)
 
 
-def test_memory_of_another_size_is_not_handed_over() -> None:
+def test_memory_of_another_size_is_not_reused() -> None:
     budget = MemoryBudget(2 * MAPPED)
     StubLog(budget, 1, size=2 * MAPPED)
     assert len(budget.allocate(MAPPED).view) == MAPPED
 
 
-def test_nothing_is_kept_for_later() -> None:
+def test_released_memory_is_not_pooled() -> None:
     budget = MemoryBudget(MAPPED)
     log = StubLog(budget, 1, size=MAPPED)
     log.memory[0].view[5] = 77

@@ -1,4 +1,4 @@
-"""Segments in memory: what is charged for them, and what becomes of that."""
+"""Segments in memory, and the memory that is charged for them."""
 
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.memory_storage import FIRST_SEGMENT_BYTES, MemoryStorage
@@ -15,13 +15,13 @@ def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
     return storage, PartitionLog("t-0", LogConfig(AppendConfig()), storage)
 
 
-def test_an_empty_log_takes_no_memory() -> None:
+def test_empty_log_is_charged_no_memory() -> None:
     storage, log = storage_and_log()
     assert storage.first_segments(log, 5) == ()
     assert storage.budget.used_bytes == 0
 
 
-def test_a_segment_is_charged_whole_and_one_that_is_filled_what_it_takes() -> None:
+def test_segment_is_charged_its_capacity_until_full_and_its_size_afterwards() -> None:
     storage, log = storage_and_log()
     segment = storage.begin_segment(log, 5, 10, NOW_MS)
     assert (segment.base_offset, storage.budget.used_bytes) == (5, FIRST_SEGMENT_BYTES)
@@ -32,7 +32,7 @@ def test_a_segment_is_charged_whole_and_one_that_is_filled_what_it_takes() -> No
     assert storage.budget.used_bytes == 0
 
 
-def test_a_cleaned_segment_takes_the_place_of_those_it_was_made_of() -> None:
+def test_cleaned_segment_replaces_the_charge_of_its_sources() -> None:
     storage, log = storage_and_log()
     old = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
     cleaned = storage.begin_cleaned(log, 0, 10, NOW_MS)
@@ -41,7 +41,7 @@ def test_a_cleaned_segment_takes_the_place_of_those_it_was_made_of() -> None:
     assert storage.budget.used_bytes == 10 + INDEX_ENTRY_BYTES
 
 
-def test_a_deleted_log_takes_nothing() -> None:
+def test_deleted_log_is_charged_no_memory() -> None:
     storage, log = storage_and_log()
     segments = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
     storage.forget(log, segments)

@@ -1,4 +1,4 @@
-"""The log of one partition: what an append answers, what a read returns, how the offsets move."""
+"""The log of one partition: results of appends and reads, and the offsets."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -43,7 +43,7 @@ def batch(
     transactional: bool = False,
     compression: int = 0,
 ) -> memoryview:
-    """A batch as a producer sends it; `values` may be a number of records."""
+    """Return a batch as a producer sends it; `values` may be a number of records."""
     values = [b"value"] * values if isinstance(values, int) else list(values)
     times = list(timestamps or [NOW_MS] * len(values))
     records = [Record(offset, times[offset], b"key", value) for offset, value in enumerate(values)]
@@ -78,7 +78,7 @@ def marker(control_type: int, *, producer_id: int, producer_epoch: int = 0, coor
 
 
 def append(log: PartitionLog, data: memoryview, *, origin: int = 0, now_ms: int = NOW_MS) -> AppendResult:
-    """Appends as a leader without followers does: what is appended is below the high watermark at once."""
+    """Append as a leader without followers: the batch is committed immediately."""
     result = log.append(data, now_ms, LEADER_EPOCH, origin)
     assert result.error_code == ErrorCode.NONE, result.reason
     log.advance_high_watermark(log.log_end_offset)
@@ -86,7 +86,7 @@ def append(log: PartitionLog, data: memoryview, *, origin: int = 0, now_ms: int 
 
 
 def read_offsets(log: PartitionLog, offset: int, **limits: int) -> list[tuple[int, int]]:
-    """First and last offset of each batch that a read returns."""
+    """Return the first and the last offset of each batch that a read returns."""
     read = log.read(offset, limits.get("max_bytes", 10**9), limits.get("up_to", log.high_watermark), True)
     data = b"".join(read.parts)
     assert len(data) == read.size
@@ -96,7 +96,7 @@ def read_offsets(log: PartitionLog, offset: int, **limits: int) -> list[tuple[in
 # Appending
 
 
-def test_a_batch_gets_the_next_offsets() -> None:
+def test_append_assigns_the_next_offsets() -> None:
     log = new_log()
     append(log, batch(3))
     result = append(log, batch(2))
@@ -104,7 +104,7 @@ def test_a_batch_gets_the_next_offsets() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (0, 5)
 
 
-def test_what_is_stored_has_offsets_and_the_leader_epoch() -> None:
+def test_stored_batches_contain_offsets_and_the_leader_epoch() -> None:
     log = new_log()
     append(log, batch(3))
     append(log, batch(2))
@@ -114,7 +114,7 @@ def test_what_is_stored_has_offsets_and_the_leader_epoch() -> None:
     assert {header.partition_leader_epoch for header in headers} == {LEADER_EPOCH}
 
 
-def test_what_is_stored_is_not_the_receive_buffer() -> None:
+def test_append_copies_the_receive_buffer() -> None:
     log = new_log()
     data = batch([b"kept"])
     append(log, data)
@@ -122,7 +122,7 @@ def test_what_is_stored_is_not_the_receive_buffer() -> None:
     assert b"kept" in bytes(log.read(0, 10**6, 1, True).parts[0])
 
 
-def test_a_read_only_batch_is_stored_and_left_as_it_is() -> None:
+def test_read_only_batch_is_stored_and_not_modified() -> None:
     log = new_log()
     append(log, batch(3))
     sent = bytes(batch(3))
@@ -130,18 +130,18 @@ def test_a_read_only_batch_is_stored_and_left_as_it_is() -> None:
     assert sent == bytes(batch(3))
 
 
-def test_log_append_time_is_answered() -> None:
+def test_append_returns_the_log_append_time() -> None:
     log = new_log(LogConfig(AppendConfig(timestamp_type=LOG_APPEND_TIME)))
     assert append(log, batch(2), now_ms=NOW_MS + 7).log_append_time_ms == NOW_MS + 7
 
 
-def test_nothing_to_append_is_no_error() -> None:
+def test_append_of_no_data_succeeds() -> None:
     log = new_log()
     append(log, batch())
     assert log.append(memoryview(b""), NOW_MS, LEADER_EPOCH) == AppendResult(log_start_offset=0)
 
 
-def flipped(data: memoryview) -> memoryview:
+def with_flipped_bit(data: memoryview) -> memoryview:
     data[-1] ^= 1
     return data
 
@@ -150,28 +150,28 @@ def flipped(data: memoryview) -> memoryview:
     ("data", "expected"),
     [
         pytest.param(
-            flipped(batch()),
+            with_flipped_bit(batch()),
             AppendResult(error_code=ErrorCode.CORRUPT_MESSAGE),
-            id="a wrong checksum, answered without the log's start",
+            id="a checksum mismatch, without the log start offset",
         ),
         pytest.param(
             batch([bytes(1000)]),
             AppendResult(error_code=ErrorCode.MESSAGE_TOO_LARGE),
-            id="a batch too large, answered without the log's start",
+            id="a batch that is too large, without the log start offset",
         ),
         pytest.param(
             batch(producer_id=5, producer_epoch=0, sequence=9),
             AppendResult(error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, log_start_offset=1),
-            id="a gap in the sequence, answered with the log's start",
+            id="a gap in the sequence numbers, with the log start offset",
         ),
         pytest.param(
             batch(timestamps=[NOW_MS + 10**10]),
             AppendResult(error_code=ErrorCode.INVALID_TIMESTAMP, log_start_offset=1),
-            id="a bad record, answered with the log's start and what is wrong",
+            id="an invalid record, with the log start offset and record errors",
         ),
     ],
 )
-def test_a_refused_batch_changes_nothing(data: memoryview, expected: AppendResult) -> None:
+def test_rejected_batch_changes_nothing(data: memoryview, expected: AppendResult) -> None:
     log = new_log(LogConfig(AppendConfig(max_message_bytes=500)))
     append(log, batch())
     append(log, batch(producer_id=5))
@@ -185,7 +185,7 @@ def test_a_refused_batch_changes_nothing(data: memoryview, expected: AppendResul
     assert (log.log_end_offset, log.leader_epoch_at(2)) == (2, LEADER_EPOCH)
 
 
-def test_a_repeat_is_answered_with_the_first_copy_and_not_stored() -> None:
+def test_duplicate_batch_returns_the_offsets_of_the_first_copy_and_is_not_stored() -> None:
     log = new_log()
     append(log, batch(2))
     append(log, batch(3, timestamps=[5, 9, 7], producer_id=5))
@@ -202,14 +202,14 @@ def test_a_repeat_is_answered_with_the_first_copy_and_not_stored() -> None:
 @pytest.mark.parametrize(
     ("offset", "error_code"),
     [
-        pytest.param(0, ErrorCode.OFFSET_OUT_OF_RANGE, id="below the log's start"),
-        pytest.param(1, ErrorCode.NONE, id="the log's start"),
-        pytest.param(3, ErrorCode.NONE, id="the log's end"),
-        pytest.param(4, ErrorCode.OFFSET_OUT_OF_RANGE, id="beyond the log's end"),
+        pytest.param(0, ErrorCode.OFFSET_OUT_OF_RANGE, id="below the log start offset"),
+        pytest.param(1, ErrorCode.NONE, id="at the log start offset"),
+        pytest.param(3, ErrorCode.NONE, id="at the log end offset"),
+        pytest.param(4, ErrorCode.OFFSET_OUT_OF_RANGE, id="beyond the log end offset"),
         pytest.param(-1, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative"),
     ],
 )
-def test_only_offsets_in_the_log_can_be_read(offset: int, error_code: ErrorCode) -> None:
+def test_read_outside_the_log_returns_offset_out_of_range(offset: int, error_code: ErrorCode) -> None:
     log = new_log()
     for _ in range(3):
         append(log, batch())
@@ -218,14 +218,14 @@ def test_only_offsets_in_the_log_can_be_read(offset: int, error_code: ErrorCode)
     assert (log.size_available(offset, 1000, 3, True) > 0) == (error_code == ErrorCode.NONE and offset < 3)
 
 
-def test_an_empty_log_is_read_from_its_end() -> None:
+def test_read_of_an_empty_log_returns_no_data() -> None:
     log = new_log()
     assert log.read(0, 1000, 0, True).parts == []
     assert log.read(0, 1000, 0, True).error_code == ErrorCode.NONE
     assert log.size_available(0, 1000, 0, True) == 0
 
 
-def test_a_read_ends_before_the_high_watermark() -> None:
+def test_read_ends_at_the_high_watermark() -> None:
     log = new_log()
     append(log, batch(2))
     log.append(batch(3), NOW_MS, LEADER_EPOCH)
@@ -234,17 +234,17 @@ def test_a_read_ends_before_the_high_watermark() -> None:
     assert read_offsets(log, 3) == []
 
 
-def test_adjacent_batches_are_one_part_by_reference() -> None:
+def test_read_returns_adjacent_batches_as_one_view() -> None:
     log = new_log()
     for _ in range(5):
         append(log, batch())
     first, second = (log.read(1, 10**6, 5, True).parts for _ in range(2))
     assert len(first) == 1
     first[0][-1] ^= 0xFF
-    assert first == second  # the same memory
+    assert first == second  # both are views of the same memory
 
 
-def test_a_read_goes_on_through_the_segments() -> None:
+def test_read_continues_across_segments() -> None:
     log = new_log()
     for _ in range(10):
         append(log, batch([bytes(PAGE_BYTES // 2)]))
@@ -257,7 +257,7 @@ def test_a_read_goes_on_through_the_segments() -> None:
 # Transactions
 
 
-def test_readers_of_committed_records_wait_for_the_oldest_open_transaction() -> None:
+def test_last_stable_offset_is_the_start_of_the_oldest_open_transaction() -> None:
     log = new_log()
     append(log, batch(2))
     append(log, batch(producer_id=5, transactional=True))
@@ -270,7 +270,7 @@ def test_readers_of_committed_records_wait_for_the_oldest_open_transaction() -> 
     assert log.last_stable_offset == log.high_watermark == 7
 
 
-def test_a_transaction_is_decided_when_its_marker_is_below_the_high_watermark() -> None:
+def test_last_stable_offset_advances_once_the_marker_is_below_the_high_watermark() -> None:
     log = new_log()
     append(log, batch(producer_id=5, transactional=True))
     log.append(marker(COMMIT, producer_id=5), NOW_MS, LEADER_EPOCH, COORDINATOR)
@@ -279,7 +279,7 @@ def test_a_transaction_is_decided_when_its_marker_is_below_the_high_watermark() 
     assert log.last_stable_offset == 2
 
 
-def test_the_last_stable_offset_is_not_below_the_log_start() -> None:
+def test_last_stable_offset_is_at_least_the_log_start_offset() -> None:
     log = new_log()
     append(log, batch(producer_id=5, transactional=True))
     append(log, batch(4))
@@ -287,7 +287,7 @@ def test_the_last_stable_offset_is_not_below_the_log_start() -> None:
     assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (3, 3, 5)
 
 
-def test_aborted_transactions_are_told() -> None:
+def test_aborted_transactions_above_the_log_start_are_returned() -> None:
     log = new_log()
     append(log, batch(producer_id=5, transactional=True))
     append(log, marker(ABORT, producer_id=5), origin=COORDINATOR)
@@ -298,14 +298,14 @@ def test_aborted_transactions_are_told() -> None:
     assert log.aborted_transactions(0, 4) == []
 
 
-def test_an_old_coordinator_is_fenced() -> None:
+def test_marker_with_an_old_coordinator_epoch_is_fenced() -> None:
     log = new_log()
     append(log, marker(COMMIT, producer_id=5, coordinator_epoch=2), origin=COORDINATOR)
     result = log.append(marker(COMMIT, producer_id=5, coordinator_epoch=1), NOW_MS, LEADER_EPOCH, COORDINATOR)
     assert result.error_code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_a_client_may_not_end_a_transaction() -> None:
+def test_marker_from_a_client_is_rejected() -> None:
     result = new_log().append(marker(COMMIT, producer_id=5), NOW_MS, LEADER_EPOCH)
     assert result.error_code == ErrorCode.INVALID_RECORD
 
@@ -314,7 +314,7 @@ def test_a_client_may_not_end_a_transaction() -> None:
 
 
 def log_with_times() -> PartitionLog:
-    """Records of offsets 0 to 7 at 10, 30, 20 | 25 | 50, 40 | 50, 45; the third batch is compressed."""
+    """Return a log with timestamps 10, 30, 20 | 25 | 50, 40 | 50, 45; the third batch is compressed."""
     log = new_log()
     for number, times in enumerate([(10, 30, 20), (25,), (50, 40), (50, 45)]):
         append(log, batch(len(times), timestamps=times, compression=1 if number == 2 else 0))
@@ -324,12 +324,12 @@ def log_with_times() -> PartitionLog:
 @pytest.mark.parametrize(
     ("timestamp", "expected"),
     [
-        pytest.param(0, (10, 0), id="before all"),
-        pytest.param(10, (10, 0), id="exactly the first"),
-        pytest.param(11, (30, 1), id="inside a batch"),
-        pytest.param(31, (50, 4), id="a later batch"),
-        pytest.param(50, (50, 4), id="the greatest"),
-        pytest.param(51, None, id="after all"),
+        pytest.param(0, (10, 0), id="before the first timestamp"),
+        pytest.param(10, (10, 0), id="the first timestamp"),
+        pytest.param(11, (30, 1), id="a timestamp inside a batch"),
+        pytest.param(31, (50, 4), id="a timestamp in a later batch"),
+        pytest.param(50, (50, 4), id="the greatest timestamp"),
+        pytest.param(51, None, id="after the greatest timestamp"),
     ],
 )
 def test_offset_for_timestamp(timestamp: int, expected: tuple[int, int] | None) -> None:
@@ -340,18 +340,20 @@ def test_offset_for_timestamp(timestamp: int, expected: tuple[int, int] | None) 
 @pytest.mark.parametrize(
     ("start", "timestamp", "expected"),
     [
-        pytest.param(2, 25, (25, 3), id="a record before the log's start is not found"),
-        pytest.param(2, 20, (20, 2), id="one at the log's start is"),
-        pytest.param(5, 50, (50, 6), id="nor is one in the batch that holds the log's start"),
+        pytest.param(2, 25, (25, 3), id="a record below the log start offset is not found"),
+        pytest.param(2, 20, (20, 2), id="a record at the log start offset is found"),
+        pytest.param(5, 50, (50, 6), id="a record below it in the same batch is not found"),
     ],
 )
-def test_offset_for_timestamp_from_the_log_start(start: int, timestamp: int, expected: tuple[int, int]) -> None:
+def test_offset_for_timestamp_ignores_records_below_the_log_start(
+    start: int, timestamp: int, expected: tuple[int, int]
+) -> None:
     log = log_with_times()
     log.delete_records_before(start)
     assert log.offset_for_timestamp(timestamp) == TimestampOffset(*expected, LEADER_EPOCH)
 
 
-def test_offsets_by_time_are_found_in_any_segment() -> None:
+def test_offset_for_timestamp_searches_every_segment() -> None:
     log = new_log()
     for number in range(20):
         append(log, batch([bytes(PAGE_BYTES // 2)], timestamps=[1000 + number]))
@@ -360,7 +362,7 @@ def test_offsets_by_time_are_found_in_any_segment() -> None:
     assert log.max_timestamp_offset() == TimestampOffset(1019, 19, LEADER_EPOCH)
 
 
-def test_max_timestamp_offset_is_the_first_of_several() -> None:
+def test_max_timestamp_offset_is_the_first_record_with_the_greatest_timestamp() -> None:
     assert log_with_times().max_timestamp_offset() == TimestampOffset(50, 4, LEADER_EPOCH)
 
 
@@ -370,7 +372,7 @@ def test_an_empty_log_has_no_timestamps() -> None:
     assert log.offset_for_timestamp(0) is None
 
 
-def test_segment_starts_are_base_offsets_and_last_appends() -> None:
+def test_segment_starts_returns_base_offsets_and_times_of_last_appends() -> None:
     log = new_log(LogConfig(AppendConfig(), segment_bytes=PAGE_BYTES))
     assert log.segment_starts() == []
     for number in range(3):
@@ -379,7 +381,7 @@ def test_segment_starts_are_base_offsets_and_last_appends() -> None:
     assert log.segment_starts() == [(0, NOW_MS + 1), (2, NOW_MS + 9)]
 
 
-def test_an_epoch_begins_before_anything_is_appended_in_it() -> None:
+def test_new_leader_epoch_is_known_before_its_first_append() -> None:
     log = new_log()
     log.begin_epoch(2)
     assert (log.end_offset_for_epoch(2), log.leader_epoch_at(0)) == ((2, 0), 2)
@@ -388,7 +390,7 @@ def test_an_epoch_begins_before_anything_is_appended_in_it() -> None:
     assert [log.end_offset_for_epoch(epoch) for epoch in (2, 3)] == [(2, 1), (3, 1)]
 
 
-def test_leader_epochs_end_where_the_next_begins() -> None:
+def test_leader_epoch_ends_at_the_start_of_the_next() -> None:
     log = new_log()
     for leader_epoch in (3, 3, 5):
         log.append(batch(), NOW_MS, leader_epoch)
@@ -397,10 +399,10 @@ def test_leader_epochs_end_where_the_next_begins() -> None:
     assert [log.leader_epoch_at(offset) for offset in (0, 1, 2, 3)] == [3, 3, 5, 5]
 
 
-# Letting go
+# Deletion and eviction
 
 
-def test_records_are_deleted_up_to_the_high_watermark_only() -> None:
+def test_delete_records_above_the_high_watermark_is_out_of_range() -> None:
     log = new_log()
     append(log, batch(2))
     log.append(batch(2), NOW_MS, LEADER_EPOCH)
@@ -409,7 +411,7 @@ def test_records_are_deleted_up_to_the_high_watermark_only() -> None:
     assert (log.log_start_offset, log.size_in_bytes) == (1, 2 * len(batch(2)))
 
 
-def test_deleting_all_records_gives_their_memory_back() -> None:
+def test_deleting_all_records_releases_their_memory() -> None:
     logs = LogManager(MEMORY_BYTES)
     log = logs.create("t-0", LogConfig(AppendConfig()))
     for _ in range(100):
@@ -420,7 +422,7 @@ def test_deleting_all_records_gives_their_memory_back() -> None:
     assert read_offsets(log, 200) == [(200, 200)]
 
 
-def test_the_log_start_does_not_go_back() -> None:
+def test_delete_records_below_the_log_start_keeps_the_log_start() -> None:
     log = new_log()
     append(log, batch(5))
     log.delete_records_before(3)
@@ -428,7 +430,7 @@ def test_the_log_start_does_not_go_back() -> None:
     assert log.log_start_offset == 3
 
 
-def test_retention_by_size_holds_when_a_segment_begins() -> None:
+def test_retention_by_size_is_enforced_when_a_segment_starts() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_bytes=20_000, segment_bytes=PAGE_BYTES))
     for _ in range(200):
         append(log, batch([bytes(1000)]))
@@ -436,7 +438,7 @@ def test_retention_by_size_holds_when_a_segment_begins() -> None:
     assert log.log_start_offset > 100
 
 
-def test_retention_by_time_lets_the_active_segment_go_too() -> None:
+def test_retention_by_time_deletes_the_active_segment_too() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_ms=1000))
     append(log, batch(5))
     assert enforce_retention(log, NOW_MS + 1000) == 0
@@ -444,13 +446,13 @@ def test_retention_by_time_lets_the_active_segment_go_too() -> None:
     assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (5, 5, 0)
 
 
-def test_a_topic_that_is_only_compacted_is_not_subject_to_retention() -> None:
+def test_retention_does_not_apply_to_a_log_that_is_only_compacted() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_ms=0, retention_bytes=0, cleanup_deletes=False))
     append(log, batch())
     assert enforce_retention(log, NOW_MS + 10**9) == 0
 
 
-def test_memory_is_taken_from_the_log_that_was_appended_to_least_recently() -> None:
+def test_memory_limit_evicts_the_log_with_the_oldest_append() -> None:
     logs = LogManager(16 * PAGE_BYTES)
     idle, busy = (logs.create(name, LogConfig(AppendConfig())) for name in ("idle-0", "busy-0"))
     append(idle, batch(7))
@@ -464,7 +466,7 @@ def test_memory_is_taken_from_the_log_that_was_appended_to_least_recently() -> N
     assert list(logs) == [idle]
 
 
-def test_a_batch_larger_than_all_memory_stands_alone() -> None:
+def test_batch_larger_than_the_memory_limit_evicts_all_other_batches() -> None:
     log = new_log(memory_bytes=4 * PAGE_BYTES)
     append(log, batch())
     append(log, batch([bytes(10 * PAGE_BYTES)]))
@@ -474,7 +476,7 @@ def test_a_batch_larger_than_all_memory_stands_alone() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (2, 3)
 
 
-def test_readers_keep_what_they_hold() -> None:
+def test_returned_records_stay_readable_after_their_deletion() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_bytes=0))
     append(log, batch([b"held"]))
     parts = log.read(0, 10**6, 1, True).parts
@@ -483,7 +485,7 @@ def test_readers_keep_what_they_hold() -> None:
     assert b"held" in bytes(parts[0])
 
 
-def test_a_new_configuration_holds_for_the_next_append() -> None:
+def test_updated_config_applies_to_the_next_append() -> None:
     log = new_log()
     log.update_config(LogConfig(AppendConfig(max_message_bytes=70)))
     result = log.append(batch([bytes(100)]), NOW_MS, LEADER_EPOCH)
@@ -491,11 +493,11 @@ def test_a_new_configuration_holds_for_the_next_append() -> None:
     assert "t-0" in result.reason
 
 
-# Going back to where another leader went another way
+# Truncation
 
 
 def log_of_three() -> PartitionLog:
-    """Offsets 0-2, 3-4, 5-9."""
+    """Return a log with batches at offsets 0-2, 3-4 and 5-9."""
     log = new_log()
     for records in (3, 2, 5):
         append(log, batch(records))
@@ -503,51 +505,51 @@ def log_of_three() -> PartitionLog:
 
 
 @pytest.mark.parametrize(
-    ("offset", "expected", "left"),
+    ("offset", "expected", "remaining"),
     [
-        pytest.param(5, 5, [(0, 2), (3, 4)], id="at the beginning of a batch"),
-        pytest.param(7, 7, [(0, 2), (3, 4)], id="inside a batch, which goes whole, and leaves a gap"),
+        pytest.param(5, 5, [(0, 2), (3, 4)], id="at the start of a batch"),
+        pytest.param(7, 7, [(0, 2), (3, 4)], id="inside a batch: it is removed whole and leaves a gap"),
         pytest.param(1, 1, [], id="inside the first batch"),
-        pytest.param(0, 0, [], id="at the beginning of the log"),
+        pytest.param(0, 0, [], id="at the start of the log"),
     ],
 )
-def test_a_truncated_log_goes_on_at_the_offset_it_was_told(
-    offset: int, expected: int, left: list[tuple[int, int]]
+def test_truncated_log_continues_at_the_requested_offset(
+    offset: int, expected: int, remaining: list[tuple[int, int]]
 ) -> None:
     log = log_of_three()
-    held = log.read(0, 10**6, 10, True).parts
-    before = [bytes(part) for part in held]
+    parts = log.read(0, 10**6, 10, True).parts
+    before = [bytes(part) for part in parts]
     assert log.truncate_to(offset)
     assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (expected, expected, expected)
     assert append(log, batch(2)).base_offset == expected
-    assert read_offsets(log, 0) == [*left, (expected, expected + 1)]
-    assert read_offsets(log, expected) == [(expected, expected + 1)], "a gap hides what is behind it"
+    assert read_offsets(log, 0) == [*remaining, (expected, expected + 1)]
+    assert read_offsets(log, expected) == [(expected, expected + 1)], "a batch after a gap can be read"
     assert log.size_in_bytes == log.read(0, 10**6, log.log_end_offset, True).size
-    assert [bytes(part) for part in held] == before, "what a reader holds was overwritten"
+    assert [bytes(part) for part in parts] == before, "returned records are not overwritten"
 
 
 @pytest.mark.parametrize("offset", [10, 11])
-def test_a_log_is_not_truncated_to_what_it_does_not_have(offset: int) -> None:
+def test_truncation_at_or_beyond_the_log_end_does_nothing(offset: int) -> None:
     log = log_of_three()
     assert not log.truncate_to(offset)
     assert (log.log_end_offset, read_offsets(log, 5)) == (10, [(5, 9)])
 
 
-def test_a_log_truncated_to_before_its_start_begins_there() -> None:
+def test_truncation_below_the_log_start_moves_the_log_start() -> None:
     log = log_of_three()
     log.delete_records_before(5)
     assert log.truncate_to(2)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 2, 2)
 
 
-def test_the_high_watermark_stays_where_it_is_below_the_end() -> None:
+def test_truncation_keeps_a_lower_high_watermark() -> None:
     log = log_of_three()
     log.log_end_offset, log.high_watermark = 10, 3
     log.truncate_to(5)
     assert log.high_watermark == 3
 
 
-def test_epochs_that_are_cut_off_are_forgotten() -> None:
+def test_truncation_removes_later_leader_epochs() -> None:
     log = new_log()
     for epoch in (1, 2, 5):
         log.append(batch(10), NOW_MS, epoch)
@@ -558,7 +560,7 @@ def test_epochs_that_are_cut_off_are_forgotten() -> None:
     assert log.end_offset_for_epoch(1) == (1, 10)
 
 
-def test_a_producer_whose_batch_was_cut_off_sends_it_again() -> None:
+def test_producer_can_resend_a_truncated_batch() -> None:
     log = new_log()
     append(log, batch(2, producer_id=7, sequence=0))
     append(log, batch(1, producer_id=8, sequence=0))
@@ -569,14 +571,14 @@ def test_a_producer_whose_batch_was_cut_off_sends_it_again() -> None:
     assert append(log, batch(2, producer_id=7, sequence=0)).duplicate
 
 
-def test_a_producer_of_which_nothing_is_left_is_unknown() -> None:
+def test_truncation_of_all_batches_of_a_producer_removes_its_state() -> None:
     log = new_log()
     append(log, batch(1, producer_id=7, sequence=0))
     log.truncate_to(0)
     assert len(log.producers) == 0
 
 
-def test_a_transaction_whose_marker_was_cut_off_is_open_again() -> None:
+def test_truncation_of_a_marker_reopens_its_transaction() -> None:
     log = new_log()
     append(log, batch(2, producer_id=7, sequence=0, transactional=True))
     append(log, batch(2, producer_id=8, sequence=0, transactional=True))
@@ -590,7 +592,7 @@ def test_a_transaction_whose_marker_was_cut_off_is_open_again() -> None:
     assert [aborted.producer_id for aborted in log.aborted_transactions(0, 6)] == [8]
 
 
-def test_a_transaction_that_was_cut_off_holds_nobody_back() -> None:
+def test_truncated_transaction_does_not_limit_the_last_stable_offset() -> None:
     log = new_log()
     append(log, batch(2))
     append(log, batch(2, producer_id=7, sequence=0, transactional=True))
@@ -600,17 +602,17 @@ def test_a_transaction_that_was_cut_off_holds_nobody_back() -> None:
     assert log.last_stable_offset == 3
 
 
-# Everything together
+# Model
 
 
 class LogAgainstModel(RuleBasedStateMachine):
-    """Random appends, reads, deletions and truncations against a list of batches; memory is scarce: some are let go."""
+    """Random appends, reads, deletions and truncations, with evictions, compared with a list of batches."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Segments of 4 KiB, of which 4 fit.
+        # The memory is enough for four segments of 4 KiB.
         self.log = new_log(LogConfig(AppendConfig(), segment_bytes=PAGE_BYTES), memory_bytes=4 * PAGE_BYTES)
-        self.stored: list[tuple[int, int, bytes]] = []  # first offset, last offset, the batch as it is stored
+        self.stored: list[tuple[int, int, bytes]] = []  # first offset, last offset, stored batch
         self.end_offset = 0
 
     @rule(records=st.integers(1, 4), value_size=st.sampled_from([0, 50, 700, 3000, 9000]), fill=st.integers(0, 255))
@@ -657,8 +659,8 @@ class LogAgainstModel(RuleBasedStateMachine):
         assert read.next_offset == next_offset
         assert self.log.size_available(offset, max_bytes, up_to_offset, min_one_batch) == size
         if offset < up_to_offset:
-            there = sum(len(stored) for _, last, stored in self.stored if offset <= last < up_to_offset)
-            assert self.log.bytes_between(offset, up_to_offset, max_bytes) == min(there, max_bytes)
+            available = sum(len(stored) for _, last, stored in self.stored if offset <= last < up_to_offset)
+            assert self.log.bytes_between(offset, up_to_offset, max_bytes) == min(available, max_bytes)
 
     @invariant()
     def offsets_are_in_order(self) -> None:
@@ -667,7 +669,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         assert log.log_end_offset == self.end_offset
 
     @invariant()
-    def the_newest_batch_is_kept(self) -> None:
+    def newest_batch_is_kept(self) -> None:
         if self.stored and self.log.log_start_offset <= self.stored[-1][1]:
             assert read_offsets(self.log, self.stored[-1][1]) == [self.stored[-1][:2]]
 
@@ -677,7 +679,7 @@ TestLogAgainstModel = LogAgainstModel.TestCase
 
 
 def compact(log: PartitionLog) -> None:
-    """Cleans all but the active segment."""
+    """Clean all but the active segment."""
     cleaning = LogCleaning(CompactedLog(log), 0, log.segments[-1].base_offset, NOW_MS, 1000)
     for _ in cleaning.steps():
         pass
@@ -687,8 +689,8 @@ def keyed(key: bytes, timestamp: int) -> memoryview:
     return memoryview(bytearray(build_batch([Record(0, timestamp, key, b"v")])))
 
 
-def test_readers_pass_over_what_compaction_took() -> None:
-    # One batch a segment, and no two fit into one after it was cleaned.
+def test_reads_skip_records_removed_by_compaction() -> None:
+    # One batch per segment; after cleaning, no two fit into one segment.
     config = LogConfig(AppendConfig(), segment_bytes=100, segment_ms=5)
     log = new_log(config)
     for number, key in enumerate((b"a", b"b", b"a", b"a", b"b", b"c")):
@@ -716,36 +718,43 @@ def test_readers_pass_over_what_compaction_took() -> None:
     assert read_offsets(log, 4) == [(4, 4), (5, 5)]
 
 
-def test_readers_keep_what_compaction_takes() -> None:
+def test_returned_records_stay_readable_after_compaction() -> None:
     log = new_log(LogConfig(AppendConfig(), segment_ms=5))
     for number in range(3):
         append(log, keyed(b"a", NOW_MS + number * 10))
     log.advance_high_watermark(3)
-    held = log.read(0, 10**6, 3, True).parts
-    before = [bytes(part) for part in held]
+    parts = log.read(0, 10**6, 3, True).parts
+    before = [bytes(part) for part in parts]
     compact(log)
     for number in range(100):
         append(log, keyed(b"b", NOW_MS + 100 + number * 10))
-    assert [bytes(part) for part in held] == before
+    assert [bytes(part) for part in parts] == before
 
 
 @pytest.mark.parametrize(
     ("config", "timestamps", "segments"),
     [
-        pytest.param({}, [0, 6 * 86_400_000, 8 * 86_400_000], [0, 2], id="segment.ms: a week"),
-        pytest.param({"segment_ms": 10}, [0, 10, 11, 12], [0, 2], id="more than segment.ms after the first batch"),
-        pytest.param({"segment_ms": 10}, [20, 0, 5, 31], [0, 3], id="the first batch counts, not the oldest"),
-        pytest.param({"segment_ms": 10}, [-1, 0, 100], [0], id="not where the first batch has no time"),
-        pytest.param({"segment_ms": 100, "max_compaction_lag_ms": 10}, [0, 11], [0], id="the lag of the not compacted"),
+        pytest.param({}, [0, 6 * 86_400_000, 8 * 86_400_000], [0, 2], id="segment.ms defaults to a week"),
+        pytest.param(
+            {"segment_ms": 10}, [0, 10, 11, 12], [0, 2], id="a segment ends more than segment.ms after its first batch"
+        ),
+        pytest.param({"segment_ms": 10}, [20, 0, 5, 31], [0, 3], id="the first batch counts, not the oldest timestamp"),
+        pytest.param({"segment_ms": 10}, [-1, 0, 100], [0], id="no limit if the first batch has no timestamp"),
+        pytest.param(
+            {"segment_ms": 100, "max_compaction_lag_ms": 10},
+            [0, 11],
+            [0],
+            id="max.compaction.lag.ms is ignored if the log is not compacted",
+        ),
         pytest.param(
             {"segment_ms": 100, "max_compaction_lag_ms": 10, "append": AppendConfig(compacted=True)},
             [0, 11],
             [0, 1],
-            id="max.compaction.lag.ms where the log is compacted",
+            id="max.compaction.lag.ms ends a segment if the log is compacted",
         ),
     ],
 )
-def test_segment_ends_by_time(config: dict[str, Any], timestamps: list[int], segments: list[int]) -> None:
+def test_segments_roll_by_time(config: dict[str, Any], timestamps: list[int], segments: list[int]) -> None:
     log = new_log(LogConfig(**({"append": AppendConfig()} | config)))
     for timestamp in timestamps:
         time_ms = NOW_MS + timestamp if timestamp >= 0 else -1
@@ -753,7 +762,7 @@ def test_segment_ends_by_time(config: dict[str, Any], timestamps: list[int], seg
     assert [segment.base_offset for segment in log.segments] == segments
 
 
-def test_jitter_ends_segments_of_different_logs_at_different_times() -> None:
+def test_segment_jitter_rolls_segments_of_different_logs_at_different_times() -> None:
     def batches_in_first_segment(name: str) -> int:
         config = LogConfig(AppendConfig(), segment_ms=50, segment_jitter_ms=40)
         log = PartitionLog(name, config, MemoryStorage(MEMORY_BYTES))
@@ -768,7 +777,7 @@ def test_jitter_ends_segments_of_different_logs_at_different_times() -> None:
     assert batches_in_first_segment("t-0") == batches_in_first_segment("t-0")
 
 
-def test_segment_ms_that_is_altered_holds_for_the_active_segment() -> None:
+def test_altered_segment_ms_applies_to_the_active_segment() -> None:
     log = new_log()
     for timestamp in (0, 20):
         append(log, keyed(b"k", NOW_MS + timestamp))

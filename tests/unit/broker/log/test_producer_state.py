@@ -1,4 +1,4 @@
-"""Producers of one partition: which batch is taken, which is a repeat, which is refused, and what readers must skip."""
+"""Producer state of one partition: accepted, duplicate and rejected batches, and aborted transactions."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def marker_header(epoch: int = 0, producer: int = PRODUCER) -> BatchHeader:
 
 
 class Partition:
-    """Stores what the state lets through, at offsets that follow each other; the high watermark stays at 0."""
+    """A partition that stores accepted batches at consecutive offsets; the high watermark stays at 0."""
 
     def __init__(self) -> None:
         self.state = ProducerState("t-0")
@@ -66,23 +66,21 @@ OPEN = header(0, transactional=True)
     ("stored", "sent"),
     [
         pytest.param([], header(0), id="the first batch of a producer"),
-        pytest.param([], header(77, epoch=5), id="an unknown producer with any sequence and epoch"),
-        pytest.param([header(0, 3)], header(3), id="the sequence after the last"),
-        pytest.param([header(0), header(0, epoch=1)], header(1, epoch=1), id="the next one of a newer epoch"),
-        pytest.param([header(0, 3)], header(0, epoch=1), id="a newer epoch that begins at 0"),
-        pytest.param([header(LARGEST_SEQUENCE)], header(0), id="sequences go on from 2147483647 to 0"),
+        pytest.param([], header(77, epoch=5), id="an unknown producer, with any sequence and epoch"),
+        pytest.param([header(0, 3)], header(3), id="the next sequence"),
+        pytest.param([header(0), header(0, epoch=1)], header(1, epoch=1), id="the next sequence of a newer epoch"),
+        pytest.param([header(0, 3)], header(0, epoch=1), id="a newer epoch that starts at sequence 0"),
+        pytest.param([header(LARGEST_SEQUENCE)], header(0), id="sequence 0 after 2147483647"),
         pytest.param(
-            [header(LARGEST_SEQUENCE - 1, 4)], header(2), id="a batch across the wrap is followed by its next"
+            [header(LARGEST_SEQUENCE - 1, 4)], header(2), id="the next sequence after a batch that wraps around"
         ),
-        pytest.param([header(0, 3)], header(0, producer=7), id="another producer counts for itself"),
-        pytest.param([OPEN], header(1, transactional=True), id="the open transaction goes on"),
-        pytest.param(
-            [OPEN], header(0, epoch=1, transactional=True), id="a newer epoch goes on with the open transaction"
-        ),
-        pytest.param([header(5, epoch=-1)], header(99, epoch=-1), id="without an epoch sequences are not looked at"),
+        pytest.param([header(0, 3)], header(0, producer=7), id="another producer, with its own sequence"),
+        pytest.param([OPEN], header(1, transactional=True), id="the next batch of the open transaction"),
+        pytest.param([OPEN], header(0, epoch=1, transactional=True), id="a newer epoch in the open transaction"),
+        pytest.param([header(5, epoch=-1)], header(99, epoch=-1), id="a batch without an epoch, with any sequence"),
     ],
 )
-def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
+def test_accepted_batch(stored: list[BatchHeader], sent: BatchHeader) -> None:
     assert partition_with(*stored).send(sent) is None
 
 
@@ -95,7 +93,7 @@ def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 4 (incoming seq. number), "
             "2 (current end sequence number)",
-            id="a gap",
+            id="a gap in the sequence numbers",
         ),
         pytest.param(
             [header(0, 3)],
@@ -103,7 +101,7 @@ def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 2 (incoming seq. number), "
             "2 (current end sequence number)",
-            id="a batch that overlaps the last",
+            id="a batch that overlaps the last one",
         ),
         pytest.param(
             [header(0, 3)],
@@ -111,7 +109,7 @@ def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 0 (incoming seq. number), "
             "2 (current end sequence number)",
-            id="a repeat that is longer is none",
+            id="a batch with the base sequence of the last one but more records",
         ),
         pytest.param(
             [header(0, epoch=1)],
@@ -119,7 +117,7 @@ def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             "Invalid sequence number for new epoch of producer 1000 at offset 1 in partition t-0: 2 (request epoch), "
             "5 (seq. number), 1 (current producer epoch)",
-            id="a newer epoch that does not begin at 0",
+            id="a newer epoch that does not start at sequence 0",
         ),
         pytest.param(
             [header(0, epoch=1)],
@@ -140,22 +138,22 @@ def test_taken(stored: list[BatchHeader], sent: BatchHeader) -> None:
             header(1),
             ErrorCode.INVALID_TXN_STATE,
             "Expected transactional write from producer 1000 at offset 1 in partition t-0",
-            id="a plain batch while a transaction is open",
+            id="a non-transactional batch while a transaction is open",
         ),
         pytest.param(
             [OPEN],
             header(0, epoch=1),
             ErrorCode.INVALID_TXN_STATE,
             "Expected transactional write from producer 1000 at offset 1 in partition t-0",
-            id="a plain batch of a newer epoch while a transaction is open",
+            id="a non-transactional batch of a newer epoch while a transaction is open",
         ),
     ],
 )
-def test_refused(stored: list[BatchHeader], sent: BatchHeader, error_code: ErrorCode, reason: str) -> None:
+def test_rejected_batch(stored: list[BatchHeader], sent: BatchHeader, error_code: ErrorCode, reason: str) -> None:
     assert partition_with(*stored).send(sent) == Refusal(error_code, reason)
 
 
-def test_a_repeat_of_one_of_the_last_five_is_answered_with_the_first_copy() -> None:
+def test_duplicate_of_one_of_the_last_five_batches_returns_the_first_copy() -> None:
     partition = partition_with(*(header(2 * number, 2) for number in range(7)))
     for number in range(2, 7):
         first_offset = 2 * number
@@ -163,24 +161,24 @@ def test_a_repeat_of_one_of_the_last_five_is_answered_with_the_first_copy() -> N
         assert partition.send(header(2 * number, 2)) == expected
 
 
-def test_a_repeat_of_the_sixth_last_is_out_of_order() -> None:
+def test_duplicate_of_the_sixth_last_batch_is_out_of_order() -> None:
     verdict = partition_with(*(header(number) for number in range(6))).send(header(0))
     assert isinstance(verdict, Refusal)
     assert verdict.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_repeat_across_the_wrap_is_found() -> None:
+def test_duplicate_is_found_after_the_sequence_wraps_around() -> None:
     partition = partition_with(header(0), header(LARGEST_SEQUENCE, producer=7), header(0, producer=7))
     assert partition.send(header(0, producer=7)) == StoredBatch(0, 0, 2, 2, 5)
 
 
-def test_a_marker_ends_the_transaction() -> None:
+def test_marker_ends_the_transaction() -> None:
     partition = partition_with(OPEN)
     assert partition.end(marker_header(), aborts=False) is None
     assert partition.send(header(1)) is None
 
 
-def test_a_marker_of_a_newer_epoch_fences_the_older() -> None:
+def test_marker_of_a_newer_epoch_fences_the_older_epoch() -> None:
     partition = partition_with(OPEN)
     assert partition.end(marker_header(epoch=1), aborts=True) is None
     verdict = partition.send(header(1, transactional=True))
@@ -188,7 +186,7 @@ def test_a_marker_of_a_newer_epoch_fences_the_older() -> None:
     assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_marker_without_a_transaction_leaves_a_producer_that_begins_at_0() -> None:
+def test_first_batch_after_a_marker_without_a_transaction_must_have_sequence_0() -> None:
     partition = Partition()
     assert partition.end(marker_header(epoch=3), aborts=True) is None
     assert partition.state.aborted_transactions(0, 100) == []
@@ -198,13 +196,13 @@ def test_a_marker_without_a_transaction_leaves_a_producer_that_begins_at_0() -> 
     assert partition.send(header(0, epoch=3)) is None
 
 
-def test_a_marker_of_an_older_producer_epoch_is_refused() -> None:
+def test_marker_of_an_older_producer_epoch_is_rejected() -> None:
     verdict = partition_with(header(0, epoch=2)).end(marker_header(epoch=1), aborts=True)
     reason = "Epoch of producer 1000 is 1, which is smaller than the last seen epoch 2"
     assert verdict == Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
 
 
-def test_a_marker_of_an_older_coordinator_is_refused() -> None:
+def test_marker_of_an_older_coordinator_epoch_is_fenced() -> None:
     partition = partition_with(OPEN)
     assert partition.end(marker_header(), aborts=False, coordinator_epoch=4) is None
     verdict = partition.end(marker_header(), aborts=False, coordinator_epoch=3)
@@ -212,24 +210,24 @@ def test_a_marker_of_an_older_coordinator_is_refused() -> None:
     assert verdict == Refusal(ErrorCode.TRANSACTION_COORDINATOR_FENCED, reason)
 
 
-def test_the_first_unstable_offset_is_where_the_oldest_open_transaction_began() -> None:
+def test_first_unstable_offset_is_the_start_of_the_oldest_open_transaction() -> None:
     partition = partition_with(header(0, 3, producer=7), header(0, transactional=True), header(0, producer=8))
     assert partition.state.first_unstable_offset(5) == 3
     assert partition.state.has_undecided()
 
 
-def test_a_transaction_is_undecided_until_the_high_watermark_has_passed_its_marker() -> None:
+def test_transaction_is_undecided_until_its_marker_is_below_the_high_watermark() -> None:
     partition = partition_with(OPEN, header(0, producer=7, transactional=True))
-    partition.end(marker_header(), aborts=False)  # at offset 2
+    partition.end(marker_header(), aborts=False)  # the marker is at offset 2
     assert partition.state.first_unstable_offset(2) == 0
     assert partition.state.first_unstable_offset(3) == 1
-    partition.end(marker_header(producer=7), aborts=False)  # at offset 3
+    partition.end(marker_header(producer=7), aborts=False)  # the marker is at offset 3
     assert partition.state.first_unstable_offset(4) is None
     assert not partition.state.has_undecided()
 
 
 def partition_with_aborted() -> Partition:
-    """Transactions: producer 1 at 0-4 (aborted), 2 at 1-3 (aborted), 3 at 5-6 (committed), 4 at 7-8 (aborted)."""
+    """Return producers 1 at offsets 0-4 (aborted), 2 at 1-3 (aborted), 3 at 5-6 (committed), 4 at 7-8 (aborted)."""
     partition = Partition()
     for producer in (1, 2):
         partition.send(header(0, producer=producer, transactional=True))
@@ -245,12 +243,12 @@ def partition_with_aborted() -> Partition:
 @pytest.mark.parametrize(
     ("offset", "upper_offset", "producers"),
     [
-        pytest.param(0, 9, [2, 1, 4], id="all, in order of their markers"),
-        pytest.param(0, 7, [2, 1], id="not one that began at the upper bound"),
-        pytest.param(0, 1, [1], id="one that began below the upper bound and ended above"),
-        pytest.param(4, 9, [1, 4], id="one whose marker is the first record read"),
-        pytest.param(5, 9, [4], id="not one whose marker is below"),
-        pytest.param(5, 7, [], id="none in between"),
+        pytest.param(0, 9, [2, 1, 4], id="all, ordered by marker"),
+        pytest.param(0, 7, [2, 1], id="not a transaction that starts at the upper bound"),
+        pytest.param(0, 1, [1], id="a transaction that starts below the upper bound and ends above it"),
+        pytest.param(4, 9, [1, 4], id="a transaction with its marker at the first offset"),
+        pytest.param(5, 9, [4], id="not a transaction with its marker below the first offset"),
+        pytest.param(5, 7, [], id="no transaction in the range"),
     ],
 )
 def test_aborted_transactions(offset: int, upper_offset: int, producers: list[int]) -> None:
@@ -258,7 +256,7 @@ def test_aborted_transactions(offset: int, upper_offset: int, producers: list[in
     assert [aborted.producer_id for aborted in found] == producers
 
 
-def test_an_aborted_transaction_knows_the_last_stable_offset_of_its_end() -> None:
+def test_aborted_transaction_has_the_last_stable_offset_at_its_end() -> None:
     found = partition_with_aborted().state.aborted_transactions(0, 9)
     assert found == [
         AbortedTransaction(2, first_offset=1, last_offset=3, last_stable_offset=0),
@@ -267,7 +265,7 @@ def test_an_aborted_transaction_knows_the_last_stable_offset_of_its_end() -> Non
     ]
 
 
-def test_aborted_transactions_below_the_log_start_are_forgotten() -> None:
+def test_aborted_transactions_below_the_log_start_are_removed() -> None:
     state = partition_with_aborted().state
     state.truncate_from_start(4)
     assert [aborted.producer_id for aborted in state.aborted_transactions(0, 9)] == [1, 4]
@@ -279,10 +277,10 @@ def test_idle_producers_expire() -> None:
     partition.send(header(0, producer=2), timestamp=101)
     partition.state.expire(now_ms=200, expiration_ms=100)
     assert len(partition.state) == 1
-    assert partition.send(header(50, producer=1)) is None  # unknown again: any sequence will do
+    assert partition.send(header(50, producer=1)) is None  # the producer is unknown again: any sequence is accepted
 
 
-def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
+def test_producer_with_an_open_transaction_does_not_expire() -> None:
     partition = partition_with(OPEN)
     partition.state.expire(now_ms=10**15, expiration_ms=1)
     assert len(partition.state) == 1
@@ -292,45 +290,47 @@ def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "ended", "marker", "refused"),
+    ("stored", "ended", "marker", "rejected"),
     [
         pytest.param([], [], marker_header(0), False, id="an unknown producer"),
-        pytest.param([OPEN], [], marker_header(1), False, id="a higher epoch"),
-        pytest.param([OPEN], [], marker_header(0), True, id="the epoch of the records: it ends an earlier transaction"),
-        pytest.param([OPEN], [1], marker_header(1), False, id="the marker again: it was lost on the way"),
-        pytest.param([OPEN], [1], marker_header(0), True, id="an epoch that is over"),
+        pytest.param([OPEN], [], marker_header(1), False, id="a higher epoch than the records"),
+        pytest.param(
+            [OPEN], [], marker_header(0), True, id="the epoch of the records: a marker of an earlier transaction"
+        ),
+        pytest.param([OPEN], [1], marker_header(1), False, id="the same marker again: the response was lost"),
+        pytest.param([OPEN], [1], marker_header(0), True, id="an epoch that has ended"),
         pytest.param([header(0)], [], marker_header(0), False, id="the epoch of a producer without a transaction"),
         pytest.param(
             [header(0, epoch=MAX_EPOCH, transactional=True)], [], marker_header(MAX_EPOCH), False, id="the last epoch"
         ),
     ],
 )
-def test_a_marker_of_version_2_has_a_higher_epoch_than_what_it_ends(
-    stored: list[BatchHeader], ended: list[int], marker: BatchHeader, refused: bool
+def test_marker_of_transaction_version_2_must_have_a_higher_epoch_than_the_records(
+    stored: list[BatchHeader], ended: list[int], marker: BatchHeader, rejected: bool
 ) -> None:
     partition = partition_with(*stored)
     for epoch in ended:
         assert partition.end(marker_header(epoch), aborts=True, version=2) is None
     verdict = partition.end(marker, aborts=True, version=2)
-    assert (verdict is not None) == refused
+    assert (verdict is not None) == rejected
     if verdict is not None:
         assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_marker_again_ends_nothing() -> None:
+def test_duplicate_marker_ends_no_transaction() -> None:
     partition = partition_with(OPEN)
     for _ in range(2):
         assert partition.end(marker_header(1), aborts=True, version=2) is None
     assert len(partition.state.aborted_transactions(0, 10)) == 1
 
 
-# -- producers that are being verified ---------------------------------------------------------------------------------
+# -- producers under verification --------------------------------------------------------------------------------------
 
 
-def verified(
+def partition_under_verification(
     sequence: int, *, epoch: int = 0, raises_epochs: bool = False, stored: tuple[BatchHeader, ...] = ()
 ) -> Partition:
-    """A partition that asked the coordinator about a batch."""
+    """Return a partition with a batch under verification by the coordinator."""
     partition = partition_with(*stored)
     partition.state.start_verification(PRODUCER, epoch, sequence, raises_epochs=raises_epochs, now_ms=0)
     return partition
@@ -346,80 +346,108 @@ OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 @pytest.mark.parametrize(
     ("partition", "sent", "code"),
     [
-        pytest.param(verified(3), transactional(3), 0, id="the batch that was asked about"),
-        pytest.param(verified(3), transactional(2), 0, id="an earlier one"),
-        pytest.param(verified(3), transactional(4), OUT_OF_ORDER, id="a later one"),
-        pytest.param(verified(3), header(4, producer=7), 0, id="another producer's"),
-        pytest.param(verified(0, raises_epochs=True), transactional(0), 0, id="version 2 begins with 0"),
-        pytest.param(verified(3, raises_epochs=True), transactional(3), OUT_OF_ORDER, id="version 2 begins with 3"),
+        pytest.param(partition_under_verification(3), transactional(3), 0, id="the batch under verification"),
         pytest.param(
-            verified(1, raises_epochs=True, stored=(header(0),)), transactional(1), 0, id="version 2 goes on with 1"
+            partition_under_verification(3), transactional(2), 0, id="an earlier batch than the one under verification"
         ),
         pytest.param(
-            verified(0, epoch=1, stored=(header(0, epoch=1),)),
+            partition_under_verification(3),
+            transactional(4),
+            OUT_OF_ORDER,
+            id="a later batch than the one under verification",
+        ),
+        pytest.param(partition_under_verification(3), header(4, producer=7), 0, id="a batch of another producer"),
+        pytest.param(
+            partition_under_verification(0, raises_epochs=True),
+            transactional(0),
+            0,
+            id="transaction version 2 starts with sequence 0",
+        ),
+        pytest.param(
+            partition_under_verification(3, raises_epochs=True),
+            transactional(3),
+            OUT_OF_ORDER,
+            id="transaction version 2 does not start with sequence 3",
+        ),
+        pytest.param(
+            partition_under_verification(1, raises_epochs=True, stored=(header(0),)),
+            transactional(1),
+            0,
+            id="transaction version 2 continues with sequence 1",
+        ),
+        pytest.param(
+            partition_under_verification(0, epoch=1, stored=(header(0, epoch=1),)),
             transactional(0),
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            id="an epoch that is over",
+            id="an epoch that has ended",
         ),
     ],
 )
-def test_what_is_verified_first_is_stored_first(partition: Partition, sent: BatchHeader, code: int) -> None:
+def test_first_stored_batch_must_not_be_later_than_the_verified_one(
+    partition: Partition, sent: BatchHeader, code: int
+) -> None:
     verdict = partition.send(sent)
     assert (verdict.error_code if isinstance(verdict, Refusal) else 0) == code
 
 
-def test_a_repeat_is_a_repeat_while_its_producer_is_verified() -> None:
-    partition = verified(1, stored=(header(0), header(1), header(2)))
+def test_duplicate_is_recognized_during_verification() -> None:
+    partition = partition_under_verification(1, stored=(header(0), header(1), header(2)))
     assert isinstance(partition.send(header(2)), StoredBatch)
 
 
 @pytest.mark.parametrize(
-    ("epoch", "sequence", "lowest"),
+    ("epoch", "sequence", "lowest_sequence"),
     [
         pytest.param(1, 2, 2, id="an earlier batch"),
         pytest.param(1, 5, 3, id="a later batch"),
-        pytest.param(2, 9, 9, id="a higher epoch begins anew"),
-        pytest.param(0, 0, 3, id="a lower epoch does not count"),
+        pytest.param(2, 9, 9, id="a higher epoch resets the sequence"),
+        pytest.param(0, 0, 3, id="a lower epoch is ignored"),
     ],
 )
-def test_the_earliest_batch_that_was_asked_about_counts(epoch: int, sequence: int, lowest: int) -> None:
-    partition = verified(3, epoch=1)
+def test_earliest_batch_under_verification_must_be_stored_first(
+    epoch: int, sequence: int, lowest_sequence: int
+) -> None:
+    partition = partition_under_verification(3, epoch=1)
     partition.state.start_verification(PRODUCER, epoch, sequence, raises_epochs=False, now_ms=0)
-    assert isinstance(partition.send(transactional(lowest + 1, 2)), Refusal)
-    assert partition.send(transactional(lowest, 2)) is None
+    assert isinstance(partition.send(transactional(lowest_sequence + 1, 2)), Refusal)
+    assert partition.send(transactional(lowest_sequence, 2)) is None
 
 
 @pytest.mark.parametrize(
-    ("raises_epochs", "marker_epoch", "forgotten"),
+    ("raises_epochs", "marker_epoch", "cleared"),
     [
-        pytest.param(False, 0, True, id="a client that raises no epoch"),
-        pytest.param(True, 1, False, id="version 2: the marker before the transaction that was asked about"),
-        pytest.param(True, 2, True, id="version 2: the marker of that very transaction"),
+        pytest.param(False, 0, True, id="transaction version 1"),
+        pytest.param(True, 1, False, id="version 2: the marker of the previous transaction"),
+        pytest.param(True, 2, True, id="version 2: the marker of the transaction under verification"),
     ],
 )
-def test_a_marker_forgets_what_was_asked(raises_epochs: bool, marker_epoch: int, forgotten: bool) -> None:
-    partition = verified(0, epoch=1 if raises_epochs else 0, raises_epochs=raises_epochs, stored=(OPEN,))
+def test_marker_clears_the_verification_of_its_transaction(
+    raises_epochs: bool, marker_epoch: int, cleared: bool
+) -> None:
+    partition = partition_under_verification(
+        0, epoch=1 if raises_epochs else 0, raises_epochs=raises_epochs, stored=(OPEN,)
+    )
     assert partition.end(marker_header(marker_epoch), aborts=False, version=2 if raises_epochs else 1) is None
     late = transactional(1, marker_epoch + 1)
     verdict = partition.state.check_batch(late, partition.end_offset)
     assert isinstance(verdict, Refusal)
-    assert ("earliest seen" in verdict.reason or "no existing state" in verdict.reason) == (not forgotten)
+    assert ("earliest seen" in verdict.reason or "no existing state" in verdict.reason) == (not cleared)
 
 
-def test_once_stored_nothing_more_is_asked() -> None:
-    partition = verified(0)
+def test_stored_batch_ends_the_verification() -> None:
+    partition = partition_under_verification(0)
     assert partition.send(transactional(0)) is None
     assert partition.send(transactional(1)) is None
 
 
-@pytest.mark.parametrize(("now_ms", "forgotten"), [(99, False), (100, True)])
-def test_what_was_asked_long_ago_is_forgotten(now_ms: int, forgotten: bool) -> None:
-    partition = verified(0)
+@pytest.mark.parametrize(("now_ms", "cleared"), [(99, False), (100, True)])
+def test_verification_expires(now_ms: int, cleared: bool) -> None:
+    partition = partition_under_verification(0)
     partition.state.expire(now_ms, 100)
-    assert (partition.send(transactional(1)) is None) == forgotten
+    assert (partition.send(transactional(1)) is None) == cleared
 
 
-def test_a_partition_knows_whose_transactions_are_open_and_who_is_fenced() -> None:
+def test_open_transactions_and_fenced_epochs_of_a_producer() -> None:
     state = partition_with(header(0, epoch=2, transactional=True)).state
     assert [state.has_ongoing_transaction(PRODUCER, epoch) for epoch in (1, 2, 3)] == [False, True, False]
     assert [state.is_fenced(PRODUCER, epoch) for epoch in (1, 2, 3)] == [True, False, False]

@@ -1,4 +1,4 @@
-"""Segments: where batches lie, which of them a reader gets, and what becomes of their memory."""
+"""Segments in memory: positions of batches, spans to read, truncation, and memory."""
 
 import gc
 from bisect import bisect_right
@@ -14,7 +14,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def segment_of(batches: list[tuple[int, int]], base_offset: int = 100) -> Segment:
-    """A segment of batches given as (records, bytes); each is filled with its own number."""
+    """Return a segment of batches given as (records, bytes); each is filled with its index."""
     segment = Segment(base_offset, allocate(sum(size for _, size in batches)), NOW_MS)
     for number, (records, size) in enumerate(batches):
         segment.append(bytes([number % 256]) * size, segment.next_offset + records - 1, -1, NOW_MS)
@@ -28,24 +28,28 @@ THREE = [(2, 10), (1, 20), (4, 30)]
 @pytest.mark.parametrize(
     ("offset", "max_bytes", "up_to_offset", "at_least_one", "expected"),
     [
-        pytest.param(100, 1000, 107, False, (0, 60, 107), id="everything fits"),
-        pytest.param(100, 1000, 999, False, (0, 60, 107), id="the bound lies beyond the segment"),
-        pytest.param(101, 1000, 107, False, (0, 60, 107), id="an offset inside a batch begins with that batch"),
+        pytest.param(100, 1000, 107, False, (0, 60, 107), id="every batch fits"),
+        pytest.param(100, 1000, 999, False, (0, 60, 107), id="the upper offset is beyond the segment"),
+        pytest.param(101, 1000, 107, False, (0, 60, 107), id="an offset inside a batch reads from its start"),
         pytest.param(105, 1000, 107, False, (30, 60, 107), id="an offset inside the last batch"),
-        pytest.param(100, 1000, 103, False, (0, 30, 103), id="the bound is the beginning of a batch"),
-        pytest.param(100, 1000, 105, False, (0, 30, 103), id="a batch that holds the bound is left out"),
+        pytest.param(100, 1000, 103, False, (0, 30, 103), id="the upper offset is the start of a batch"),
+        pytest.param(100, 1000, 105, False, (0, 30, 103), id="a batch that contains the upper offset is excluded"),
         pytest.param(
-            103, 1000, 105, True, (30, 30, 103), id="even the first batch is left out when it holds the bound"
+            103, 1000, 105, True, (30, 30, 103), id="even the first batch is excluded if it contains the upper offset"
         ),
-        pytest.param(100, 59, 107, False, (0, 30, 103), id="the batch that does not fit is left out whole"),
-        pytest.param(100, 60, 107, False, (0, 60, 107), id="the last batch fits exactly"),
-        pytest.param(100, 30, 107, False, (0, 30, 103), id="a batch in the middle fits exactly"),
-        pytest.param(100, 9, 107, False, (0, 0, 100), id="not even the first batch fits"),
-        pytest.param(100, 9, 107, True, (0, 10, 102), id="the first batch is given although it does not fit"),
-        pytest.param(104, 9, 107, True, (30, 60, 107), id="the last batch is given although it does not fit"),
-        pytest.param(100, 0, 107, False, (0, 0, 100), id="nothing fits into no bytes"),
-        pytest.param(102, -5, 107, False, (10, 10, 102), id="nothing fits into fewer than no bytes"),
-        pytest.param(102, -5, 107, True, (10, 30, 103), id="one batch is given for fewer than no bytes"),
+        pytest.param(100, 59, 107, False, (0, 30, 103), id="a batch that does not fit is excluded whole"),
+        pytest.param(100, 60, 107, False, (0, 60, 107), id="the last batch ends at the size limit"),
+        pytest.param(100, 30, 107, False, (0, 30, 103), id="a middle batch ends at the size limit"),
+        pytest.param(100, 9, 107, False, (0, 0, 100), id="the first batch does not fit"),
+        pytest.param(
+            100, 9, 107, True, (0, 10, 102), id="with at_least_one the first batch is returned although it does not fit"
+        ),
+        pytest.param(
+            104, 9, 107, True, (30, 60, 107), id="with at_least_one the last batch is returned although it does not fit"
+        ),
+        pytest.param(100, 0, 107, False, (0, 0, 100), id="a limit of 0 bytes returns nothing"),
+        pytest.param(102, -5, 107, False, (10, 10, 102), id="a negative limit returns nothing"),
+        pytest.param(102, -5, 107, True, (10, 30, 103), id="with at_least_one a negative limit returns one batch"),
     ],
 )
 def test_span(
@@ -60,7 +64,7 @@ def test_span(
     max_bytes=st.integers(0, 600),
     at_least_one=st.booleans(),
 )
-def test_span_is_what_adding_batch_by_batch_gives(
+def test_span_equals_adding_one_batch_after_the_other(
     batches: list[tuple[int, int]], data: st.DataObject, max_bytes: int, at_least_one: bool
 ) -> None:
     segment = segment_of(batches)
@@ -101,14 +105,14 @@ def segment_with_gaps() -> Segment:
 @pytest.mark.parametrize(
     ("offset", "max_bytes", "up_to_offset", "expected"),
     [
-        pytest.param(100, 1000, 130, (0, 60, 130), id="before the first batch"),
-        pytest.param(112, 1000, 130, (10, 60, 130), id="a gap is read from the batch behind it"),
-        pytest.param(121, 1000, 130, (30, 60, 130), id="also the last gap"),
-        pytest.param(130, 1000, 140, (60, 60, 130), id="behind the last batch is nothing"),
-        pytest.param(100, 1000, 115, (0, 10, 112), id="a bound in a gap"),
-        pytest.param(100, 1000, 105, (0, 0, 100), id="a bound before the first batch"),
-        pytest.param(112, 20, 130, (10, 30, 121), id="as much as fits"),
-        pytest.param(112, 19, 130, (10, 10, 112), id="nothing that does not fit"),
+        pytest.param(100, 1000, 130, (0, 60, 130), id="an offset before the first batch"),
+        pytest.param(112, 1000, 130, (10, 60, 130), id="an offset in a gap reads from the next batch"),
+        pytest.param(121, 1000, 130, (30, 60, 130), id="an offset in the last gap reads from the last batch"),
+        pytest.param(130, 1000, 140, (60, 60, 130), id="an offset after the last batch returns nothing"),
+        pytest.param(100, 1000, 115, (0, 10, 112), id="an upper offset in a gap"),
+        pytest.param(100, 1000, 105, (0, 0, 100), id="an upper offset before the first batch"),
+        pytest.param(112, 20, 130, (10, 30, 121), id="a batch that fits exactly"),
+        pytest.param(112, 19, 130, (10, 10, 112), id="a batch that does not fit"),
     ],
 )
 def test_span_over_gaps(offset: int, max_bytes: int, up_to_offset: int, expected: tuple[int, int, int]) -> None:
@@ -119,15 +123,15 @@ def test_span_over_gaps(offset: int, max_bytes: int, up_to_offset: int, expected
     ("offset", "size", "next_offset"),
     [(126, 30, 121), (121, 30, 121), (120, 10, 112), (111, 0, 100), (130, 60, 130)],
 )
-def test_truncation_takes_whole_batches(offset: int, size: int, next_offset: int) -> None:
+def test_truncation_removes_whole_batches(offset: int, size: int, next_offset: int) -> None:
     segment = segment_with_gaps()
     segment.truncate_to(offset)
     assert (segment.size, segment.next_offset) == (size, next_offset)
     assert segment.span(100, 1000, 1000, False) == (0, size, next_offset)
-    assert not segment.append(b"x", 200, -1, NOW_MS), "a reader may hold what would be overwritten"
+    assert not segment.append(b"x", 200, -1, NOW_MS), "a truncated segment rejects appends: a reader may hold its end"
 
 
-def test_the_largest_timestamp_is_of_what_truncation_left() -> None:
+def test_truncation_recomputes_the_largest_timestamp() -> None:
     segment = Segment(0, allocate(10), NOW_MS)
     for offset, timestamp in enumerate([5, 9, 7]):
         segment.append(b"x", offset, timestamp, NOW_MS)
@@ -137,27 +141,27 @@ def test_the_largest_timestamp_is_of_what_truncation_left() -> None:
     assert segment.max_timestamp == -1
 
 
-def test_adjacent_batches_are_one_slice_of_the_segment() -> None:
+def test_slice_returns_adjacent_batches() -> None:
     segment = segment_of(THREE)
     start, end, _ = segment.span(102, 1000, 107, False)
     assert segment.slice(start, end) == b"\1" * 20 + b"\2" * 30
 
 
-def test_takes_a_batch_that_ends_with_the_last_byte_and_no_larger_one() -> None:
+def test_append_accepts_a_batch_that_fits_exactly_and_rejects_a_larger_one() -> None:
     segment = Segment(0, allocate(100), NOW_MS)
     assert segment.append(bytes(60), 0, -1, NOW_MS)
     assert not segment.append(bytes(41), 1, -1, NOW_MS)
-    assert (segment.size, segment.next_offset) == (60, 1), "what was refused left a trace"
+    assert (segment.size, segment.next_offset) == (60, 1), "a rejected batch changes nothing"
     assert segment.append(bytes(40), 1, -1, NOW_MS)
 
 
-def test_takes_no_offset_that_four_bytes_do_not_hold() -> None:
+def test_append_rejects_a_relative_offset_above_four_bytes() -> None:
     segment = Segment(1000, allocate(100), NOW_MS)
     assert not segment.append(bytes(10), 1001 + MAX_RELATIVE_OFFSET, -1, NOW_MS)
     assert segment.append(bytes(10), 1000 + MAX_RELATIVE_OFFSET, -1, NOW_MS)
 
 
-def test_largest_timestamp_is_of_records_and_else_of_the_last_append() -> None:
+def test_largest_timestamp_falls_back_to_the_last_append_without_record_timestamps() -> None:
     segment = Segment(0, allocate(100), NOW_MS)
     segment.append(b"a", 0, -1, NOW_MS + 5)
     assert segment.largest_timestamp() == NOW_MS + 5
@@ -170,10 +174,10 @@ def test_resident_bytes_count_the_index() -> None:
     assert segment_of(THREE).resident_bytes() == 60 + 3 * INDEX_ENTRY_BYTES
 
 
-def test_a_slice_outlives_its_segment() -> None:
+def test_slice_outlives_its_segment() -> None:
     segment = segment_of([(1, MAPPED_FROM_BYTES)])
     part = segment.slice(5, 10)
     del segment
     gc.collect()
     assert part == bytes(5)
-    assert part.readonly is False  # it is the segment's memory itself, not a copy
+    assert part.readonly is False  # the segment's memory, not a copy

@@ -1,4 +1,4 @@
-"""Segments in their order: which of them an offset is in, and what is forgotten."""
+"""The ordered segments of one log: reads, removal and replacement."""
 
 import pytest
 
@@ -11,7 +11,7 @@ BATCH_BYTES = 10
 
 
 def three_segments() -> SegmentList:
-    """Of two batches with two records each: offsets 0-3, 4-7 and, behind a gap, 20-23."""
+    """Return segments of two batches with two records each: offsets 0-3, 4-7 and, after a gap, 20-23."""
     segments = SegmentList()
     for base_offset in (0, 4, 20):
         segment = Segment(base_offset, allocate(2 * BATCH_BYTES), NOW_MS)
@@ -24,16 +24,16 @@ def three_segments() -> SegmentList:
 @pytest.mark.parametrize(
     ("offset", "max_bytes", "up_to_offset", "batches", "next_offset"),
     [
-        pytest.param(22, 100, 24, [23], 24, id="at the end of the active one"),
-        pytest.param(20, 100, 24, [21, 23], 24, id="all of the active one"),
-        pytest.param(0, 100, 24, [1, 3, 5, 7, 21, 23], 24, id="through all of them"),
-        pytest.param(0, 30, 24, [1, 3, 5], 6, id="as much as is wanted"),
-        pytest.param(2, 100, 6, [3, 5], 6, id="up to where it may"),
-        pytest.param(10, 100, 24, [21, 23], 24, id="from a gap on"),
-        pytest.param(0, 5, 24, [1], 2, id="one batch that is larger than what is wanted"),
+        pytest.param(22, 100, 24, [23], 24, id="at the end of the active segment"),
+        pytest.param(20, 100, 24, [21, 23], 24, id="the whole active segment"),
+        pytest.param(0, 100, 24, [1, 3, 5, 7, 21, 23], 24, id="through every segment"),
+        pytest.param(0, 30, 24, [1, 3, 5], 6, id="up to the size limit"),
+        pytest.param(2, 100, 6, [3, 5], 6, id="up to the upper offset"),
+        pytest.param(10, 100, 24, [21, 23], 24, id="from an offset in a gap"),
+        pytest.param(0, 5, 24, [1], 2, id="one batch that is larger than the size limit"),
     ],
 )
-def test_a_read_goes_from_segment_to_segment(
+def test_read_continues_across_segments(
     offset: int, max_bytes: int, up_to_offset: int, batches: list[int], next_offset: int
 ) -> None:
     segments = three_segments()
@@ -45,7 +45,7 @@ def test_a_read_goes_from_segment_to_segment(
 
 
 @pytest.mark.parametrize("offset", [0, 22])
-def test_a_batch_that_is_too_large_is_not_read_where_none_has_to_be(offset: int) -> None:
+def test_batch_above_the_size_limit_is_read_only_if_one_batch_is_required(offset: int) -> None:
     segments = three_segments()
     assert segments.read(offset, 5, 24, False).parts == []
     assert segments.size_available(offset, 5, 24, False) == 0
@@ -55,20 +55,20 @@ def test_a_batch_that_is_too_large_is_not_read_where_none_has_to_be(offset: int)
     ("offset", "up_to_offset", "at_most", "size"),
     [(0, 24, 1000, 60), (0, 24, 15, 15), (4, 24, 1000, 40), (22, 24, 99, 10)],
 )
-def test_bytes_are_counted_to_where_it_is_enough(offset: int, up_to_offset: int, at_most: int, size: int) -> None:
+def test_bytes_between_stops_at_the_maximum(offset: int, up_to_offset: int, at_most: int, size: int) -> None:
     assert three_segments().bytes_between(offset, up_to_offset, at_most) == size
 
 
-def test_the_newest_go_before_those_before_them() -> None:
+def test_pop_from_removes_the_newest_segment_first() -> None:
     segments = three_segments()
-    gone = []
+    removed = []
     while (segment := segments.pop_from(4)) is not None:
-        gone.append(segment.base_offset)
-    assert gone == [20, 4]
+        removed.append(segment.base_offset)
+    assert removed == [20, 4]
     assert [segment.base_offset for segment in segments.ordered] == [0]
 
 
-def test_the_oldest_ends_where_the_next_begins() -> None:
+def test_oldest_segment_ends_at_the_start_of_the_next() -> None:
     segments = three_segments()
     ends = []
     while segments.ordered:
@@ -77,7 +77,7 @@ def test_the_oldest_ends_where_the_next_begins() -> None:
     assert ends == [4, 20, 24]
 
 
-def test_a_group_is_replaced_where_it_is_still_there() -> None:
+def test_group_is_replaced_if_it_is_complete() -> None:
     segments = three_segments()
     first, second, active = segments.ordered
     cleaned = Segment(0, allocate(BATCH_BYTES), NOW_MS)

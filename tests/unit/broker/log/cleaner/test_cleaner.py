@@ -1,6 +1,6 @@
-"""A cleaning leaves what Apache Kafka 4.4's own Cleaner leaves of the same log.
+"""A cleaning has the same result as Apache Kafka 4.4's Cleaner on the same log.
 
-kafka_cleaner/cases.json is what kafka_cleaner/CleanerCases.java printed; it says how it is run.
+kafka_cleaner/CleanerCases.java writes kafka_cleaner/cases.json; its header has the command.
 """
 
 import json
@@ -23,7 +23,7 @@ CASES = json.loads((Path(__file__).parent / "kafka_cleaner" / "cases.json").read
 
 
 class ListedSegment:
-    """A segment of a case: its batches in a list."""
+    """A segment of a case, with its batches in a list."""
 
     last_append_ms = 0
 
@@ -49,7 +49,7 @@ class ListedSegment:
 
 
 class ListedLog:
-    """A log of a case, as it is before one cleaning."""
+    """A log of a case before one cleaning."""
 
     def __init__(self, case: Case, cleaning: Cleaning) -> None:
         self.config = LogConfig(AppendConfig(), delete_retention_ms=case["delete_retention_ms"])
@@ -60,7 +60,7 @@ class ListedLog:
         }
         batches = [bytes.fromhex(batch) for batch in case["batches"]]
         self.segments = [
-            ListedSegment(segment["base_offset"], [batches[place] for place in segment["batches"]])
+            ListedSegment(segment["base_offset"], [batches[index] for index in segment["batches"]])
             for segment in cleaning["before"]["segments"]
         ]
         self.aborted = [AbortedTransaction(*aborted) for aborted in cleaning["before"]["aborted"]]
@@ -81,7 +81,7 @@ class ListedLog:
         then()
 
     def discard_cleaned(self, cleaned: ListedSegment) -> None:
-        raise AssertionError("nothing fails here")
+        raise AssertionError("no save fails in these cases")
 
     def replace_group(
         self, group: Sequence[ListedSegment], cleaned: ListedSegment, aborted: Sequence[AbortedTransaction]
@@ -95,7 +95,7 @@ class ListedLog:
 
 
 def content(batch: bytes) -> tuple[BatchHeader, list[Record]]:
-    """All that a batch says; codecs of two libraries give different bytes."""
+    """Return header and records, without length and checksum if compressed: codec libraries produce different bytes."""
     ensure_valid(memoryview(batch))
     header = read_header(batch)
     records = list(iter_records(batch))
@@ -112,7 +112,7 @@ CLEANINGS = [
 
 
 @pytest.mark.parametrize(("case", "cleaning"), CLEANINGS)
-def test_same_as_kafka(case: Case, cleaning: Cleaning) -> None:
+def test_cleaning_has_the_same_result_as_kafka(case: Case, cleaning: Cleaning) -> None:
     log = ListedLog(case, cleaning)
     run = LogCleaning(
         log,
@@ -127,7 +127,7 @@ def test_same_as_kafka(case: Case, cleaning: Cleaning) -> None:
     assert run.end_offset == cleaning["end_offset"]
     assert [segment.base_offset for segment in log.segments] == [s["base_offset"] for s in after["segments"]]
     for segment, expected in zip(log.segments, after["segments"], strict=True):
-        batches = [bytes.fromhex(case["batches"][place]) for place in expected["batches"]]
+        batches = [bytes.fromhex(case["batches"][index]) for index in expected["batches"]]
         assert list(map(content, segment.listed)) == list(map(content, batches))
     assert [
         [txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset] for txn in log.aborted

@@ -1,4 +1,4 @@
-"""Compaction while the broker runs: when it begins, that it lets others in, what ends it and what turns it off."""
+"""Periodic compaction: start conditions, small steps, interruptions and errors."""
 
 import logging
 from typing import Any
@@ -18,15 +18,15 @@ BACKOFF_MS = 15_000
 
 
 class SlowClock(ManualClock):
-    """A clock that moves on each time somebody looks: work takes time."""
+    """A clock that advances with every reading, to simulate the duration of work."""
 
     def monotonic_ms(self) -> float:
         self._now_ms += 0.25
         return self._now_ms
 
 
-def compacted(broker: VirtualBroker, name: str = "t", **configs: str) -> Partition:
-    """A compacted topic in which each batch has a segment of its own."""
+def compacted_topic(broker: VirtualBroker, name: str = "t", **configs: str) -> Partition:
+    """Create a compacted topic with one batch per segment."""
     own = {"cleanup.policy": "compact", "segment.ms": "5", **{key.replace("_", "."): v for key, v in configs.items()}}
     topic = broker.cluster.create(NewTopic(name, 1, configs=own))
     assert isinstance(topic, Topic)
@@ -39,8 +39,8 @@ def append(partition: Partition, *keys: bytes | None, at_ms: int) -> None:
         assert partition.log.append(memoryview(bytearray(data)), WALL_START_MS, 0).error_code == 0
 
 
-def left(partition: Partition) -> list[int]:
-    """The offsets that are left."""
+def remaining_offsets(partition: Partition) -> list[int]:
+    """Return the offsets of the remaining records."""
     log = partition.log
     return [
         record.offset
@@ -50,20 +50,20 @@ def left(partition: Partition) -> list[int]:
     ]
 
 
-def test_dirty_log_is_compacted_once_the_backoff_has_passed() -> None:
+def test_dirty_log_is_compacted_after_the_backoff() -> None:
     broker = VirtualBroker()
-    partition = compacted(broker)
+    partition = compacted_topic(broker)
     append(partition, b"a", b"b", b"a", b"c", b"b", at_ms=0)
     broker.advance(BACKOFF_MS - 1)
-    assert left(partition) == [0, 1, 2, 3, 4]
+    assert remaining_offsets(partition) == [0, 1, 2, 3, 4]
     broker.advance(1)
-    assert left(partition) == [1, 2, 3, 4]  # the last segment is active: its `b` hides none
+    assert remaining_offsets(partition) == [1, 2, 3, 4]  # the last segment is active: its `b` is ignored
     append(partition, b"c", at_ms=60)
     broker.advance(BACKOFF_MS)
-    assert left(partition) == [1, 2, 3, 4, 5]  # one of four segments is new
+    assert remaining_offsets(partition) == [1, 2, 3, 4, 5]  # only one of four segments is dirty
     append(partition, b"d", b"e", b"f", at_ms=70)
     broker.advance(BACKOFF_MS)
-    assert left(partition) == [2, 4, 5, 6, 7, 8]
+    assert remaining_offsets(partition) == [2, 4, 5, 6, 7, 8]
     assert partition.log.first_dirty_offset == 8
 
 
@@ -72,87 +72,87 @@ def test_dirty_log_is_compacted_once_the_backoff_has_passed() -> None:
     [
         pytest.param(["log.cleaner.enable=false"], {}, id="the cleaner is turned off"),
         pytest.param([], {"cleanup_policy": "delete"}, id="the topic is not compacted"),
-        pytest.param([], {"min_cleanable_dirty_ratio": "1.0"}, id="no log is so dirty"),
-        pytest.param([], {"segment_ms": "1000"}, id="all is in the active segment"),
+        pytest.param([], {"min_cleanable_dirty_ratio": "1.0"}, id="no log reaches the dirty ratio"),
+        pytest.param([], {"segment_ms": "1000"}, id="all records are in the active segment"),
     ],
 )
-def test_nothing_is_compacted_where(overrides: list[str], configs: dict[str, str]) -> None:
+def test_no_log_is_compacted_if(overrides: list[str], configs: dict[str, str]) -> None:
     broker = VirtualBroker(*overrides)
-    partition = compacted(broker, **configs)
+    partition = compacted_topic(broker, **configs)
     append(partition, b"a", b"a", b"a", at_ms=0)
     broker.advance(10 * BACKOFF_MS)
-    assert left(partition) == [0, 1, 2]
+    assert remaining_offsets(partition) == [0, 1, 2]
 
 
-def test_topic_that_becomes_compacted_is_compacted() -> None:
+def test_log_is_compacted_after_its_cleanup_policy_changes() -> None:
     broker = VirtualBroker("log.cleaner.backoff.ms=1000")
-    partition = compacted(broker, cleanup_policy="delete")
+    partition = compacted_topic(broker, cleanup_policy="delete")
     append(partition, b"a", None, b"a", b"a", at_ms=0)
     broker.advance(2000)
-    assert left(partition) == [0, 1, 2, 3]
+    assert remaining_offsets(partition) == [0, 1, 2, 3]
     broker.cluster.configure(partition.topic, {**partition.topic.config.own, "cleanup.policy": "compact,delete"})
     broker.advance(1000)
-    assert left(partition) == [2, 3]
+    assert remaining_offsets(partition) == [2, 3]
 
 
 def long_cleaning(clock: ManualClock) -> tuple[LogCleaner, VirtualBroker, Partition]:
     broker = VirtualBroker("log.cleaner.enable=false")
-    partition = compacted(broker)
+    partition = compacted_topic(broker)
     append(partition, *[b"a", b"b"] * 100, at_ms=0)
     cleaner = LogCleaner(broker.cluster.logs, broker.cluster.config, clock, broker.cluster.scheduler)
     return cleaner, broker, partition
 
 
-def test_cleaning_lets_others_in_after_each_turn() -> None:
+def test_cleaning_yields_after_each_step() -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()
-    turns = 0
-    while left(partition) != [197, 198, 199]:
-        cleaner.start()  # it is at work: this does nothing
+    steps = 0
+    while remaining_offsets(partition) != [197, 198, 199]:
+        cleaner.start()  # ignored during a cleaning
         broker.advance(SLICE_MS)
-        turns += 1
-        assert turns < 1000
-    assert turns > 20  # about eight looks at the clock a turn, and one after each of 400 batches
+        steps += 1
+        assert steps < 1000
+    assert steps > 20  # a step reads the clock about eight times, once after each of 400 batches
 
 
-def test_topic_that_is_deleted_is_not_compacted_to_the_end() -> None:
+def test_deleting_a_topic_ends_its_cleaning() -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()
     broker.cluster.delete(partition.topic)
-    other = compacted(broker, "other")
+    other = compacted_topic(broker, "other")
     append(other, b"a", b"a", b"a", at_ms=0)
     broker.advance(10_000)
     assert partition.log.segments == []
     cleaner.start()
     broker.advance(10_000)
-    assert left(other) == [1, 2]
+    assert remaining_offsets(other) == [1, 2]
 
 
-def test_records_that_go_meanwhile_end_the_cleaning() -> None:
+def test_deleting_records_during_a_cleaning_ends_it() -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()
-    for _ in range(70):  # it has all keys, and is in the middle of the first group
+    for _ in range(70):  # in the middle of the first group, after all keys were collected
         broker.advance(SLICE_MS)
     partition.log.delete_records_before(1)
     broker.advance(10_000)
-    assert len(left(partition)) == 199
+    assert len(remaining_offsets(partition)) == 199
     cleaner.start()
     broker.advance(10_000)
-    assert left(partition) == [197, 198, 199]
+    assert remaining_offsets(partition) == [197, 198, 199]
 
 
-def test_log_that_cannot_be_read_is_left_alone_and_the_others_are_compacted(caplog: Any) -> None:
+def test_compaction_of_an_unreadable_log_is_disabled_and_other_logs_are_compacted(caplog: Any) -> None:
     broker = VirtualBroker("sluice.record.validation.max.bytes=0")
-    broken, fine = compacted(broker, "broken", cleanup_policy="delete"), compacted(broker, "fine")
+    broken, readable = compacted_topic(broker, "broken", cleanup_policy="delete"), compacted_topic(broker, "fine")
     data = bytearray(build_batch([Record(0, WALL_START_MS, b"a" * 100, b"v")]))
     data[HEADER_BYTES] = 0x7E  # the length of the record
     stamp_checksum(data)
     assert broken.log.append(memoryview(data), WALL_START_MS, 0).error_code == 0
     append(broken, b"a", b"a", at_ms=10)
     broker.cluster.configure(broken.topic, {**broken.topic.config.own, "cleanup.policy": "compact"})
-    append(fine, b"a", b"a", b"a", at_ms=0)
+    append(readable, b"a", b"a", b"a", at_ms=0)
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         broker.advance(BACKOFF_MS * 3)
     assert [record.message.split(":")[0] for record in caplog.records] == ["compaction of broken-0 disabled"]
     assert len(broken.log.segments) == 3
-    assert left(fine) == [1, 2]
+    assert remaining_offsets(readable) == [1, 2]

@@ -1,4 +1,4 @@
-"""Walking over the records of a batch for a cleaning: the same records as the exact reader has, in steps."""
+"""Passes over the records of a batch for a cleaning return the same records as a full decode."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def batches(draw: st.DrawFn) -> list[Record]:
 
 
 @given(records=batches(), most=st.integers(1, 5))
-def test_takes_each_key_with_its_last_offset(records: list[Record], most: int) -> None:
+def test_collect_keys_stores_the_last_offset_of_each_key(records: list[Record], most: int) -> None:
     offsets = OffsetMap(100)
     section = section_of(records)
     from_offset = records[len(records) // 2].offset
@@ -54,40 +54,45 @@ def test_takes_each_key_with_its_last_offset(records: list[Record], most: int) -
 
 
 @given(records=batches(), most=st.integers(1, 5), keeps_tombstones=st.booleans(), data=st.data())
-def test_sifts_as_the_rules_say(records: list[Record], most: int, keeps_tombstones: bool, data: st.DataObject) -> None:
+def test_filter_records_keeps_latest_records_and_recent_tombstones(
+    records: list[Record], most: int, keeps_tombstones: bool, data: st.DataObject
+) -> None:
     offsets = OffsetMap(100)
     offsets.latest_offset = data.draw(st.sampled_from(records)).offset
     for record in records:
         if record.key is not None and data.draw(st.booleans()):
             put(offsets, record.key, record.offset)
-    known = content(offsets)
+    known_offsets = content(offsets)
     section = section_of(records)
     while not section.is_done:
         section.filter_records(offsets, keeps_tombstones, most)
-    stays = [
+    kept = [
         record
         for record in records
         if record.offset > offsets.latest_offset
         or (
             record.key is not None
-            and record.offset >= known.get(record.key, -1)
+            and record.offset >= known_offsets.get(record.key, -1)
             and (record.value is not None or keeps_tombstones)
         )
     ]
-    assert section.dropped == (len(stays) < len(records))
-    assert section.kept_tombstone == any(record.value is None for record in stays)
+    assert section.dropped == (len(kept) < len(records))
+    assert section.kept_tombstone == any(record.value is None for record in kept)
     count = section.kept_count
-    assert section.timestamps(0, count) == [record.timestamp for record in stays]
+    assert section.timestamps(0, count) == [record.timestamp for record in kept]
     first = records[0]
     for base in (first.timestamp, 7):
-        parts = [section.encode_kept(base, at, section.timestamps(at, most)) for at in range(0, count, most)]
-        assert b"".join(parts) == build_batch(stays, base_offset=first.offset, delete_horizon_ms=base)[HEADER_BYTES:]
-    parts = [section.copy_kept(at, most) for at in range(0, count, most)]
-    as_stored = build_batch(stays, base_offset=first.offset, delete_horizon_ms=first.timestamp)
+        parts = [
+            section.encode_kept(base, position, section.timestamps(position, most))
+            for position in range(0, count, most)
+        ]
+        assert b"".join(parts) == build_batch(kept, base_offset=first.offset, delete_horizon_ms=base)[HEADER_BYTES:]
+    parts = [section.copy_kept(position, most) for position in range(0, count, most)]
+    as_stored = build_batch(kept, base_offset=first.offset, delete_horizon_ms=first.timestamp)
     assert b"".join(parts) == as_stored[HEADER_BYTES:]
 
 
-def test_map_that_is_full_takes_no_key_more_not_even_one_it_has() -> None:
+def test_full_map_accepts_no_key_not_even_a_known_one() -> None:
     offsets = OffsetMap(2)
     records = [Record(offset, 0, key, b"v") for offset, key in enumerate((b"a", None, b"a", b"b", None, b"a"))]
     section = section_of(records)
@@ -99,20 +104,20 @@ def test_map_that_is_full_takes_no_key_more_not_even_one_it_has() -> None:
 
 @pytest.mark.parametrize("compression", [NONE, GZIP])
 @pytest.mark.parametrize(
-    ("at", "byte"),
+    ("position", "byte"),
     [
-        pytest.param(0, 0x7E, id="is longer than the batch"),
-        pytest.param(0, 0x01, id="has a negative length"),
-        pytest.param(0, 0x0C, id="is shorter than the batch"),
-        pytest.param(2, 0xFF, id="has a timestamp that does not end"),
-        pytest.param(4, 0x7E, id="has a key longer than itself"),
-        pytest.param(4, 0xFE, id="has a key whose length does not end"),
+        pytest.param(0, 0x7E, id="length above the batch"),
+        pytest.param(0, 0x01, id="negative length"),
+        pytest.param(0, 0x0C, id="length below the batch"),
+        pytest.param(2, 0xFF, id="unterminated timestamp"),
+        pytest.param(4, 0x7E, id="key length above the record"),
+        pytest.param(4, 0xFE, id="unterminated key length"),
     ],
 )
-def test_record_is_refused_that(at: int, byte: int, compression: int) -> None:
+def test_malformed_record_is_rejected(position: int, byte: int, compression: int) -> None:
     good = build_batch([Record(0, 0, b"k", b"v")])
     body = bytearray(good[HEADER_BYTES:])
-    body[at:] = bytes([byte]) * (len(body) - at) if byte >= 0x80 else bytes([byte]) + body[at + 1 :]
+    body[position:] = bytes([byte]) * (len(body) - position) if byte >= 0x80 else bytes([byte]) + body[position + 1 :]
     if compression:
         import gzip
 
@@ -127,7 +132,7 @@ def test_record_is_refused_that(at: int, byte: int, compression: int) -> None:
         Section(header, memoryview(batch)).filter_records(OffsetMap(9), True, 9)
 
 
-def test_compressed_section_that_is_broken_is_refused() -> None:
+def test_truncated_compressed_section_is_rejected() -> None:
     batch = bytearray(build_batch([Record(0, 0, b"k", b"v")], compression=GZIP))
     batch[HEADER_BYTES + 12 :] = b""
     with pytest.raises(InvalidRecords, match="decompress"):

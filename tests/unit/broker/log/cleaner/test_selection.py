@@ -1,4 +1,4 @@
-"""Which log is cleaned next, and how far, as Kafka's LogCleanerManager has it."""
+"""The next log to clean and its cleanable part, as in Kafka's LogCleanerManager."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from sluice.protocol.records.log_validator import COORDINATOR, AppendConfig
 from sluice.protocol.records.record import Record
 
 NOW_MS = 1_700_000_000_000
-# Every batch is 10 ms after the one before, and goes into a segment of its own.
+# Batches are 10 ms apart, so each one starts a segment.
 COMPACTED = LogConfig(AppendConfig(compacted=True), segment_ms=5)
 
 
@@ -32,38 +32,40 @@ def append(log: PartitionLog, timestamp: int, **fields: int | bool) -> None:
 
 
 def clean(log: PartitionLog, now_ms: int = NOW_MS) -> None:
-    found = to_clean(log, now_ms)
-    cleaning = LogCleaning(CompactedLog(log), found.first_dirty_offset, found.first_uncleanable_offset, now_ms, 1000)
+    selected = to_clean(log, now_ms)
+    cleaning = LogCleaning(
+        CompactedLog(log), selected.first_dirty_offset, selected.first_uncleanable_offset, now_ms, 1000
+    )
     for _ in cleaning.steps():
         pass
     log.first_dirty_offset = cleaning.end_offset
 
 
 def test_all_but_the_active_segment_can_be_cleaned() -> None:
-    found = to_clean(log_of(5), NOW_MS)
-    assert (found.first_dirty_offset, found.first_uncleanable_offset) == (0, 4)
-    assert (found.clean_bytes, found.cleanable_bytes) == (0, sum(s.size for s in found.log.segments[:4]))
-    assert found.cleanable_ratio == 1.0
+    selected = to_clean(log_of(5), NOW_MS)
+    assert (selected.first_dirty_offset, selected.first_uncleanable_offset) == (0, 4)
+    assert (selected.clean_bytes, selected.cleanable_bytes) == (0, sum(s.size for s in selected.log.segments[:4]))
+    assert selected.cleanable_ratio == 1.0
 
 
-def test_what_was_cleaned_is_clean() -> None:
+def test_cleaned_segments_are_not_dirty() -> None:
     log = log_of(5)
     clean(log)
     append(log, NOW_MS + 100)
-    found = to_clean(log, NOW_MS)
-    assert (found.first_dirty_offset, found.first_uncleanable_offset) == (4, 5)
-    assert (found.clean_bytes, found.cleanable_bytes) == (log.segments[0].size, log.segments[1].size)
-    assert found.cleanable_ratio == 0.5
+    selected = to_clean(log, NOW_MS)
+    assert (selected.first_dirty_offset, selected.first_uncleanable_offset) == (4, 5)
+    assert (selected.clean_bytes, selected.cleanable_bytes) == (log.segments[0].size, log.segments[1].size)
+    assert selected.cleanable_ratio == 0.5
 
 
 @pytest.mark.parametrize(("batches", "bytes_"), [(0, 0), (1, 0)])
-def test_log_without_inactive_segments_has_nothing_to_clean(batches: int, bytes_: int) -> None:
-    found = to_clean(log_of(batches), NOW_MS)
-    assert found.cleanable_bytes == bytes_
-    assert not found.is_due
+def test_log_without_inactive_segments_is_not_cleanable(batches: int, bytes_: int) -> None:
+    selected = to_clean(log_of(batches), NOW_MS)
+    assert selected.cleanable_bytes == bytes_
+    assert not selected.is_due
 
 
-def test_nothing_above_the_high_watermark_is_cleaned() -> None:
+def test_segments_above_the_high_watermark_are_not_cleanable() -> None:
     log = log_of(0)
     log.has_followers = True
     for number in range(5):
@@ -73,7 +75,7 @@ def test_nothing_above_the_high_watermark_is_cleaned() -> None:
     assert to_clean(log, NOW_MS).first_uncleanable_offset == 3
 
 
-def test_nothing_of_an_open_transaction_is_cleaned() -> None:
+def test_segments_of_an_open_transaction_are_not_cleanable() -> None:
     log = log_of(2)
     append(log, NOW_MS + 30, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     append(log, NOW_MS + 40)
@@ -89,13 +91,13 @@ def test_nothing_of_an_open_transaction_is_cleaned() -> None:
 @pytest.mark.parametrize(
     ("lag_ms", "uncleanable"),
     [
-        pytest.param(0, 4, id="no lag: all but the active one"),
-        pytest.param(1, 4, id="all are older"),
-        pytest.param(25, 3, id="the last is younger"),
-        pytest.param(1000, 0, id="all are younger"),
+        pytest.param(0, 4, id="no lag: all but the active segment"),
+        pytest.param(1, 4, id="all segments are older than the lag"),
+        pytest.param(25, 3, id="the last inactive segment is younger than the lag"),
+        pytest.param(1000, 0, id="all segments are younger than the lag"),
     ],
 )
-def test_min_compaction_lag_leaves_young_segments(lag_ms: int, uncleanable: int) -> None:
+def test_segments_younger_than_min_compaction_lag_are_not_cleanable(lag_ms: int, uncleanable: int) -> None:
     log = log_of(5, replace(COMPACTED, min_compaction_lag_ms=lag_ms))
     assert to_clean(log, NOW_MS + 50).first_uncleanable_offset == uncleanable
 
@@ -103,13 +105,13 @@ def test_min_compaction_lag_leaves_young_segments(lag_ms: int, uncleanable: int)
 @pytest.mark.parametrize(
     ("ratio", "lag_ms", "is_due"),
     [
-        pytest.param(0.4, 2**63 - 1, True, id="more is dirty than the ratio says"),
-        pytest.param(0.5, 2**63 - 1, False, id="as much is dirty as the ratio says"),
-        pytest.param(1.0, 200, False, id="the oldest dirty batch is no older than the greatest lag"),
-        pytest.param(1.0, 199, True, id="the oldest dirty batch is older than the greatest lag"),
+        pytest.param(0.4, 2**63 - 1, True, id="dirty ratio above min.cleanable.dirty.ratio"),
+        pytest.param(0.5, 2**63 - 1, False, id="dirty ratio equal to min.cleanable.dirty.ratio"),
+        pytest.param(1.0, 200, False, id="age of the oldest dirty batch equal to max.compaction.lag.ms"),
+        pytest.param(1.0, 199, True, id="age of the oldest dirty batch above max.compaction.lag.ms"),
     ],
 )
-def test_log_is_due_where(ratio: float, lag_ms: int, is_due: bool) -> None:
+def test_log_is_due_for_cleaning(ratio: float, lag_ms: int, is_due: bool) -> None:
     log = log_of(5)
     clean(log)
     append(log, NOW_MS + 100)
@@ -117,23 +119,23 @@ def test_log_is_due_where(ratio: float, lag_ms: int, is_due: bool) -> None:
     assert to_clean(log, NOW_MS + 40 + 200).is_due is is_due
 
 
-def test_dirtiest_of_the_compacted_logs_goes_first() -> None:
+def test_compacted_log_with_the_highest_dirty_ratio_is_cleaned_first() -> None:
     cleaner, dirtier = log_of(5, name="a-0"), log_of(3, name="b-0")
     clean(cleaner)
     append(cleaner, NOW_MS + 100)
     append(cleaner, NOW_MS + 200)
     uncompacted = log_of(9, replace(COMPACTED, append=AppendConfig()), name="c-0")
-    found = filthiest([cleaner, uncompacted, dirtier], NOW_MS)
-    assert found is not None
-    assert found.log is dirtier
+    selected = filthiest([cleaner, uncompacted, dirtier], NOW_MS)
+    assert selected is not None
+    assert selected.log is dirtier
     assert filthiest([uncompacted], NOW_MS) is None
 
 
 @pytest.mark.parametrize(
     "first_dirty_offset",
-    [pytest.param(1, id="lies before the log's start"), pytest.param(100, id="lies beyond the log's end")],
+    [pytest.param(1, id="before the log start offset"), pytest.param(100, id="beyond the log end offset")],
 )
-def test_log_is_dirty_from_its_start_where_the_checkpoint(first_dirty_offset: int) -> None:
+def test_checkpoint_outside_the_log_makes_the_whole_log_dirty(first_dirty_offset: int) -> None:
     log = log_of(5)
     log.delete_records_before(2)
     log.first_dirty_offset = first_dirty_offset

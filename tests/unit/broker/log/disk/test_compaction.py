@@ -1,4 +1,4 @@
-"""A compacted log in a directory: its files, and what it is after a stop, after a crash, and where the disk fails."""
+"""A compacted log on disk: its files, and its state after restarts, crashes and disk errors."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ from sluice.protocol.records.log_validator import AppendConfig
 from sluice.protocol.records.record import Record
 from tests.support.disk_logs import NOW_MS, Disk, append, batches_in, end_transaction
 
-# Five batches a segment.
+# Five batches per segment.
 CONFIG = LogConfig(AppendConfig(compacted=True), segment_bytes=400, index_interval_bytes=100)
 KEYS = 7
 BATCHES = 60
-# Of each key the last in what is cleaned, all but the last segment, and all of that.
-LEFT = [*range(48, 55), *range(55, 60)]
+# The last record of each key in the inactive segments, and the active segment.
+REMAINING = [*range(48, 55), *range(55, 60)]
 
 
 def keyed(key: int, producer_id: int = -1, sequence: int = -1, **fields: bool) -> memoryview:
@@ -59,11 +59,11 @@ def files(disk: Disk) -> set[str]:
     return {path.name for path in (disk.path / "t-0").iterdir() if path.suffix == ".log"}
 
 
-def test_cleaned_log_has_the_files_of_what_is_left(tmp_path: Path) -> None:
+def test_cleaned_log_has_only_the_files_of_its_segments(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = filled(disk)
     clean(disk, log)
-    assert offsets(log) == LEFT
+    assert offsets(log) == REMAINING
     assert files(disk) == {f"{segment.base_offset:020}.log" for segment in log.segments}
     assert log.size_in_bytes == sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log"))
     assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n1\nt 0 55\n"
@@ -73,7 +73,7 @@ def test_cleaned_log_has_the_files_of_what_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_log_is_as_clean_after_a_start(tmp_path: Path, crashes: bool) -> None:
+def test_cleaned_log_is_unchanged_after_a_restart(tmp_path: Path, crashes: bool) -> None:
     disk = Disk(tmp_path)
     clean(disk, filled(disk))
     if crashes:
@@ -81,21 +81,19 @@ def test_log_is_as_clean_after_a_start(tmp_path: Path, crashes: bool) -> None:
     else:
         disk.stop()
     log = disk.log(config=CONFIG)
-    assert offsets(log) == LEFT
+    assert offsets(log) == REMAINING
     assert log.first_dirty_offset == 55
     assert (log.log_start_offset, log.log_end_offset) == (0, 60)
     for offset in range(60):
-        assert batches_in(log, offset)[0][0] == next(left for left in LEFT if left >= offset)
+        assert batches_in(log, offset)[0][0] == next(kept for kept in REMAINING if kept >= offset)
     for number in range(60, 80):
         append(log, keyed(number % KEYS))
     clean(disk, log)
     assert offsets(log) == [*range(68, 75), *range(75, 80)]
 
 
-def test_crash_at_any_step_of_a_replacement_leaves_one_or_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The directory is copied before each file is renamed: that is what a crash would leave."""
+def test_crash_at_any_step_of_a_replacement_loses_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the directory before each rename is the state that a crash would leave."""
     disk = Disk(tmp_path / "disk")
     log = filled(disk)
     before, rename = offsets(log), os.replace
@@ -114,18 +112,18 @@ def test_crash_at_any_step_of_a_replacement_leaves_one_or_the_other(
     assert len(copies) > 20
     found = []
     for copy in copies:
-        one = Disk(copy)
-        again = one.log(config=CONFIG)
-        found.append(offsets(again))
-        assert set(LEFT) <= set(found[-1]) <= set(before)
-        assert (again.log_start_offset, again.log_end_offset) == (0, 60)
-        one.directory.unlock()
+        copied = Disk(copy)
+        reopened = copied.log(config=CONFIG)
+        found.append(offsets(reopened))
+        assert set(REMAINING) <= set(found[-1]) <= set(before)
+        assert (reopened.log_start_offset, reopened.log_end_offset) == (0, 60)
+        copied.directory.unlock()
     assert found[0] == before
-    assert found[-1] == LEFT
-    assert [len(one) for one in found] == sorted((len(one) for one in found), reverse=True)
+    assert found[-1] == REMAINING
+    assert [len(kept) for kept in found] == sorted((len(kept) for kept in found), reverse=True)
 
 
-def test_aborted_transactions_are_those_that_are_left(tmp_path: Path) -> None:
+def test_compaction_keeps_aborted_transactions_with_a_remaining_marker(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log(config=CONFIG)
     for sequence in range(3):
@@ -139,24 +137,24 @@ def test_aborted_transactions_are_those_that_are_left(tmp_path: Path) -> None:
     clean(disk, log)
     disk.stop()
     log = disk.log(config=CONFIG)
-    # Its records are gone; the producer's last batch is left, empty, and with it the marker and the sequence.
+    # The records are removed; the producer's last batch remains, empty, with the marker and the sequence number.
     assert log.aborted_transactions(0, log.log_end_offset) == before
     assert append(log, keyed(9, producer_id=7, sequence=3, transactional=True)) == 24
 
 
-def test_what_the_disk_does_not_take_is_given_up_and_leaves_no_file(tmp_path: Path) -> None:
+def test_cleaning_is_abandoned_without_files_if_the_flush_does_not_finish(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = filled(disk)
     cleaning = cleaning_of(log)
     waits = (cleaning.is_waiting for _ in cleaning.steps())
     with pytest.raises(OSError, match=f"not flushed after {MOST_WAITS} checks"):
-        sum(waits)  # nobody looks at what the flusher has done
+        sum(waits)  # finished flushes are never collected
     assert offsets(log) == list(range(60))
     assert not list((tmp_path / "t-0").glob("*.cleaned*"))
     disk.directory.flusher.finish()
 
 
-def test_partition_that_is_deleted_meanwhile_leaves_no_file(tmp_path: Path) -> None:
+def test_partition_deleted_during_a_cleaning_leaves_no_file(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = filled(disk)
     steps = cleaning_of(log).steps()

@@ -1,4 +1,4 @@
-"""A disk that is full or fails: error 56 for the partition, told once; the others go on, and so does it, later."""
+"""A full or failing disk: the partition returns KAFKA_STORAGE_ERROR until the disk works again; others continue."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in
 
 
 class FullDisk:
-    """A replacement of `os.pwrite` with room for `room` bytes more in the files of one folder."""
+    """A replacement of `os.pwrite` that accepts `room` more bytes for the files of one folder."""
 
     def __init__(self, room: int, folder: str) -> None:
         self.room = room
@@ -21,7 +21,7 @@ class FullDisk:
         self.pwrite = os.pwrite
 
     def __call__(self, handle: int, data: bytes, position: int) -> int:
-        # The whole name: the path of a temporary folder may contain "t-0", as pytest's first ("pytest-0") does.
+        # Compare the whole name: the path of a temporary folder may contain "t-0", as "pytest-0" does.
         if Path(f"/proc/self/fd/{handle}").readlink().parent.name != self.folder:
             return self.pwrite(handle, data, position)
         size = min(self.room, len(data))
@@ -38,10 +38,10 @@ def full(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
     return disk
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which file is written is read from /proc")
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the name of the written file in /proc")
 class TestFullDisk:
     @pytest.mark.parametrize("room", [0, 1, 60, 100])
-    def test_an_append_that_does_not_fit_changes_nothing(
+    def test_append_to_a_full_disk_changes_nothing_and_succeeds_later(
         self, tmp_path: Path, full: FullDisk, room: int, caplog: pytest.LogCaptureFixture
     ) -> None:
         disk = Disk(tmp_path)
@@ -54,18 +54,18 @@ class TestFullDisk:
             assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert (log.log_end_offset, log.size_in_bytes) == (2, size)
         assert disk.file("00000000000000000000.log").stat().st_size == size
-        assert batches_in(log) == [(0, 1)], "reads go on"
-        assert append(other, batch()) == 0, "other partitions go on"
+        assert batches_in(log) == [(0, 1)], "reads continue"
+        assert append(other, batch()) == 0, "other partitions accept appends"
         full.room = 2**60
         assert append(log, batch([bytes(200)], producer_id=7, sequence=2)) == 2
         lines = [record for record in caplog.records if record.message == "partition storage failed"]
-        assert [(one.directory, one.reason) for one in lines] == [  # type: ignore[attr-defined]
+        assert [(record.directory, record.reason) for record in lines] == [  # type: ignore[attr-defined]
             (str(tmp_path / "t-0"), "No space left on device")
         ]
         disk.crash()
         assert batches_in(disk.log()) == [(0, 1), (2, 2)]
 
-    def test_a_segment_that_cannot_be_begun_is_begun_later(
+    def test_segment_creation_is_retried_by_a_later_append(
         self, tmp_path: Path, full: FullDisk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         disk = Disk(tmp_path)
@@ -73,13 +73,13 @@ class TestFullDisk:
         append(log, batch([bytes(300)]))
         really_open = os.open
 
-        def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        def fail_to_create(path: str, flags: int, mode: int = 0o777) -> int:
             if flags & os.O_CREAT and str(path).endswith(".log"):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             return really_open(path, flags, mode)
 
         with monkeypatch.context() as patched:
-            patched.setattr(os, "open", refuse)
+            patched.setattr(os, "open", fail_to_create)
             for _ in range(2):
                 assert log.append(batch([bytes(300)]), NOW_MS, 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert append(log, batch([bytes(300)])) == 1
@@ -87,7 +87,7 @@ class TestFullDisk:
         assert batches_in(disk.log()) == [(0, 0), (1, 1)]
 
 
-def test_a_batch_that_cannot_be_flushed_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_that_cannot_be_flushed_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(tmp_path)
     log = disk.log(config=LogConfig(AppendConfig(), flush_messages=1))
     append(log, batch(2))
@@ -102,7 +102,7 @@ def test_a_batch_that_cannot_be_flushed_is_not_there(tmp_path: Path, monkeypatch
     assert append(log, batch()) == 2
 
 
-def test_a_file_that_became_shorter_is_told_where_it_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_read_of_a_shortened_file_fails_and_logs_the_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     append(log, batch([bytes(300)]))
@@ -111,6 +111,6 @@ def test_a_file_that_became_shorter_is_told_where_it_ends(tmp_path: Path, caplog
     read = log.read(0, 10**6, 2, True)
     assert (read.error_code, read.parts) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
     assert log.size_available(1, 10**6, 2, True) == 0
-    assert log.bytes_between(1, 2, 1000) == 1000, "a long poll is answered at once"
+    assert log.bytes_between(1, 2, 1000) == 1000, "a delayed fetch is answered immediately"
     (line,) = [record for record in caplog.records if record.message == "partition storage failed"]
     assert "00000000000000000000.log: no batch at byte" in line.reason  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A segment in a file answers as one in memory does, whatever its index has; and how many files are open."""
+"""A segment in a file returns the same results as one in memory, with any index; and the limit of open files."""
 
 from pathlib import Path
 
@@ -27,14 +27,14 @@ def directory_at(path: Path, interval_bytes: int = 200, open_files: OpenFiles | 
 
 
 def placed(offset: int, records: int, value: bytes, timestamp: int) -> memoryview:
-    """A batch as a log stores it."""
+    """Return a batch as a log stores it."""
     data = batch([value] * records, timestamp=timestamp)
     PLACE.pack_into(data, 0, offset, len(data) - 12, 0)
     return data
 
 
 def first_at(segment: FileSegment | Segment, timestamp: int) -> int:
-    """First offset of the first batch that has this timestamp or a later one; -1: there is none."""
+    """Return the base offset of the first batch with this timestamp or a later one; -1 if none."""
     found = (header for header, _ in segment.batches_from_timestamp(timestamp, BASE))
     return next((header.base_offset for header in found if header.max_timestamp >= timestamp), -1)
 
@@ -49,52 +49,62 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 120), st.integers(-3, 9)), max_size=25
     ),
     interval_bytes=st.sampled_from([0, 150, 1000, 10**6]),
-    again=st.booleans(),
+    reopens=st.booleans(),
     data=st.data(),
 )
-def test_same_as_in_memory(
+def test_file_segment_equals_segment_in_memory(
     folder: Path,
     batches: list[tuple[int, int, int, int]],
     interval_bytes: int,
-    again: bool,
+    reopens: bool,
     data: st.DataObject,
 ) -> None:
     directory = directory_at(folder, interval_bytes)
-    ours = FileSegment.create(directory, BASE, ROOM, NOW_MS)
-    theirs = Segment(BASE, allocate(ROOM // 100), NOW_MS)
+    file_segment = FileSegment.create(directory, BASE, ROOM, NOW_MS)
+    memory_segment = Segment(BASE, allocate(ROOM // 100), NOW_MS)
     for gap, records, value_bytes, later_ms in batches:
-        first = ours.next_offset + gap
+        first = file_segment.next_offset + gap
         stored = placed(first, records, bytes(value_bytes), NOW_MS + later_ms)
-        for segment in (ours, theirs):
+        for segment in (file_segment, memory_segment):
             assert segment.append(stored, first + records - 1, NOW_MS + later_ms, NOW_MS)
-    if again:  # opened anew, from its files
-        ours.filled()
-        ours.save_index()
-        ours.close()
-        ours = FileSegment(directory, BASE, ours.next_offset, ours.size, NOW_MS)
-    assert (ours.size, ours.next_offset, ours.max_timestamp) == (theirs.size, theirs.next_offset, theirs.max_timestamp)
+    if reopens:
+        file_segment.filled()
+        file_segment.save_index()
+        file_segment.close()
+        file_segment = FileSegment(directory, BASE, file_segment.next_offset, file_segment.size, NOW_MS)
+    assert (file_segment.size, file_segment.next_offset, file_segment.max_timestamp) == (
+        memory_segment.size,
+        memory_segment.next_offset,
+        memory_segment.max_timestamp,
+    )
     for _ in range(5):
-        offset = data.draw(st.integers(BASE, ours.next_offset + 2))
-        limits = data.draw(st.integers(-1, 700)), data.draw(st.integers(offset, ours.next_offset + 2))
+        offset = data.draw(st.integers(BASE, file_segment.next_offset + 2))
+        limits = data.draw(st.integers(-1, 700)), data.draw(st.integers(offset, file_segment.next_offset + 2))
         at_least_one = data.draw(st.booleans())
-        start, end, next_offset = ours.span(offset, *limits, at_least_one)
-        expected = theirs.span(offset, *limits, at_least_one)
+        start, end, next_offset = file_segment.span(offset, *limits, at_least_one)
+        expected = memory_segment.span(offset, *limits, at_least_one)
         assert (start, end) == expected[:2]
         if end > start:
-            assert ours.slice(start, end) == theirs.slice(start, end)
-            # Where a gap follows, it is part of what was read here, and in memory it is not.
+            assert file_segment.slice(start, end) == memory_segment.slice(start, end)
+            # Before a gap, only the segment in a file continues after the gap.
             assert next_offset >= expected[2]
-        assert [bytes(one) for _, one in ours.batches(offset)] == [bytes(one) for _, one in theirs.batches(offset)]
+        assert [bytes(stored) for _, stored in file_segment.batches(offset)] == [
+            bytes(stored) for _, stored in memory_segment.batches(offset)
+        ]
         timestamp = NOW_MS + data.draw(st.integers(-4, 10))
-        assert first_at(ours, timestamp) == first_at(theirs, timestamp)
-    cut = data.draw(st.integers(BASE, ours.next_offset + 1))
-    ours.truncate_to(cut)
-    theirs.truncate_to(cut)
-    assert (ours.size, ours.next_offset, ours.max_timestamp) == (theirs.size, theirs.next_offset, theirs.max_timestamp)
-    ours.close()
+        assert first_at(file_segment, timestamp) == first_at(memory_segment, timestamp)
+    cut = data.draw(st.integers(BASE, file_segment.next_offset + 1))
+    file_segment.truncate_to(cut)
+    memory_segment.truncate_to(cut)
+    assert (file_segment.size, file_segment.next_offset, file_segment.max_timestamp) == (
+        memory_segment.size,
+        memory_segment.next_offset,
+        memory_segment.max_timestamp,
+    )
+    file_segment.close()
 
 
-def test_a_large_read_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None:
+def test_large_slice_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None:
     segment = FileSegment.create(directory_at(tmp_path), 0, ROOM, NOW_MS)
     for number in range(3):
         segment.append(placed(number, 1, bytes([number]) * MAPPED_FROM_BYTES, NOW_MS), number, NOW_MS, NOW_MS)
@@ -106,16 +116,16 @@ def test_a_large_read_is_mapped_and_outlives_the_segment(tmp_path: Path) -> None
     segment.truncate_to(1)
     segment.append(placed(1, 1, b"other" * 100_000, NOW_MS), 1, NOW_MS, NOW_MS)
     segment.close()
-    assert bytes(part) == before, "what a reader holds was overwritten"
+    assert bytes(part) == before, "returned records are not overwritten"
 
 
-def test_only_so_many_files_are_open(tmp_path: Path) -> None:
+def test_open_files_stay_within_the_limit(tmp_path: Path) -> None:
     open_files = OpenFiles(4)
     directory = directory_at(tmp_path, open_files=open_files)
     segments = [FileSegment.create(directory, base, ROOM, NOW_MS) for base in range(0, 200, 10)]
-    for turn in range(3):
+    for index in range(3):
         for segment in segments:
-            offset = segment.base_offset + turn
+            offset = segment.base_offset + index
             assert segment.append(placed(offset, 1, b"v", NOW_MS), offset, NOW_MS, NOW_MS)
             assert len(open_files) <= 4
     for segment in segments:
@@ -124,13 +134,13 @@ def test_only_so_many_files_are_open(tmp_path: Path) -> None:
         assert len(open_files) <= 4
 
 
-def test_one_in_use_stays_open_longer(tmp_path: Path) -> None:
+def test_recently_used_file_is_closed_last(tmp_path: Path) -> None:
     open_files = OpenFiles(3)
     directory = directory_at(tmp_path, open_files=open_files)
     busy, *others = [FileSegment.create(directory, base, ROOM, NOW_MS) for base in (0, 10, 20)]
 
-    for one in (busy, *others):
-        one.recently_used = one is busy
+    for segment in (busy, *others):
+        segment.recently_used = segment is busy
     FileSegment.create(directory, 30, ROOM, NOW_MS)
-    closed = [one for one in (busy, *others) if one._handle < 0]
+    closed = [segment for segment in (busy, *others) if segment._handle < 0]
     assert closed == others[:1]

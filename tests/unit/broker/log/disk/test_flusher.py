@@ -1,4 +1,4 @@
-"""What is flushed by another thread, and when that is known."""
+"""File flushes in a separate thread, and their callbacks in the owner's thread."""
 
 import errno
 import os
@@ -21,19 +21,19 @@ def is_open(handle: int) -> bool:
     return True
 
 
-def test_what_is_to_be_done_then_is_done_by_the_owners_thread_in_order(tmp_path: Path) -> None:
+def test_callbacks_run_in_order_in_the_owners_thread(tmp_path: Path) -> None:
     flusher, done = Flusher(), list[int]()
     handles = [opened(tmp_path / f"{number}") for number in range(5)]
     for number, handle in enumerate(handles):
         flusher.flush([handle], lambda number=number: done.append(number))  # type: ignore[misc]
-    assert done == [], "nothing is done before it is collected"
+    assert done == [], "callbacks run only in collect or finish"
     flusher.finish()
     assert done == [0, 1, 2, 3, 4]
     assert not any(map(is_open, handles))
     assert not flusher.collect()
 
 
-def test_it_goes_on_after_it_has_finished(tmp_path: Path) -> None:
+def test_flusher_can_be_used_after_finish(tmp_path: Path) -> None:
     flusher, done = Flusher(), list[str]()
     for name in ("a", "b"):
         flusher.flush([opened(tmp_path / name)], lambda name=name: done.append(name))  # type: ignore[misc]
@@ -41,7 +41,7 @@ def test_it_goes_on_after_it_has_finished(tmp_path: Path) -> None:
     assert done == ["a", "b"]
 
 
-def test_a_disk_that_fails_is_told_and_nothing_is_safe(
+def test_failed_flush_is_logged_and_its_callback_does_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: int) -> None:

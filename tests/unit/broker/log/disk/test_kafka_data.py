@@ -1,4 +1,4 @@
-"""A data directory that a Kafka 4.4.0 left: segments, compressed batches, transactions, and what compaction left."""
+"""A data directory of Kafka 4.4.0 with several segments, compressed batches, transactions and compaction."""
 
 import tarfile
 from pathlib import Path
@@ -43,14 +43,14 @@ def values(log: PartitionLog) -> list[tuple[int, bytes | None]]:
     ]
 
 
-def test_it_is_the_kafkas_cluster(disk: KafkaDisk) -> None:
+def test_directory_keeps_the_cluster_id_and_partitions_of_kafka(disk: KafkaDisk) -> None:
     assert disk.directory.cluster_id == CLUSTER_ID
     found = {(topic, index) for topic, index, _ in disk.directory.partitions()}
     assert {("plain", 0), ("transactions", 0), ("compacted", 0)} < found
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_records_of_every_codec_are_there(disk: KafkaDisk, crashed: bool) -> None:
+def test_records_of_every_codec_are_readable(disk: KafkaDisk, crashed: bool) -> None:
     if crashed:
         disk.crash()
     log = disk.log("plain-0")
@@ -64,21 +64,23 @@ def test_records_of_every_codec_are_there(disk: KafkaDisk, crashed: bool) -> Non
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_transactions_are_what_they_were(disk: KafkaDisk, crashed: bool) -> None:
+def test_transactions_are_restored(disk: KafkaDisk, crashed: bool) -> None:
     if crashed:
         disk.crash()
     log = disk.log("transactions-0")
-    assert (log.log_end_offset, log.last_stable_offset) == (49, 48), "a transaction is open"
+    assert (log.log_end_offset, log.last_stable_offset) == (49, 48), (
+        "the open transaction limits the last stable offset"
+    )
     aborted = log.aborted_transactions(0, 48)
-    assert [(one.first_offset, one.last_offset) for one in aborted] == [(4, 7), (16, 19), (28, 31), (40, 43)]
-    ranges = [range(one.first_offset, one.last_offset) for one in aborted]
+    assert [(txn.first_offset, txn.last_offset) for txn in aborted] == [(4, 7), (16, 19), (28, 31), (40, 43)]
+    ranges = [range(txn.first_offset, txn.last_offset) for txn in aborted]
     for offset, value in values(log)[:-1]:
-        assert (value or b"").startswith(b"aborted") == any(offset in one for one in ranges)
+        assert (value or b"").startswith(b"aborted") == any(offset in offsets for offsets in ranges)
     assert len(log.producers) == 1
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_what_compaction_left_is_found_over_the_gaps(disk: KafkaDisk, crashed: bool) -> None:
+def test_compacted_records_are_found_across_gaps(disk: KafkaDisk, crashed: bool) -> None:
     if crashed:
         disk.crash()
     log = disk.log("compacted-0")

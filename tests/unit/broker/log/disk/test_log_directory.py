@@ -1,4 +1,4 @@
-"""The data directory: who may use it, whose it is, and what is deleted when."""
+"""The data directory: identity, deleted partitions, topic ids and checkpoints."""
 
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cl
     return LogDirectory(str(path), owner, lambda: NOW_MS, Random(1).randbytes)
 
 
-def test_a_new_directory_is_the_owners(tmp_path: Path) -> None:
+def test_new_directory_gets_the_identity_of_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "data"
     directory = open_as(path)
     lines = (path / "meta.properties").read_text().splitlines()
@@ -28,62 +28,62 @@ def test_a_new_directory_is_the_owners(tmp_path: Path) -> None:
     assert open_as(path).directory_id == directory.directory_id
 
 
-def test_one_that_has_a_cluster_keeps_it(tmp_path: Path) -> None:
+def test_owner_can_adopt_the_cluster_id_of_the_directory(tmp_path: Path) -> None:
     open_as(tmp_path, "theirs").unlock()
     assert open_as(tmp_path, "default", adopts_cluster_id=True).cluster_id == "theirs"
 
 
 @pytest.mark.parametrize(
-    ("meta", "told"),
+    ("meta", "message"),
     [
-        pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other", id="cluster"),
-        pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7", id="node"),
+        pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other", id="another cluster"),
+        pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7", id="another node"),
         pytest.param(
             "version=2\ncluster.id=mine\nnode.id=1\n",
             "unsupported version; expected 0 or 1, got 2",
-            id="a newer format",
+            id="newer format",
         ),
-        pytest.param("version=1\ncluster.id=\\u00\n", "meta.properties: ", id="no properties"),
+        pytest.param("version=1\ncluster.id=\\u00\n", "meta.properties: ", id="malformed properties"),
     ],
 )
-def test_one_of_another_is_refused_in_a_line(tmp_path: Path, meta: str, told: str) -> None:
+def test_directory_of_another_broker_is_rejected_with_a_one_line_error(tmp_path: Path, meta: str, message: str) -> None:
     (tmp_path / "meta.properties").write_text(meta)
-    with pytest.raises(SluiceError) as refused:
+    with pytest.raises(SluiceError) as raised:
         open_as(tmp_path)
-    assert told in str(refused.value)
-    assert str(tmp_path / "meta.properties") in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert message in str(raised.value)
+    assert str(tmp_path / "meta.properties") in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_a_file_is_refused(tmp_path: Path) -> None:
+def test_file_instead_of_a_directory_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(SluiceError, match=f"{path}: log.dirs is a file; expected a directory"):
         open_as(path)
 
 
-def test_one_that_cannot_be_made_is_refused() -> None:
+def test_directory_that_cannot_be_created_is_rejected() -> None:
     with pytest.raises(SluiceError, match="/proc/data: "):
         open_as(Path("/proc/data"))
 
 
-def test_a_deleted_partition_goes_after_its_delay(tmp_path: Path) -> None:
+def test_deleted_partition_is_removed_after_the_delete_delay(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log(config=LogConfig(AppendConfig(), file_delete_delay_ms=500))
     append(log, batch())
     log.close()
-    (renamed,) = tmp_path.glob("t-0.*-delete")
+    (deleted_path,) = tmp_path.glob("t-0.*-delete")
     assert not (tmp_path / "t-0").exists()
     disk.now_ms += 499
     disk.directory.tick()
-    assert renamed.exists()
+    assert deleted_path.exists()
     disk.now_ms += 1
     disk.directory.tick()
-    assert not renamed.exists()
-    assert disk.log().log_end_offset == 0, "a topic of the same name is new"
+    assert not deleted_path.exists()
+    assert disk.log().log_end_offset == 0, "a new topic of the same name starts empty"
 
 
-def test_deleted_partitions_that_were_left_go_at_a_start(tmp_path: Path) -> None:
+def test_remaining_deleted_partitions_are_removed_at_start(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     append(log, batch())
@@ -99,17 +99,17 @@ def test_retention_deletes_files(tmp_path: Path) -> None:
         append(log, batch([bytes(100)]))
     enforce_retention(log, NOW_MS + 1001)
     assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (20, 20, 0)
-    assert len(list(disk.file("").glob("*.log"))) == 1, "an empty segment says where the log ends"
+    assert len(list(disk.file("").glob("*.log"))) == 1, "an empty segment preserves the log end offset"
     disk.now_ms += 10
     disk.directory.tick()
     assert list(disk.file("").glob("*.deleted")) == []
     disk.stop()
-    again = disk.log()
-    assert (again.log_start_offset, again.log_end_offset) == (20, 20)
-    assert append(again, batch()) == 20
+    reopened = disk.log()
+    assert (reopened.log_start_offset, reopened.log_end_offset) == (20, 20)
+    assert append(reopened, batch()) == 20
 
 
-def test_a_directory_of_another_topic_is_put_aside(tmp_path: Path) -> None:
+def test_directory_with_another_topic_id_is_renamed_as_stray(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     append(disk.log(), batch())
     disk.stop()
@@ -118,7 +118,7 @@ def test_a_directory_of_another_topic_is_put_aside(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
 
 
-def test_found_partitions_have_their_topics_ids(tmp_path: Path) -> None:
+def test_partitions_are_listed_with_their_topic_ids(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     for name in ("b-1", "a.b-0", "b-0"):
         disk.log(name)
@@ -128,20 +128,18 @@ def test_found_partitions_have_their_topics_ids(tmp_path: Path) -> None:
     assert bytes(range(16)) == TOPIC_ID
 
 
-def test_checkpoints_that_cannot_be_read_are_told_and_passed_over(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_checkpoint_is_logged_and_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(tmp_path)
     append(disk.log(), batch(3))
     disk.directory.close()
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n5\n")
-    again = Disk(tmp_path).log()
-    assert batches_in(again) == [(0, 2)]
+    reopened = Disk(tmp_path).log()
+    assert batches_in(reopened) == [(0, 2)]
     (line,) = [record for record in caplog.records if record.message == "ignoring an unreadable checkpoint"]
     assert "recovery-point-offset-checkpoint: wrong number of entries; expected 5, got 0" in line.reason  # type: ignore[attr-defined]
 
 
-def test_a_topic_of_a_deleted_ones_name_begins_at_0_also_after_a_crash(tmp_path: Path) -> None:
+def test_topic_with_the_name_of_a_deleted_one_starts_at_0_even_after_a_crash(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     append(log, batch(5))

@@ -1,4 +1,4 @@
-"""What a log is after a stop and after a crash, and what is mended at a start."""
+"""Recovery of a log after a clean stop, after a crash, and with damaged files."""
 
 import logging
 import shutil
@@ -21,7 +21,7 @@ def write_batches(log: PartitionLog) -> None:
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_all_there_was_is_there_again(tmp_path: Path, crashes: bool) -> None:
+def test_log_is_restored_after_a_restart(tmp_path: Path, crashes: bool) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     for number in range(40):
@@ -31,22 +31,22 @@ def test_all_there_was_is_there_again(tmp_path: Path, crashes: bool) -> None:
         disk.crash()
     else:
         disk.stop()
-    again = disk.log()
-    assert len(again.segments) == len(log.segments) > 5
-    assert batches_in(again) == before
-    assert (again.log_start_offset, again.log_end_offset, again.high_watermark) == (0, 80, 80)
-    assert again.size_in_bytes == log.size_in_bytes
-    assert [again.end_offset_for_epoch(epoch) for epoch in (0, 1)] == [(0, 40), (1, 80)]
+    reopened = disk.log()
+    assert len(reopened.segments) == len(log.segments) > 5
+    assert batches_in(reopened) == before
+    assert (reopened.log_start_offset, reopened.log_end_offset, reopened.high_watermark) == (0, 80, 80)
+    assert reopened.size_in_bytes == log.size_in_bytes
+    assert [reopened.end_offset_for_epoch(epoch) for epoch in (0, 1)] == [(0, 40), (1, 80)]
     for number in range(40):
-        found = again.offset_for_timestamp(NOW_MS + number)
+        found = reopened.offset_for_timestamp(NOW_MS + number)
         assert found is not None
         assert (found.timestamp, found.offset) == (NOW_MS + number, 2 * number)
-        assert batches_in(again, 2 * number + 1)[0] == (2 * number, 2 * number + 1)
-    assert append(again, batch()) == 80
+        assert batches_in(reopened, 2 * number + 1)[0] == (2 * number, 2 * number + 1)
+    assert append(reopened, batch()) == 80
 
 
 @pytest.mark.parametrize("cleanly", [False, True])
-def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path, cleanly: bool) -> None:
+def test_tail_torn_at_any_byte_is_truncated_at_the_start_of_its_batch(tmp_path: Path, cleanly: bool) -> None:
     disk = Disk(tmp_path / "disk")
     log = disk.log()
     write_batches(log)
@@ -64,19 +64,19 @@ def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path, cleanly
         shutil.copytree(tmp_path / "disk", torn)
         with (torn / "t-0" / LAST_SEGMENT).open("r+b") as file:
             file.truncate(size)
-        one = Disk(torn)
-        again = one.log()
-        assert batches_in(again) == BATCHES[:-1], f"torn at byte {size}"
+        copied = Disk(torn)
+        reopened = copied.log()
+        assert batches_in(reopened) == BATCHES[:-1], f"torn at byte {size}"
         assert (torn / "t-0" / LAST_SEGMENT).stat().st_size == start
-        assert again.log_end_offset == 10
-        # The producer sends again what was not answered.
-        assert append(again, batch(5, producer_id=7, sequence=10)) == 10
-        one.directory.unlock()
+        assert reopened.log_end_offset == 10
+        # The producer retries the batch that was not acknowledged.
+        assert append(reopened, batch(5, producer_id=7, sequence=10)) == 10
+        copied.directory.unlock()
         shutil.rmtree(torn)
 
 
 @pytest.mark.parametrize("position", [0, 8, 16, 17, 23, 60, 61, 70])
-def test_a_byte_that_changed_behind_the_recovery_point_cuts_there(
+def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
     tmp_path: Path, position: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = Disk(tmp_path)
@@ -88,14 +88,14 @@ def test_a_byte_that_changed_behind_the_recovery_point_cuts_there(
     data[start + position] ^= 0x41
     path.write_bytes(data)
     disk.crash()
-    again = disk.log()
-    assert batches_in(again) == BATCHES[:2]
+    reopened = disk.log()
+    assert batches_in(reopened) == BATCHES[:2]
     cut = [record for record in caplog.records if record.message == "truncating the log"]
     assert [(record.byte, record.offset) for record in cut] == [(start, 5)]  # type: ignore[attr-defined]
     assert cut[0].file == str(path)  # type: ignore[attr-defined]
 
 
-def test_segments_behind_a_cut_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_segments_after_a_truncation_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     for _ in range(30):
@@ -107,14 +107,14 @@ def test_segments_behind_a_cut_go(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     data[70] ^= 1
     path.write_bytes(data)
     disk.crash()
-    again = disk.log()
-    assert again.log_end_offset == second
+    reopened = disk.log()
+    assert reopened.log_end_offset == second
     assert sum(record.message == "removing a segment after the truncation" for record in caplog.records) == (
         len(log.segments) - 2
     )
 
 
-def test_what_is_before_the_recovery_point_is_not_read(tmp_path: Path) -> None:
+def test_batches_before_the_recovery_point_are_not_validated(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     write_batches(log)
@@ -130,13 +130,13 @@ def test_what_is_before_the_recovery_point_is_not_read(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"torn")
     disk.directory.unlock()
-    again = Disk(tmp_path).log()
-    assert batches_in(again) == [*BATCHES, (15, 16)]
+    reopened = Disk(tmp_path).log()
+    assert batches_in(reopened) == [*BATCHES, (15, 16)]
 
 
 @pytest.mark.parametrize("crashes", [False, True])
 @pytest.mark.parametrize("keeps_snapshots", [False, True])
-def test_producers_go_on_where_they_were(tmp_path: Path, crashes: bool, keeps_snapshots: bool) -> None:
+def test_producer_state_is_restored(tmp_path: Path, crashes: bool, keeps_snapshots: bool) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     for number in range(20):
@@ -149,17 +149,17 @@ def test_producers_go_on_where_they_were(tmp_path: Path, crashes: bool, keeps_sn
     if not keeps_snapshots:
         for path in disk.file("").glob(f"*{SNAPSHOT}"):
             path.write_bytes(b"\0" + path.read_bytes()[1:-1])
-    again = disk.log()
-    assert again.last_stable_offset == 40
-    duplicate = again.append(batch([bytes(100)] * 2, producer_id=7, sequence=38), NOW_MS, 0)
+    reopened = disk.log()
+    assert reopened.last_stable_offset == 40
+    duplicate = reopened.append(batch([bytes(100)] * 2, producer_id=7, sequence=38), NOW_MS, 0)
     assert (duplicate.duplicate, duplicate.base_offset) == (True, 38)
-    assert append(again, batch(producer_id=7, sequence=40)) == 41
-    end_transaction(again, COMMIT, 8)
-    assert again.last_stable_offset == again.log_end_offset
+    assert append(reopened, batch(producer_id=7, sequence=40)) == 41
+    end_transaction(reopened, COMMIT, 8)
+    assert reopened.last_stable_offset == reopened.log_end_offset
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_aborted_transactions_are_still_told(tmp_path: Path, crashes: bool) -> None:
+def test_aborted_transactions_are_restored(tmp_path: Path, crashes: bool) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     for number in range(8):
@@ -171,27 +171,32 @@ def test_aborted_transactions_are_still_told(tmp_path: Path, crashes: bool) -> N
         disk.crash()
     else:
         disk.stop()
-    again = disk.log()
-    assert again.aborted_transactions(0, again.log_end_offset) == before
+    reopened = disk.log()
+    assert reopened.aborted_transactions(0, reopened.log_end_offset) == before
     disk.stop()
-    assert disk.log().aborted_transactions(0, again.log_end_offset) == before
+    assert disk.log().aborted_transactions(0, reopened.log_end_offset) == before
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
-        pytest.param(".index", b"123", "expected a multiple of 8 bytes, got 3 bytes", id="an index of an odd length"),
+        pytest.param(".index", b"123", "expected a multiple of 8 bytes, got 3 bytes", id="an index of partial entries"),
         pytest.param(
-            ".index", b"\0\0\0\1\0\0\xff\xff", "points past the end of the segment", id="an index of something else"
+            ".index",
+            b"\0\0\0\1\0\0\xff\xff",
+            "points past the end of the segment",
+            id="an index with positions beyond the segment",
         ),
-        pytest.param(".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the previous one", id="out of order"),
-        pytest.param(".timeindex", b"1" * 13, "got 13 bytes", id="a time index of an odd length"),
-        pytest.param(".index", None, "missing file", id="no index"),
-        pytest.param(".timeindex", None, "missing file", id="no time index"),
+        pytest.param(
+            ".index", bytes([0, 0, 0, 5, 0, 0, 1, 0] * 2), "is not above the previous one", id="an index out of order"
+        ),
+        pytest.param(".timeindex", b"1" * 13, "got 13 bytes", id="a time index of partial entries"),
+        pytest.param(".index", None, "missing file", id="a missing index"),
+        pytest.param(".timeindex", None, "missing file", id="a missing time index"),
     ],
 )
-def test_an_index_that_cannot_be_right_is_made_again(
-    tmp_path: Path, name: str, content: bytes | None, told: str, caplog: pytest.LogCaptureFixture
+def test_invalid_index_is_rebuilt(
+    tmp_path: Path, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
@@ -204,29 +209,29 @@ def test_an_index_that_cannot_be_right_is_made_again(
         path.unlink()
     else:
         path.write_bytes(content)
-    again = disk.log()
-    assert batches_in(again, 2)[0] == (2, 2)
-    assert again.offset_for_timestamp(NOW_MS) is not None
+    reopened = disk.log()
+    assert batches_in(reopened, 2)[0] == (2, 2)
+    assert reopened.offset_for_timestamp(NOW_MS) is not None
     lines = [record.reason for record in caplog.records if record.message == "rebuilding the index"]  # type: ignore[attr-defined]
     assert len(lines) == 1
     assert file_name(0, name) in lines[0]
-    assert told in lines[0]
+    assert message in lines[0]
     disk.stop()
     assert {kind: disk.file(file_name(0, kind)).read_bytes() for kind in before} == before
 
 
-def test_records_that_were_deleted_stay_deleted(tmp_path: Path) -> None:
+def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     write_batches(log)
     log.delete_records_before(4)
     disk.stop()
-    again = disk.log()
-    assert again.log_start_offset == 4
-    assert batches_in(again)[0] == (3, 4)
+    reopened = disk.log()
+    assert reopened.log_start_offset == 4
+    assert batches_in(reopened)[0] == (3, 4)
 
 
-def test_a_truncation_lasts(tmp_path: Path) -> None:
+def test_truncation_is_durable(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     write_batches(log)
@@ -234,12 +239,12 @@ def test_a_truncation_lasts(tmp_path: Path) -> None:
     assert log.truncate_to(7)
     assert append(log, batch(2)) == 7
     disk.crash()
-    again = disk.log()
-    assert batches_in(again) == [(0, 2), (3, 4), (7, 8)]
-    assert append(again, batch(2, producer_id=7, sequence=5)) == 9, "the producer's later batches are known no more"
+    reopened = disk.log()
+    assert batches_in(reopened) == [(0, 2), (3, 4), (7, 8)]
+    assert append(reopened, batch(2, producer_id=7, sequence=5)) == 9, "the producer state forgets truncated batches"
 
 
-def test_a_replacement_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+def test_interrupted_segment_replacement_is_finished(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
     for _ in range(30):
@@ -250,12 +255,12 @@ def test_a_replacement_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     first.rename(first.with_suffix(".log.swap"))
     disk.file(file_name(2, ".log.cleaned")).write_bytes(b"unfinished")
     disk.file(file_name(0, ".log.deleted")).write_bytes(b"old")
-    again = disk.log()
-    assert batches_in(again) == before
+    reopened = disk.log()
+    assert batches_in(reopened) == before
     assert [path.name for path in disk.file("").glob("*.log.*")] == []
 
 
-def test_clean_start_tells_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_start_after_a_clean_stop_logs_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     disk = Disk(tmp_path)
     write_batches(disk.log())
