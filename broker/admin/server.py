@@ -27,7 +27,7 @@ LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
-# Used twice during a stop, which may take a second. Streams check for a stop at least 25 times per second.
+# A stop waits twice for this long, and may take a second. Streams check for it at least 25 times per second.
 _ANSWERED_WITHIN_S = 0.25
 
 

@@ -94,7 +94,7 @@ class Cluster:
     def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
         if not events:
             if self.config.boolean("sluice.journal.topic"):
-                raise ConfigError("sluice.journal.topic: true: needs sluice.journal.events above 0")
+                raise ConfigError("sluice.journal.topic: true requires sluice.journal.events above 0")
             return None
         from sluice.broker.journal.journal import Journal
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MetadataPublisher:
-    """Publishes changes of the metadata to the brokers."""
+    """The publisher of metadata changes to the brokers."""
 
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster

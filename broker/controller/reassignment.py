@@ -49,7 +49,7 @@ def completed(partition: Partition) -> Replicas | None:
 
 
 def reverted(partition: Partition) -> Replicas:
-    """Return the original replicas. If none of them is in sync, the first one is made so, uncleanly."""
+    """Return the original replicas; if none of them is in sync, the ISR is the first one (unclean)."""
     replicas = tuple(node_id for node_id in partition.replicas if node_id not in partition.adding)
     isr = tuple(node_id for node_id in partition.isr if node_id not in partition.adding)
     return Replicas(replicas, isr or replicas[:1])

@@ -130,7 +130,7 @@ class _Queue:
 
 class Acceptor:
     def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
-        """Count the existing `connections`; they are not limited retroactively by a rate."""
+        """Count the `connections` that exist already; the creation rates do not apply to them."""
         inter_broker = broker.config.value("inter.broker.listener.name")
         self.broker = broker
         self.quotas = ConnectionQuotas(broker.quotas.config, listeners, str(inter_broker or "PLAINTEXT").upper())
@@ -168,7 +168,7 @@ class Acceptor:
         self.quotas.limit_address(address, rate)
 
     def admit_waiting(self, listener: str, connection: Connection) -> None:
-        """Apply the limits of its address to the next connection, and let it be read if they allow."""
+        """Admit the next connection if the limits of its address allow; else close it, at once or later."""
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:

@@ -98,10 +98,10 @@ class SocketServer:
             accept = connect if builder is None else partial(builder.accept, connect)
             factory = partial(self._accept, bound.name, accept)
             is_tls = self.broker.config.security_protocol(bound.name).endswith("SSL")
-            taking = self.listeners[bound.name] = Listener(
+            bound_listener = self.listeners[bound.name] = Listener(
                 bound, factory, listening, BACKLOG, self._loop, is_tls=is_tls
             )
-            await taking.listen()
+            await bound_listener.listen()
         self._limit_connections()
         self.broker.on_configured.append(self._limit_connections)
         self.broker.cluster.quota_stores.of_addresses.follow(self._limit_address)

@@ -51,7 +51,7 @@ class State(Enum):
 
 
 class TlsAcceptor:
-    """What the TLS connections of one listener share: the context and the callbacks."""
+    """The context and callbacks that the TLS connections of one listener share."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class TlsAcceptor:
         accepted: "Callable[[TlsTransport], Connection | None]",
         failed: Callable[[str, str], None],
     ) -> None:
-        """Create it for one listener.
+        """Create the shared state of one listener.
 
         `accepted` gets a transport after its handshake and returns its Connection, or None to close it; `failed` gets
         the peer and the reason.

@@ -66,7 +66,7 @@ class ClusterServer:
             from .journal_topic import JournalTopic
 
             JournalTopic(self.cluster, self.cluster.journal)
-        # What the first Produce loads takes 25 ms; load it before a client waits for it.
+        # The imports of the first Produce take 25 ms; load them before a client waits for them.
         self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
             self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, self._resume_transactions)
@@ -90,7 +90,7 @@ class ClusterServer:
     # Operations on single brokers. Each raises ClusterError if the broker's state does not allow it.
 
     def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
-        """Stop a broker: `controlled`, it first gives up its leaderships; else it stops as in a crash."""
+        """Stop a broker; if `controlled`, it gives up its leaderships first, else it stops as in a crash."""
         controller = self._checked_controller(node_id, "stop")
         if controlled and controller.is_running(node_id):
             controller.shut_down(node_id)

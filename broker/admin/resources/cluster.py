@@ -24,7 +24,7 @@ class PartitionParams(Struct, forbid_unknown_fields=True):
 
 
 class Stop(Struct, forbid_unknown_fields=True):
-    """How to stop: `controlled`, the broker first gives up its leaderships; else it stops as if it was killed."""
+    """How to stop. If `controlled`, the broker gives up its leaderships first; else it stops as if killed."""
 
     controlled: bool = True
 

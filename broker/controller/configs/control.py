@@ -15,7 +15,7 @@ from .loggers import Loggers
 from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError, Change, ConfigStore, Operation
 from .topic_configs import TopicConfigs
 
-_MAX_VALUE_CHARS = 0x7FFF  # as Kafka's; its message says bytes
+_MAX_VALUE_CHARS = 0x7FFF  # as in Kafka, whose message calls them bytes
 
 
 class ConfigurationControl:

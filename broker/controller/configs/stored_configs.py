@@ -1,4 +1,4 @@
-"""Configs of resources that are only a name and exist while a config is set."""
+"""Configs of resources without other state, which exist while a config is set."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

@@ -41,7 +41,7 @@ class DurableMetadata:
     """The metadata log with a method for each kind of change."""
 
     def __init__(self, log: MetadataLog, directory_id: bytes, defer: Callable[[Callable[[], None]], None]) -> None:
-        """Create it; all replicas are in `directory_id`, and `defer` calls a function after the current event."""
+        """Use `directory_id` for all replicas; `defer` calls a function after the current event."""
         self._log = log
         self._directory_id = directory_id
         self._defer = defer

@@ -50,10 +50,10 @@ _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 
 
 class MetadataLog:
-    """An open metadata log, of which a process with a data directory has one."""
+    """An open metadata log; a process with a data directory has one."""
 
     def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
-        """Create it from the recovered state of `directory`; see `open_metadata_log`."""
+        """Take over the recovered state of `directory`; see `open_metadata_log`."""
         self.image: MetadataImage = recovered.image
         self.end_offset = recovered.end_offset
         self._directory = directory

@@ -175,7 +175,7 @@ class SaslAuthenticator:
         if self.state is State.COMPLETE:
             self._check_session(ctx, api_key)
         elif self.state is State.REAUTH_BAD_MECHANISM:
-            self.refuse(ctx, None, "another mechanism than before")
+            self.refuse(ctx, None, "re-authentication with another mechanism")
             return
         elif api_key not in _ACCEPTED[self.state]:
             self._refuse_request(ctx, api_key, view, start, end)

@@ -37,6 +37,6 @@ class SaslAuthenticationError(SaslError):
     """A failed authentication with a message for the client (SaslAuthenticationException)."""
 
     def __init__(self, client_message: str, reason: str = "") -> None:
-        """Create it; `reason` replaces the client's message in the log."""
+        """Create an error whose `reason` replaces the client's message in the log."""
         super().__init__(reason or client_message)
         self.client_message = client_message

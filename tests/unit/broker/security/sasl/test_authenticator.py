@@ -451,7 +451,7 @@ def test_nobody_changes_the_mechanism(caplog: pytest.LogCaptureFixture) -> None:
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     broker.advance(DELAY_MS)
     assert (client.answers, client.is_open) == ([], False)
-    assert [line["reason"] for line in lines(caplog)] == ["another mechanism than before"]
+    assert [line["reason"] for line in lines(caplog)] == ["re-authentication with another mechanism"]
 
 
 def test_a_mechanism_that_is_not_enabled_is_none_later_either() -> None:
