@@ -146,5 +146,5 @@ def test_it_is_made_again_when_it_was_deleted() -> None:
 
 
 def test_without_a_journal_it_cannot_be() -> None:
-    with pytest.raises(ConfigError, match=r"^sluice\.journal\.topic: true: needs sluice\.journal\.events above 0$"):
+    with pytest.raises(ConfigError, match=r"^sluice\.journal\.topic: true requires sluice\.journal\.events above 0$"):
         with_topic("sluice.journal.events=0")
