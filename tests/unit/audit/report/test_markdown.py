@@ -49,7 +49,7 @@ def test_what_was_read_up_is_cited_once_in_full() -> None:
     citation = cited("aiokafka", "KIP-580/1")
     assert citation is not None
     said, again = (line for line in page.splitlines() if line.startswith("- "))
-    assert "too short (wait 1 101 ms, too short 7, waits 9). aiokafka 0.14.0: [A batch that failed waits retry" in said
+    assert "too short (wait 1 101 ms, too short 7, waits 9). aiokafka 0.14.0: [A failed batch is queued again" in said
     assert again.endswith(f". aiokafka 0.14.0: [as above]({citation.source})")
     assert said.endswith(f"]({citation.source})")
 
