@@ -38,7 +38,6 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
 
 
 def split_at(sequence: AttemptSequence, begins: Sequence[int]) -> list[AttemptSequence]:
-    """Split a sequence before the attempts with these indexes."""
     if not begins:
         return [sequence]
     bounds = [0, *begins, len(sequence.attempts)]

@@ -77,7 +77,6 @@ def retry_backoff(settings: Settings) -> Backoff | None:
 
 
 def static_backoff(settings: Settings) -> Backoff | None:
-    """Return a constant backoff of `retry.backoff.ms`."""
     base_ms = number(settings, "retry.backoff.ms")
     return None if base_ms is None else Backoff(base_ms, base_ms)
 

@@ -253,7 +253,6 @@ def _ratios(rows: Rows, model: _Model, steps: int) -> list[float]:
 
 
 def _near(ratios: Sequence[float]) -> list[float]:
-    """Return the ratios without outliers."""
     if len(ratios) < _FEW:
         return list(ratios)
     first, middle, third = quantiles(ratios, n=4)
@@ -308,7 +307,6 @@ def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float])
 
 
 def _highest(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return the position of the maximum of a unimodal function between two values, by golden-section search."""
     left, right = high - (high - low) * _NARROWER, low + (high - low) * _NARROWER
     at_left, at_right = function(left), function(right)
     for _ in range(_SEARCH_STEPS):

@@ -67,7 +67,6 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
 
 
 def _follows(name: str, subject: SubjectInfo) -> bool:
-    """Return whether a missing setting follows from others (KIP-144)."""
     return name == "reconnect.backoff.max.ms" and "reconnect.backoff.ms" in subject.settings
 
 

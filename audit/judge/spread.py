@@ -115,7 +115,6 @@ def _differ(waits: Sequence[float]) -> bool:
 
 
 def _but_late(waits: Sequence[float]) -> list[float]:
-    """Return the waits sorted, without the longest tenth."""
     return sorted(waits)[: len(waits) - len(waits) // _LATE_SHARE]
 
 

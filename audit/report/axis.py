@@ -27,7 +27,6 @@ class Axis(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Return a few round values."""
         return _log_ticks(self.low, self.high) if self.is_log else _linear_ticks(self.low, self.high)
 
 

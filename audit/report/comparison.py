@@ -76,7 +76,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: AuditResult, now: AuditResult) -> Comparison:
-    """Return all changes."""
     old, new = _by_name(before), _by_name(now)
     changes: list[Change] = []
     same = 0

@@ -16,7 +16,6 @@ _RUNS = "runs"
 
 
 def junit(result: AuditResult) -> bytes:
-    """Return the content of junit.xml."""
     suites = [_suite(subject, result) for subject in result.subjects]
     root = Element("testsuites", name="sluice audit")
     for count in ("tests", "failures", "errors"):

@@ -111,7 +111,6 @@ def _row(series: Series, number: int, y: float, along: Axis) -> list[Shape | Lab
 
 
 def _window(series: Series, at: int, y: float, along: Axis) -> str:
-    """Return the allowed time of the attempt that follows this wait, as a path."""
     if at + 1 >= len(series.at_ms) or at >= len(series.waited_ms):
         return ""
     ended = series.at_ms[at + 1] - series.waited_ms[at]
@@ -137,7 +136,6 @@ def _there(values: Iterable[float | None]) -> list[float]:
 
 
 def _band_path(lows: Sequence[float], highs: Sequence[float], along: Axis, down: Axis) -> str:
-    """Return a path along the upper bounds and back along the lower bounds."""
     steps = [
         (along.at(at + side), down.at(high)) for at, high in enumerate(highs, 1) for side in (-_HALF_STEP, _HALF_STEP)
     ]
@@ -161,7 +159,6 @@ def _fitted(fit: Fit, retry: int) -> float:
 
 
 def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], str]) -> list[Shape | Label]:
-    """Return the horizontal axis."""
     ticks = axis.ticks()
     if in_words is _whole:
         ticks = sorted({float(ceil(tick)) for tick in ticks if axis.low <= ceil(tick) <= axis.high})
@@ -172,7 +169,6 @@ def _along(axis: Axis, bottom: float, words: str, in_words: Callable[[float], st
 
 
 def _down(axis: Axis) -> list[Shape | Label]:
-    """Return the vertical axis."""
     ticks = axis.ticks()
     grid = "".join(f"M{_LEFT} {axis.at(tick):.1f}H{_WIDTH - _RIGHT}" for tick in ticks)
     names = [Label(milliseconds(tick), _LEFT - 5, axis.at(tick) + 3.5, "end") for tick in ticks]

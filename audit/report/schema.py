@@ -5,5 +5,4 @@ from sluice.text.json_schema import schema_of, text_of
 
 
 def schema_text() -> str:
-    """Return the schema as the text of a file."""
     return text_of(schema_of(AuditResult, "Result of an audit of Kafka clients by sluice"))

@@ -63,7 +63,6 @@ FINDINGS = {
 
 
 def style_of(verdict: Verdict) -> VerdictStyle:
-    """Return the presentation of a verdict."""
     if verdict.state is State.DEVIATES and verdict.sort is not None:
         return _OF_SORT[verdict.sort]
     return _OF_STATE[verdict.state]
@@ -76,7 +75,6 @@ def counts(result: SubjectResult) -> dict[VerdictStyle, int]:
 
 
 def name_of(subject: SubjectInfo) -> str:
-    """Return name and version."""
     return f"{subject.name} {version_of(subject)}".rstrip()
 
 
@@ -108,7 +106,6 @@ def _place(statement: str) -> tuple[list[int], str]:
 
 
 def kip_of(statement: str) -> str:
-    """Return the KIP of a statement, such as KIP-580 of KIP-580/1."""
     return statement.partition("/")[0]
 
 
@@ -131,7 +128,6 @@ def milliseconds(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with its significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
 
 
@@ -143,7 +139,6 @@ def measured(name: str, value: float | str) -> str:
 
 
 def label(name: str) -> str:
-    """Return the label of a measured value, such as first gap for first_gap_ms."""
     return name.removesuffix("_ms").replace("_", " ")
 
 

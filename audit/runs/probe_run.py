@@ -145,7 +145,6 @@ class ProbeRun:
             self._refused = callback.text or callback.error
 
     def _problem(self) -> str:
-        """Return why the run cannot continue, or ""."""
         assert self._running is not None
         if self._refused:
             return f"the client rejects its settings: {self._refused}"
@@ -219,7 +218,6 @@ def _never_worked(events: Sequence[AnyEvent], role: Role) -> str:
 
 
 async def _prepare(broker: Broker, probe: Probe) -> None:
-    """Create the topics, the records for consumers, and the group for admin clients."""
     for topic in probe.cluster.topics:
         assert topic.assignments is not UNSET, topic
         await broker.cluster.create_topic(topic.name, assignments=dict(enumerate(topic.assignments)))
@@ -235,7 +233,6 @@ async def _prepare(broker: Broker, probe: Probe) -> None:
 
 
 def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int | None]:
-    """Return when the faults began and ended."""
     began = next((event.at_ns for event in events if isinstance(event, ScenarioStep)), None)
     fault_ms = probe.fault_ms()
     if began is None or fault_ms is None:
@@ -251,7 +248,6 @@ def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> Sub
 
 
 async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
-    """Return the acknowledged records that our consumer cannot read after the faults."""
     acknowledged = {callback.record for callback in callbacks if callback.event == "delivered"}
     if not acknowledged:
         return []

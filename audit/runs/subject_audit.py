@@ -114,7 +114,6 @@ class SubjectAudit:
         return self._done.total() - before
 
     def _left_ms(self) -> float:
-        """Return the time left for runs, without the time for the final judging and findings."""
         spent_ms = self._clock.monotonic_ms() - self._began_ms
         return self._budget.seconds * 1000 - spent_ms - _JUDGED_ONCE_MORE * self._judging_ms
 
@@ -132,7 +131,6 @@ class SubjectAudit:
         self._report_progress("measuring")
 
     async def _unless_stopped(self, running: Coroutine[object, object, RunResult]) -> RunResult | None:
-        """Return the result; None if the audit was stopped first."""
         run, stop = asyncio.create_task(running), asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait((run, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -231,7 +229,6 @@ class SubjectAudit:
 
 
 def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
-    """Return the number of further runs that a verdict needs."""
     if verdict.state is State.INCONCLUSIVE:
         return verdict.runs_needed or 0
     is_new = before is None or before.state is not verdict.state

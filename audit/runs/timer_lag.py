@@ -29,7 +29,6 @@ class LagMeter:
         return late_ms
 
     def stop(self) -> None:
-        """Stop the timer."""
         self._timer.cancel()
 
     def _wait(self) -> None:

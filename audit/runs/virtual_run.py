@@ -11,8 +11,6 @@ from .probe_run import RunResult, run
 
 
 def run_virtual(subject: VirtualSubject, probe: Probe, repetition: int, seed: int) -> RunResult:
-    """Run a probe in virtual time and return the result."""
-
     async def main() -> RunResult:
         clock = LoopClock(asyncio.get_running_loop())
         return await run(subject, probe, repetition, seed, clock, asyncio.Lock(), lambda: lambda: 0.0)

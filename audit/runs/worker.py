@@ -26,8 +26,6 @@ _SIZE_BYTES = 4
 
 
 class Keep(msgspec.Struct, frozen=True, tag=True):
-    """Keep an observation."""
-
     observation: Observation
 
 
@@ -36,20 +34,14 @@ class Forget(msgspec.Struct, frozen=True, tag=True):
 
 
 class Judge(msgspec.Struct, frozen=True, tag=True):
-    """Return the verdict on a statement."""
-
     statement: str
 
 
 class Find(msgspec.Struct, frozen=True, tag=True):
-    """Return the findings of the runs of a probe."""
-
     probe: str
 
 
 class Run(msgspec.Struct, frozen=True, tag=True):
-    """Run a ready subject in virtual time."""
-
     subject: str
     probe: Probe
     repetition: int
@@ -138,8 +130,6 @@ async def _start() -> asyncio.subprocess.Process:
 
 
 class _Process:
-    """The state of the worker process."""
-
     def __init__(self) -> None:
         self._observations: list[Observation] = []
 

@@ -65,7 +65,6 @@ class Client(NamedTuple):
         return {**self.fixed.get(role, {}), **known}
 
     def info(self, role: Role, given: Mapping[str, Setting], library_version: str) -> SubjectInfo:
-        """Return the client with the settings in force."""
         in_force: dict[str, float | str | bool] = {}
         for row in self._of(role):
             value = given.get(row.name, row.default) if row.own else row.default
@@ -93,7 +92,6 @@ def _is_set_alone(name: str, given: Mapping[str, Setting]) -> bool:
 
 @cache
 def installed(distribution: str) -> str:
-    """Return the version of a distribution; "" if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:

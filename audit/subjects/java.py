@@ -70,8 +70,6 @@ class JavaSubject:
 
 
 class _Jvm:
-    """A JVM with a py4j gateway, protected by a token."""
-
     def __init__(self, process: SubjectProcess, port: str, token: str) -> None:
         self.process = process
         self.environment = {"SLUICE_PY4J_PORT": port, "SLUICE_PY4J_TOKEN": token}

@@ -30,7 +30,6 @@ class ConnectionFaults:
         self._faults: dict[Fault, ConnectionAction] = {}
 
     def begin(self, fault: Fault) -> None:
-        """Put a rule in force."""
         action = fault.action
         assert isinstance(action, ConnectionAction)
         self._faults[fault] = action
@@ -42,17 +41,14 @@ class ConnectionFaults:
                     self._apply(fault, action, server, connection)
 
     def end(self, fault: Fault) -> None:
-        """Forget a rule that ends."""
         self._faults.pop(fault, None)
 
     def started(self, server: SocketServer) -> None:
-        """Apply the rules to the listeners of a restarted broker."""
         for fault, action in [*self._faults.items()]:
             if fault.match.hits_broker(server.broker.node_id):
                 self._listen(fault, action, server)
 
     def connected(self, server: SocketServer, connection: Connection) -> None:
-        """Apply the rules to a new connection."""
         for fault, action in [*self._faults.items()]:
             self._apply(fault, action, server, connection)
 
@@ -91,7 +87,6 @@ class ConnectionFaults:
     def _hit_on_match(
         self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection
     ) -> None:
-        """Hit the connection once the rule matches its client."""
         transport = shape_transport(connection, server.broker)
         if transport is None:
             return
@@ -128,7 +123,6 @@ class ConnectionFaults:
         return self._target.cluster.clock.monotonic_ms()
 
     def _run(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
-        """Run an action; an error disables its rule."""
         try:
             return act()
         except Exception as error:

@@ -132,29 +132,24 @@ class FaultEngine:
         server.on_disconnected = self._connection_faults.lost
 
     def started(self, server: SocketServer) -> None:
-        """Apply the rules for listeners to a restarted broker."""
         self._connection_faults.started(server)
 
     # -- RuleOwner -----------------------------------------------------------------------------------------------------
 
     def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
-        """Return the purgatory of requests of a broker that rules delay."""
         if broker.fault_waits is None:
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
         return broker.fault_waits
 
     def record_hit(self, ctx: RequestContext, fault: Fault) -> None:
-        """Record in the journal a hit of the request in flight or, without one, of the connection."""
         if self._cluster.journal is not None:
             self._cluster.journal.fault(ctx, fault.id, fault.action.kind)
 
     def record_broker_hit(self, node_id: int, fault: Fault) -> None:
-        """Record in the journal a hit of a broker."""
         if self._cluster.journal is not None:
             self._cluster.journal.add_broker_fault(node_id, fault.id, fault.action.kind)
 
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record in the journal the throttle time of the response in progress."""
         if self._cluster.journal is not None:
             self._cluster.journal.set_throttle_time(ctx, throttle_ms)
 
@@ -183,7 +178,6 @@ class FaultEngine:
                 self.disable(fault, error)
 
     def take_off_routes(self, fault: Fault) -> None:
-        """Remove a rule from all routes, so that it hits no more requests."""
         for by_route in self._route_faults.values():
             for route, faults in [*by_route.items()]:
                 faults.discard(fault)
@@ -263,7 +257,6 @@ class FaultEngine:
             self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
 
     def _when_in_force(self, fault: Fault, begin: Callable[[Fault], None]) -> None:
-        """Call `begin` at the start of the rule."""
         delay_ms = fault.from_ms - self._now_ms()
         if delay_ms <= 0:
             begin(fault)
@@ -303,7 +296,6 @@ def _check(fault: Fault, config: Config) -> None:
 
 
 def _check_fields(rule: Rule) -> None:
-    """Raise RuleProblem for an invalid id, or a field that does not apply to the action."""
     if rule.id is not None and not _is_name(rule.id):
         raise RuleProblem(
             "id", f"expected 1 to {_LONGEST_ID} printable characters without '/' and spaces, got {rule.id!r}"
@@ -321,7 +313,6 @@ def _is_name(text: str) -> bool:
 
 
 def _check_apis(fault: Fault, action: RequestAction) -> None:
-    """Raise RuleProblem if the action has no effect on an API that the rule names."""
     match = fault.match
     first, last = match.versions
     for key in match.named_apis:

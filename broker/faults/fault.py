@@ -139,28 +139,23 @@ class Fault:
         return match.hits_client(client) and match.hits_age(now_ms - connection.opened_ms)
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
-        """Count a hit of a connection and record it in the journal."""
         assert self._owner is not None, "only rules in force hit"
         self.count(node_id)
         self._owner.record_hit(connection.ctx, self)
 
     def nodes(self, target: "FaultTarget") -> list[int]:
-        """Return the node ids of the brokers that the rule matches."""
         return sorted(target.servers if self.match.brokers is None else self.match.brokers)
 
     @property
     def broker_states(self) -> DesiredBrokerStates:
-        """The broker states that rules desire."""
         assert self._owner is not None, "only rules in force change brokers"
         return self._owner.broker_states
 
     def disable(self, error: Exception) -> None:
-        """End the rule because of an error."""
         assert self._owner is not None, "only rules in force are disabled"
         self._owner.disable(self, error)
 
     def count(self, node_id: int) -> None:
-        """Count a hit."""
         self.hits += 1
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
@@ -181,7 +176,6 @@ class Fault:
 
 
 def state_duration_ms(fault: Fault) -> float:
-    """Return the duration of a state after its start."""
     rule = fault.rule
     during_ms = inf if rule.during is None else parse_ms(rule.during, "during")
     return min(during_ms, fault.until_ms - fault.from_ms)

@@ -20,8 +20,6 @@ from .actions import KINDS, AnyAction
 
 
 class _Named(msgspec.Struct):
-    """An action without a rule."""
-
     action: AnyAction
 
 
@@ -84,7 +82,6 @@ def parse_rule(given: object, at: str) -> Rule:
 
 
 def rule_schema() -> dict[str, object]:
-    """Return the JSON Schema of a rule, with its definitions."""
     return msgspec.json.schema(Rule)
 
 

@@ -42,12 +42,10 @@ def text_of(name: str) -> str:
 
 
 def names() -> list[str]:
-    """Return the names of the scenarios of the catalogue."""
     return sorted(file.stem for file in _CATALOGUE.glob("*.toml"))
 
 
 def entries() -> list[Entry]:
-    """Return the summaries of the catalogue."""
     return [_entry(catalogued(name)) for name in names()]
 
 

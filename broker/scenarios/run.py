@@ -111,7 +111,6 @@ class Run:
         return None
 
     def report(self) -> RunReport:
-        """Return the current report of the run."""
         return RunReport(
             id=self.run_id,
             scenario=self.scenario.name,
@@ -145,7 +144,6 @@ class Run:
     # Execution
 
     def _continue(self) -> None:
-        """Execute the due moments, and schedule the next."""
         if self._server.is_stopping:
             self._keep = True  # the brokers stop: nothing to restore
             self.stop()
@@ -231,7 +229,6 @@ def _listed(node_ids: Iterable[int]) -> str:
 
 
 def _problem(act: Callable[[], None]) -> str:
-    """Return why `act` failed, or ""; a failure ends neither the broker nor the run."""
     try:
         act()
     except SluiceError as error:

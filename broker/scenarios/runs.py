@@ -33,7 +33,6 @@ class Runs:
         return run
 
     def get(self, run_id: str) -> Run:
-        """Return a run by id. Raises UnknownResourceError."""
         run = self._runs.get(run_id)
         if run is None:
             runs = f"expected one of {', '.join(self._runs)}" if self._runs else "no scenario has run yet"
@@ -41,5 +40,4 @@ class Runs:
         return run
 
     def all(self) -> list[Run]:
-        """Return all runs, newest last."""
         return list(self._runs.values())

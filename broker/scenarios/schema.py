@@ -17,5 +17,4 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """Return the schema as the text of a file."""
     return text_of(schema())

@@ -92,7 +92,6 @@ def timeline(scenario: Scenario) -> Timeline:
 
 
 def _config(scenario: Scenario) -> Config:
-    """Return the properties of brokers started for the scenario. Raises ScenarioError."""
     if "sluice.brokers" in scenario.config:
         raise ScenarioError("config.sluice.brokers", "set `brokers` instead")
     try:
@@ -116,7 +115,6 @@ def _initial(scenario: Scenario) -> Iterator[Moment]:
 
 
 def _moments(path: str, step: Step) -> Iterator[Moment]:
-    """Yield the moments at which a step is executed and undone."""
     kind, wanted = _change(path, step)
     first_ms, every_ms, times = _ms(f"{path}.at", step.at), 0.0, 1
     if step.repeat is not UNSET:
@@ -143,7 +141,6 @@ def _moments(path: str, step: Step) -> Iterator[Moment]:
 
 
 def _change(path: str, step: Step) -> tuple[str, object]:
-    """Return the one change of a step, as its field and value."""
     given = [(kind, wanted) for kind in ACTIONS if (wanted := getattr(step, kind)) is not UNSET]
     if len(given) != 1:
         found = " and ".join(kind for kind, _ in given) or "none"

@@ -257,7 +257,6 @@ def _ignores_late_answer(case: Case) -> Verdict:
 
 
 def _late_answer(sequence: AttemptSequence, delivery_ms: float) -> Attempt | None:
-    """Return the attempt that succeeded after its batch had expired."""
     over_ns = sequence.attempts[0].at_ns + delivery_ms * _NS_PER_MS
     for attempt in sequence.attempts:
         if attempt.outcome is Outcome.SUCCEEDED:
@@ -371,7 +370,6 @@ def _retries_until_timeout(case: Case) -> Verdict:
 
 
 def _gave_up_ms(batch: _Batch) -> float:
-    """Return the time from the first attempt to the end of the last."""
     last = batch.sequence.attempts[-1]
     return ((last.at_ns if last.ended_ns is None else last.ended_ns) - batch.first_ns) / _NS_PER_MS
 

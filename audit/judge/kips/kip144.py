@@ -152,7 +152,6 @@ def _one_at_a_time(case: Case) -> Verdict:
 
 
 def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
-    """Judge the waits before connections by the configured backoff."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement requires these settings"
     strategy = "metadata.recovery.strategy"

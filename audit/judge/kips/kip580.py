@@ -199,7 +199,6 @@ def _first_second(case: Case) -> Verdict:
 
 
 def _most_sends(backoff: Backoff, early_ms: float) -> int:
-    """Return how many sends per second the shortest allowed waits permit."""
     at_ms, sends = 0.0, 0
     while at_ms <= _FIRST_SECOND_MS and sends < _FIRST_SECOND_MS:
         low, _ = backoff.band_ms(sends)
@@ -267,7 +266,6 @@ def _judge(
     backoff: Backoff | None = None,
     regroup: Regroup | None = None,
 ) -> Verdict:
-    """Judge the waits before retries by `backoff`, or by the configured one."""
     backoff = backoff or retry_backoff(case.subject.settings)
     assert backoff is not None, "the statement requires these settings"
     return judge_waits(case, kinds, backoff, judge_tracks, regroup)

@@ -55,7 +55,6 @@ def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
 
 
 def _key(sent: Sent) -> str:
-    """Return the key of a batch of an idempotent producer, else ""."""
     one = sent.partition
     if one.producer_id == NOBODY:
         return ""

@@ -92,7 +92,6 @@ def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
 
 
 def _operation(request: Request) -> str:
-    """Return client, API and subject of a request."""
     client = request.client_id or request.software_name or request.peer.rpartition(":")[0]
     about = request.group_id or request.transactional_id
     if not about:

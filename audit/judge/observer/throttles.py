@@ -55,7 +55,6 @@ def throttled_spans(
 
 
 def must_wait(request: Request) -> bool:
-    """Return whether the client has to enforce the throttle time of this version's response."""
     api = API_KEYS.get(request.api_key)
     return api is not None and api.client_throttles(request.version)
 

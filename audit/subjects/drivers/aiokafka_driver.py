@@ -21,7 +21,6 @@ _CLOSE_S = 0.1
 
 
 async def run(job: Job, on_callback: OnCallback) -> None:
-    """Run until cancelled."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {
         "bootstrap_servers": job.bootstrap,

@@ -18,7 +18,6 @@ _BEGINNING = -2
 
 
 def run(job: Job, on_callback: OnCallback) -> None:
-    """Run until the process is ended."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {"bootstrap.servers": job.bootstrap, "client.id": f"audit-{job.role}", **job.settings}
     while True:
@@ -37,7 +36,6 @@ def run(job: Job, on_callback: OnCallback) -> None:
 
 
 def _error_text(error: KafkaError) -> str:
-    """Return an error as an application sees it."""
     return f"{error.name()}: {error.str()}"
 
 

@@ -21,7 +21,6 @@ _RESTART_AFTER_S = 0.5  # after a client that could not start
 
 
 def run(job: Job, on_callback: OnCallback) -> None:
-    """Run until the process is ended."""
     reporter = DriverReporter(on_callback)
     config: dict[str, Any] = {
         "bootstrap_servers": job.bootstrap,

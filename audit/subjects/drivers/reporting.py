@@ -14,7 +14,6 @@ _encoder = msgspec.json.Encoder()
 
 
 def job_from_stdin() -> Job:
-    """Return the job of the process."""
     return msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
 
 

@@ -21,7 +21,6 @@ _RETRY_AFTER_S = 0.1  # after a failed call
 
 
 async def run(job: Job, on_callback: OnCallback) -> None:
-    """Run until cancelled."""
     reporter = DriverReporter(on_callback)
     config: Given = {"bootstrap.servers": job.bootstrap, "client.id": f"audit-{job.role}", **job.settings}
     random = Random(job.seed)

@@ -58,7 +58,6 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
         return parse_ms(self.latency, "action.latency")
 
     def _takes_ms(self, intercepted: "InterceptedRequest", hit: RuleHit, size: int) -> float:
-        """Return the time until this many bytes are read or written, after the operations already queued."""
         broker, free_at_ms = intercepted.broker, hit.fault.free_at_ms
         now_ms = broker.clock.monotonic_ms()
         bytes_per_s = parse_bytes_per_s(self.bytes_per_s, "action.bytes_per_s")

@@ -118,7 +118,6 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
 
 
 def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partition]:
-    """Yield the partitions of the coordinators that the rule names, or of all."""
     cluster, rule = target.cluster, fault.rule
     keys = {GROUP_METADATA_TOPIC: rule.group, TRANSACTION_STATE_TOPIC: rule.transactional_id}
     names_any = any(key is not None for key in keys.values())

@@ -75,7 +75,6 @@ class Duplicate(RequestAction, frozen=True, tag="duplicate"):
 def _change_records(
     intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome, change: Callable[[bytes], bytes]
 ) -> None:
-    """Change the records of a fetch response in the partitions that the rule matches."""
     assert isinstance(outcome, FetchResponse)
     topics_by_id = intercepted.broker.metadata.topics_by_id
     for topic in outcome.responses:

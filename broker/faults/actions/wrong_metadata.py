@@ -51,8 +51,6 @@ Leader = Annotated[int | None, msgspec.Meta(description="node id of the named le
 
 
 class _MetadataAction(RequestAction, frozen=True):
-    """Changes responses that name leaders."""
-
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key in (_METADATA, _DESCRIBE_TOPIC_PARTITIONS)
 
@@ -217,7 +215,6 @@ class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
 
 
 def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_MetadataPartition]:
-    """Yield the partitions of a response that the rule matches."""
     if not isinstance(outcome, MetadataResponse | DescribeTopicPartitionsResponse):
         return
     for topic in outcome.topics:
@@ -227,7 +224,6 @@ def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_M
 
 
 def _hints(broker: "FaultedBroker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
-    """Yield the partitions of a response that name their leader and that the rule matches."""
     for topic, index, partition in _hintable(outcome):
         name = topic if isinstance(topic, str) else name_of(topic, broker.metadata.topics_by_id)
         if partition.current_leader is not None and match.hits_partition(name, index):

@@ -180,16 +180,13 @@ class FaultExecution:
     # -- InterceptedRequest --------------------------------------------------------------------------------------------
 
     def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
-        """Park the request before its handling."""
         self._copy_request()
         return self._park(rule, delay_ms, self.begin)
 
     def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        """Park the request after its handling, before its response."""
         return self._park(rule, delay_ms, partial(self.after, outcome))
 
     def close(self, rule: "ActiveRule", how: CloseMethod) -> Outcome:
-        """Close the connection without a response."""
         reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.connection.reset(reason)
@@ -198,7 +195,6 @@ class FaultExecution:
         return PARKED
 
     def repeat(self) -> None:
-        """Handle the request twice; the first response is discarded."""
         self._copy_request()
         self._repeats += 1
 
@@ -211,7 +207,6 @@ class FaultExecution:
         self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
-        """Return the response with this throttle time, and record it in the journal."""
         ctx, route = self.ctx, self.ctx.route
         view = memoryview(b"".join(body))
         answer, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
@@ -222,30 +217,24 @@ class FaultExecution:
         return changed
 
     def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
-        """Handle only `rest` of the request; `failed` is the response to the other part."""
         self._split_off.append(SplitOffPart(level, self.request, failed, code))
         self.request = rest
 
     def overwrite(self, rule: "ActiveRule") -> None:
-        """Let a rule change the handler's response."""
         self._overwriting.append(rule)
 
     def is_overwritten_by(self, rule: "ActiveRule") -> bool:
-        """Return whether a rule changes the handler's response."""
         return rule in self._overwriting
 
     def request_without(self, level: ErrorLevel) -> Message:
-        """Return the request without the items that the level lists."""
         rest = copy(self.request)
         setattr(rest, level.steps[0].request_list, [])
         return rest
 
     def fail_partitions(self, rule: "ActiveRule", code: ErrorCode) -> None:
-        """Make a fetch return this error for the partitions that the rule matches."""
         self._failed_partitions.append((rule, code))
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Return a failed outcome. Closes the connection of a Produce with acks=0, which has no response."""
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
             return outcome

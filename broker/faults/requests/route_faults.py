@@ -60,7 +60,6 @@ class RouteFaults:
             self._by_client.clear()
 
     def handle(self, ctx: RequestContext, request: Message, services: "AllServices") -> Message | Outcome:
-        """Handle a request in place of the route's handler."""
         session = ctx.session
         client_key = (session.client_id, session.client_software, session.user, ctx.connection.advertised.name)
         try:
@@ -159,7 +158,6 @@ class _ClientRules:
         return sorted((*self.unnamed, *found), key=self._number.__getitem__)
 
     def add_unmatched(self, key: _ProduceKey) -> None:
-        """Cache that no rule matches requests with these names."""
         if len(self.unmatched) >= _MOST_CACHED:
             self.unmatched.clear()
         self.unmatched.add(key)
@@ -185,7 +183,6 @@ def _matches_name(fault: Fault, kind: str, name: object) -> bool:
 
 
 def _one_partition(request: ProduceRequest) -> _ProduceKey | None:
-    """Return the names in a request with one partition; None for others."""
     topic_data = request.topic_data
     if len(topic_data) != 1 or len(topic_data[0].partition_data) != 1:
         return None

@@ -25,8 +25,6 @@ _BACK = {BrokerState.STOPPED: "start", BrokerState.ISOLATED: "rejoin"}
 
 
 class BrokerStep:
-    """A change of KINDS to one broker."""
-
     def __init__(self, kind: str, broker: int) -> None:
         self.broker = broker
         self.description = KINDS[kind].description.format(broker)

@@ -18,8 +18,6 @@ from .topics import ensure_topic
 
 
 class ConfigAlteration:
-    """Alters the configs of a topic, a broker or all brokers."""
-
     def __init__(self, wanted: AlterConfig) -> None:
         self.broker = NOBODY if wanted.broker is UNSET else wanted.broker
         self.of = _of(wanted)
@@ -65,8 +63,6 @@ class ConfigAlteration:
 
 
 class ConfigRestoration:
-    """Restores the configs from before an alteration."""
-
     def __init__(self, alteration: ConfigAlteration, wanted: AlterConfig) -> None:
         self.broker = alteration.broker
         self.description = f"config of {alteration.of}: as before"

@@ -16,8 +16,6 @@ _AT = "rule"
 
 
 class RuleAddition:
-    """Adds a fault rule."""
-
     broker = NOBODY
 
     def __init__(self, rule: Rule) -> None:
@@ -53,8 +51,6 @@ class RuleAddition:
 
 
 class RuleEnd:
-    """Removes the rule that a step added."""
-
     broker = NOBODY
 
     def __init__(self, addition: RuleAddition) -> None:
@@ -75,8 +71,6 @@ class RuleEnd:
 
 
 class RuleRemoval:
-    """Removes a rule by id."""
-
     broker = NOBODY
 
     def __init__(self, rule_id: str) -> None:

@@ -61,8 +61,6 @@ class QuotaAlteration:
 
 
 class QuotaRestoration:
-    """Restores the quotas from before an alteration."""
-
     broker = NOBODY
 
     def __init__(self, alteration: QuotaAlteration) -> None:

@@ -17,8 +17,6 @@ from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class TopicCreation:
-    """Creates a topic."""
-
     broker = NOBODY
 
     def __init__(self, wanted: CreateTopic) -> None:
@@ -90,8 +88,6 @@ class InitialTopic(TopicCreation):
 
 
 class LeaderMove:
-    """Moves the leader of a partition to another replica."""
-
     def __init__(self, wanted: MoveLeader) -> None:
         self.broker = wanted.to
         self.description = f"broker {wanted.to} leads {wanted.topic}-{wanted.partition}"
@@ -121,8 +117,6 @@ class LeaderMove:
 
 
 class LeaderMoveBack:
-    """Moves the leader of a partition back."""
-
     broker = NOBODY
 
     def __init__(self, move: LeaderMove) -> None:
@@ -142,8 +136,6 @@ class LeaderMoveBack:
 
 
 class PartitionElection:
-    """Runs an election for a partition."""
-
     broker = NOBODY
 
     def __init__(self, wanted: Elect) -> None:
