@@ -32,6 +32,7 @@ NOT_RUN = {
         "python3 -m venv": "installs from PyPI; the test that it runs is run as Python",
         "make demo": MINUTES,
     },
+    "CONTRIBUTING.md": {"make setup": MINUTES, "pytest tests/clients": "needs another broker"},
     "docs/acls.md": {"INFO ": OUTPUT},
     "docs/coming-from.md": {"-": FOREIGN},
     "docs/containers.md": {
