@@ -87,7 +87,6 @@ def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) ->
 
 
 def _error_of_response(admin: str, error: HTTPError) -> SluiceError:
-    """Return the error with the reason in the response."""
     try:
         reason = str(json.loads(error.read())["error"])
     except (ValueError, KeyError, TypeError):

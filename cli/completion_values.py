@@ -20,54 +20,46 @@ QUOTA_KEYS = (
 
 
 def scenarios(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete scenarios of the catalogue."""
     from sluice.broker.scenarios.files import names
 
     return _begun(incomplete, names())
 
 
 def scenarios_and_files(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> "list[CompletionItem]":
-    """Complete scenarios of the catalogue and files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *map(CompletionItem, scenarios(ctx, param, incomplete))]
 
 
 def apis(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete names of APIs."""
     from sluice.protocol.apis import API_KEYS
 
     return _begun(incomplete, (api.name for api in API_KEYS.values()))
 
 
 def kinds(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete kinds of events."""
     from sluice.journal_events import KINDS
 
     return _begun(incomplete, KINDS)
 
 
 def profiles(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete values of quota.profile."""
     from sluice.broker.throttling.profile import PROFILES
 
     return _begun(incomplete, PROFILES)
 
 
 def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete properties as NAME=."""
     from sluice.config.property_table import PROPERTIES
 
     return _begun(incomplete, (f"{name}=" for name in PROPERTIES))
 
 
 def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete keys of quotas."""
     return _begun(incomplete, QUOTA_KEYS)
 
 
 def settings_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete keys of quotas as NAME=."""
     return [f"{key}=" for key in keys_of_quotas(ctx, param, incomplete)]
 
 
@@ -87,7 +79,6 @@ def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> li
 
 
 def audit_subjects(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete names of audit subjects."""
     from sluice.audit.subjects import SUBJECTS
 
     return _begun(incomplete, SUBJECTS)

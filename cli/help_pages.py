@@ -91,7 +91,7 @@ PAGES = {
     "quota set": Page(
         (
             ("sluice quota set --client shop producer_byte_rate=100k", "Limit a client id to 100 kB/s."),
-            ("sluice quota set --client-default consumer_byte_rate=2M", "Limit each client id without its own quota"),
+            ("sluice quota set --client-default consumer_byte_rate=2M", "Limit client ids without their own quota."),
             ("sluice quota set --user alice request_percentage=50", "Limit a user to half of a thread's time."),
         ),
     ),

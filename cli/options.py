@@ -10,7 +10,6 @@ _JSON = "sluice.json"
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the option for the address of a broker."""
     return click.option(
         "--bootstrap",
         envvar="SLUICE_BOOTSTRAP",
@@ -22,7 +21,6 @@ def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def admin_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the option for the address of an admin port."""
     return click.option(
         "--admin",
         envvar="SLUICE_ADMIN",
@@ -34,7 +32,6 @@ def admin_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def admin_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options for the address and the token of an admin port."""
     token = click.option("--token", help="Token of the admin port (sluice.admin.token).")
     return admin_option(token(command))
 

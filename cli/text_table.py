@@ -12,7 +12,6 @@ _GAP = "  "
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; on a terminal, wide columns are wrapped."""
     rows = [head, *([printable(cell) for cell in row] for row in rows)]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]

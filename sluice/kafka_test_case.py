@@ -38,7 +38,6 @@ class KafkaTestCase(unittest.TestCase):
         self.kafka, self.kafka_scenario = self.enterContext(started(**self.kafka_options))
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
-        """Run the test as TestCase does."""
         name = self.id().rpartition(".")[2]
         own = vars(self).get(name)  # set by pytest
         setattr(self, name, self._with_journal_note(getattr(self, name)))
@@ -50,7 +49,6 @@ class KafkaTestCase(unittest.TestCase):
                 setattr(self, name, own)
 
     def _with_journal_note(self, test: Callable[[], object]) -> Callable[[], object]:
-        """Return the test with a journal note on its exception."""
         if inspect.iscoroutinefunction(test):
 
             @functools.wraps(test)

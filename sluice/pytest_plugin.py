@@ -168,7 +168,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 
 def _session_broker(item: pytest.Item) -> "SyncBroker | None":
-    """Return the session's broker if this test uses it."""
     broker = item.config.stash.get(_SESSION_BROKER, None)
     return broker if broker is not None and "kafka_broker_session" in getattr(item, "fixturenames", ()) else None
 

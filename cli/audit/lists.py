@@ -11,13 +11,11 @@ _Rows = list[dict[str, str]]
 
 
 def as_text(what: str) -> str:
-    """Return the lists as tables."""
     parts = [_table(_LISTS[name]()) for name in _names(what)]
     return "\n\n".join(parts)
 
 
 def as_json(what: str) -> str:
-    """Return the lists as a JSON object."""
     lists = {name: _LISTS[name]() for name in _names(what)}
     return json_text(lists)
 

@@ -72,7 +72,6 @@ class _Lines:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return the progress as a line for a log."""
     runs = f"{progress.done} of {progress.planned} runs"
     return f"{printable(progress.subject)}: {_running(progress)}, {runs}, {progress.seconds:.0f} s"
 

@@ -76,7 +76,6 @@ def _colored(style: VerdictStyle, text: str) -> str:
 
 
 def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
-    """Return the summary as JSON; report.json has everything."""
     report = {"files": [str(file) for file in files], "subjects": [_as_dict(subject) for subject in result.subjects]}
     return json_text(report)
 
@@ -109,7 +108,6 @@ def could_not_be_run(result: AuditResult) -> list[str]:
 
 
 def comparison(found: Comparison) -> Iterator[str]:
-    """Return the changes, one per line."""
     for name, (before, now) in found.versions.items():
         versions = before if before == now else f"{before} then, {now} now"
         yield click.style(printable(f"{name} {versions}".rstrip()), bold=True)

@@ -82,7 +82,6 @@ class _Lines:
 
 
 def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Table:
-    """Return the current state as a table with a row per client."""
     table = _table("client", "library", "quota MB/s", "now MB/s", "held now", "in all", "broker's rate")
     for client in clients:
         table.add_row(
@@ -98,7 +97,6 @@ def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Tabl
 
 
 def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str:
-    """Return the current state as a line for a log."""
     parts = [
         f"{client.name} {client.trace.payload_bytes / 1e6:.1f} MB"
         f" held {scrape.throttle_s(client.kind, client.name):.1f} s"

@@ -63,11 +63,9 @@ class Trace:
 
     @property
     def payload_bytes(self) -> int:
-        """The total payload so far."""
         return self._bytes_before[-1]
 
     def add(self, exchange: Exchange) -> None:
-        """Add an exchange whose response has just arrived."""
         self.exchanges.append(exchange)
         self._answered_ms.append(exchange.answered_ms)
         self._bytes_before.append(self._bytes_before[-1] + exchange.payload_bytes)
@@ -78,7 +76,6 @@ class Trace:
         return self._bytes_before[end] - self._bytes_before[first]
 
     def byte_rate(self, start_ms: float, end_ms: float) -> float:
-        """Return the average rate over a time span, in bytes/s."""
         return self.bytes_between(start_ms, end_ms) / ((end_ms - start_ms) / 1e3)
 
     def burst_starts(self, quota: float) -> list[float]:

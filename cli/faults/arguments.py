@@ -67,7 +67,6 @@ def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _fields(struct: type) -> dict[str, tuple[inspect.Type, ...]]:
-    """Return the fields of a rule or an action with their types."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     return {field.encode_name: tuple(_plain(field.type)) for field in info.fields}

@@ -21,13 +21,10 @@ class FaultShown(msgspec.Struct):
 
 
 class FaultList(msgspec.Struct):
-    """Several rules."""
-
     faults: list[FaultShown]
 
 
 def printed(found: FaultList, output_format: str) -> str:
-    """Return the rules as `text` or `json`."""
     if output_format == "json":
         return json_text(found.faults)
     if not found.faults:

@@ -91,7 +91,6 @@ def throttle(
 
 
 def byte_quotas(bootstrap: str) -> "ByteQuotas":
-    """Return the byte quotas of a broker."""
     from sluice.cli.quota.calls import describe_quotas
 
     found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}

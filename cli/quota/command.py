@@ -148,7 +148,6 @@ def _entity(options: dict[str, str | bool | None]) -> Entity:
 
 
 def _in_order(entity: Entity) -> Entity:
-    """Order a user before its client id."""
     return {type_: entity[type_] for type_ in sorted(entity, reverse=True)}
 
 

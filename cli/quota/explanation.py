@@ -28,12 +28,10 @@ def is_known(answer: Explanation) -> bool:
 
 
 def as_json(answer: Explanation) -> str:
-    """Return the explanation as JSON."""
     return json_text(answer)
 
 
 def in_words(answer: Explanation) -> str:
-    """Return the explanation as text."""
     lines = [f"client {answer.client_id or '(no id)'} of user {answer.user}, quota.profile={answer.profile}"]
     for broker in answer.brokers:
         if len(answer.brokers) > 1:

@@ -13,7 +13,6 @@ def step_line(step: StepDone, duration_ms: float) -> str:
 
 
 def summary(report: RunReport) -> str:
-    """Return the summary of a run as text."""
     count = len(report.problems)
     failed = f", {count} of which failed" if count else ""
     took = format_duration(round(report.elapsed_ms))
@@ -23,5 +22,4 @@ def summary(report: RunReport) -> str:
 
 
 def as_json(report: RunReport) -> str:
-    """Return the report of a run as JSON."""
     return json_text(report)

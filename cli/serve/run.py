@@ -93,14 +93,12 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
 
 
 def stop_by_signal(stop: Callable[[], None]) -> None:
-    """Call `stop` on SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
 
 
 def print_ready(server: BrokerProcess) -> None:
-    """Print the ready line with the brokers' addresses."""
     sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
     sys.stdout.flush()
 
@@ -121,7 +119,6 @@ def _admin(server: BrokerProcess) -> str:
 
 
 def _by_name(server: BrokerProcess) -> dict[str, list[str]]:
-    """Return the addresses of each listener, one per broker."""
     addresses: dict[str, list[str]] = {}
     for broker in server.servers.values():
         for listener in broker.endpoints:

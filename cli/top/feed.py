@@ -66,7 +66,6 @@ class Feed:
         threading.Thread(target=self._run, args=(view, number), daemon=True).start()
 
     def stop(self) -> None:
-        """Stop delivering messages."""
         with self._lock:
             self._number += 1
         self._ended.set()

@@ -108,7 +108,6 @@ class Top:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def press(self, key: str) -> None:
-        """Act on a key."""
         display = self.display
         display.message = ""
         if display.help:
@@ -226,7 +225,6 @@ def _number(key: str, text: str) -> float:
 
 @contextmanager
 def _keys() -> Iterator[None]:
-    """Make the terminal send each key at once, without echo."""
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:

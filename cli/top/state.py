@@ -59,8 +59,6 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A quota in effect."""
-
     entity: dict[str, str | None]
     key: str
     value: float
@@ -118,7 +116,6 @@ class State:
         self._points: dict[int, deque[Point]] = {}
 
     def take(self, message: Message) -> None:
-        """Apply a message."""
         self.look, self.at_ms = message.look, message.at_ms
         self.cluster = message.cluster or self.cluster
         self.brokers = self.brokers if message.brokers is None else message.brokers

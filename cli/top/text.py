@@ -56,6 +56,5 @@ def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Tex
 
 
 def as_json(state: State) -> str:
-    """Return a snapshot as JSON."""
     names = ("at_ms", "cluster", "brokers", "total", "matched", "clients", "quotas", "faults")
     return json_text({name: getattr(state, name) for name in names})

@@ -150,7 +150,6 @@ class Config(Values):
         return list(dropwhile(lambda synonym: synonym.name != name, found))
 
     def is_set(self, name: str) -> bool:
-        """Return whether a property was given a value at the start or later."""
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
 
     def origin(self, name: str) -> str:
@@ -158,7 +157,6 @@ class Config(Values):
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
-        """Return every property in the table's order."""
         return [
             Setting(row, text_of(self._values[row.name]), self.synonyms(row.name), self.origin(row.name))
             for row in PROPERTIES.values()
@@ -275,7 +273,6 @@ class Config(Values):
                 raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
 
     def _warn_of_unknown(self, own: Iterable[str]) -> None:
-        """Warn of properties for a listener that is not configured."""
         prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
         strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
         if strays:
@@ -311,7 +308,6 @@ class TopicConfig(Values):
         self.own = own
 
     def segment_bytes(self) -> int:
-        """Return the maximum segment size in bytes."""
         internal = self._values["internal.segment.bytes"]
         return internal if isinstance(internal, int) else self.integer("segment.bytes")
 

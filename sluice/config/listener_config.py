@@ -38,17 +38,14 @@ class ListenerConfig:
         self._origins = origins
 
     def has_own(self, name: str) -> bool:
-        """Return whether a property is set for this listener itself."""
         return f"{self._prefix}{name}" in self._all
 
     def integer(self, name: str, mechanism: str = "") -> int:
-        """Return an integer property."""
         value = self._all[self.key(name, mechanism)]
         assert type(value) is int, name
         return value
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return a list property."""
         value = self._all[self.key(name)]
         assert isinstance(value, tuple), name
         return value

@@ -23,8 +23,6 @@ class Synonym(NamedTuple):
 
 
 class Setting:
-    """A property and its effective value."""
-
     __slots__ = ("origin", "property", "synonyms", "value")
 
     def __init__(self, property_: Property, value: str | None, synonyms: list[Synonym], origin: str) -> None:

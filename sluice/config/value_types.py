@@ -71,7 +71,6 @@ def text() -> Kind:
 
 
 def password() -> Kind:
-    """Return the kind of a text that is never shown."""
     return Kind("PASSWORD", "text", str.strip)
 
 
@@ -87,8 +86,6 @@ def choice(*accepted: str) -> Kind:
 
 
 def choice_or_none(*accepted: str) -> Kind:
-    """Return the kind of one of these names, or empty text."""
-
     def parse(text: str) -> str:
         return _one_of(text.strip(), ("", *accepted))
 
@@ -117,7 +114,6 @@ def names(*accepted: str) -> Kind:
 
 
 def some_names(*accepted: str) -> Kind:
-    """Return the kind of a list of at least one of these names."""
     any_names = names(*accepted)
 
     def parse(text: str) -> tuple[str, ...]:

@@ -142,7 +142,6 @@ class JournalAssertions:
         return [each for each in found if quota in (None, each.quota)], lost
 
     def _clients(self, after: int) -> Counter[str]:
-        """Return the number of events of each client id."""
         events = self.journal.events(after=after)
         return Counter(event.client_id for event in events if isinstance(event, ClientEvent) and event.client_id)
 

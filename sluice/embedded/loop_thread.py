@@ -23,8 +23,6 @@ _STOPS_WITHIN_S = 5.0
 
 
 class _StoppedError(SluiceError):
-    """The broker's loop no longer accepts calls."""
-
     def __init__(self) -> None:
         super().__init__("the broker has stopped")
 

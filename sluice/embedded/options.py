@@ -68,8 +68,6 @@ RUNNING_BROKER_OPTIONS = ("quota", "faults")  # options that can be applied to r
 
 
 class Started(NamedTuple):
-    """Running brokers, and their scenario if there is one."""
-
     broker: SyncBroker
     scenario: "SyncScenario | None"
 
@@ -118,7 +116,6 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
 
 @contextmanager
 def applied(broker: SyncBroker, options: BrokerOptions) -> Iterator[None]:
-    """Set quotas and fault rules for the duration of the block. Raises SluiceError."""
     with ExitStack() as ends:
         for quota in _several(options.get("quota", ())):
             ends.enter_context(_quota(broker, quota))

@@ -12,7 +12,6 @@ Schema = dict[str, object]
 
 
 def schema_of(type_: type, title: str) -> Schema:
-    """Return the schema of a type and of all types in it."""
     made = msgspec.json.schema(type_)
     for definition in table(made["$defs"]).values():
         describe_fields(table(definition))
@@ -20,7 +19,6 @@ def schema_of(type_: type, title: str) -> Schema:
 
 
 def text_of(schema: Schema) -> str:
-    """Return a schema as the text of a file."""
     return json_text(schema) + "\n"
 
 

@@ -4,5 +4,4 @@ import msgspec
 
 
 def json_text(value: object) -> str:
-    """Return a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -148,7 +148,6 @@ class _Location:
         return list(dict.fromkeys([*tags, *names]))
 
     def _choices(self) -> list[str]:
-        """Return the accepted names: those of literals and tags."""
         names: list[str] = []
         for one in self._types:
             if isinstance(one, inspect.LiteralType):

@@ -80,7 +80,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def monotonic_ns(self) -> int:
-        """Return the same in nanoseconds."""
         return self._now_ns
 
     def wall_ns(self) -> int:
@@ -175,7 +174,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, int(port or 0)))]
 
     async def getnameinfo(self, sockaddr: tuple[str, int], flags: int = 0) -> tuple[str, str]:  # type: ignore[override]
-        """Return the name of an address."""
         return self.network.name(sockaddr[0]), str(sockaddr[1])
 
     # -- external events ---------------------------------------------------------------------------------------------

@@ -36,13 +36,10 @@ _host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)
 
 @dataclass(frozen=True, slots=True)
 class _Between:
-    """An unordered pair of places."""
-
     one: str
     other: str
 
     def holds(self, client: str, server: str, port: int) -> bool:
-        """Return whether a connection from `client` to `server:port` is between the places."""
         return (_is_at(self.one, client) and _is_at(self.other, server, port)) or (
             _is_at(self.other, client) and _is_at(self.one, server, port)
         )
@@ -60,7 +57,6 @@ class Path:
         self.update()
 
     def update(self) -> None:
-        """Apply a change of the network."""
         self.link = self._network.link_of(self.client, self.server, self.port)
         self.is_instant = self.link == INSTANT
         self.is_blocked = self.is_forgotten or self._network.is_partitioned(self.client, self.server, self.port)
@@ -249,15 +245,12 @@ class Network:
         return self._addresses[name]
 
     def name(self, host: str) -> str:
-        """Return the host of a name or an address."""
         return self._names.get(host) or _canonical(host)
 
     def link_of(self, client: str, server: str, port: int) -> Link:
-        """Return the link between `client` and `server:port`."""
         return next((link for between, link in reversed(self._links) if between.holds(client, server, port)), INSTANT)
 
     def is_partitioned(self, client: str, server: str, port: int) -> bool:
-        """Return whether traffic is blocked."""
         return any(each.holds(client, server, port) for each in self._partitions)
 
     def closed(self, path: Path) -> None:

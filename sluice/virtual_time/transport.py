@@ -112,7 +112,6 @@ class Wire:
 
     @property
     def segment_bytes(self) -> int:
-        """The maximum size of one `send`."""
         return WINDOW_BYTES if self._path.link.bytes_per_s is None else SEGMENT_BYTES
 
     def send(self, size: int, arrive: Callable[[], None]) -> None:
@@ -275,7 +274,6 @@ class MemoryTransport(asyncio.Transport):
     # -- internal ----------------------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Send up to the peer's free window."""
         while self._out and self._unread < WINDOW_BYTES:
             data = self._out.popleft()
             most = min(WINDOW_BYTES - self._unread, self.wire.segment_bytes)
@@ -318,7 +316,6 @@ class MemoryTransport(asyncio.Transport):
             self._read()
 
     def _was_read(self, size: int) -> None:
-        """Handle the peer's larger window."""
         self._unread -= size
         if self._out and not self._is_lost:
             self._flush()
@@ -381,7 +378,6 @@ class MemoryTransport(asyncio.Transport):
             self.close()
 
     def _fail(self, error: Exception, where: str) -> None:
-        """Handle an exception of the protocol."""
         context = {"message": f"{where} failed", "exception": error, "transport": self, "protocol": self._protocol}
         self._loop.call_exception_handler(context)
         self._end(error)
