@@ -28,7 +28,7 @@ TEST_MODULES := $(shell find tests -name 'test_*.py')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup demo test test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ scenarios: setup ## run all built-in scenarios with real clients
 test-clients: setup ## run the client matrix, including Java, Go and Node
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py
+
+# Needs the network: Maven Central, proxy.golang.org, npm, crates.io, NuGet. A language without its tools is skipped.
+test-quick-starts: setup ## run the quick starts of the documentation in Java, Go, Node.js, .NET and Rust
+	$(BIN)/pytest -v -rs --quick-starts tests/docs/test_quick_starts.py
 
 # -s shows the number of records of each run.
 test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1

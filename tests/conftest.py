@@ -18,6 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--api-examples", type=int, help="how often tests/property/test_admin_api.py asks in each way")
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
     parser.addoption("--kills", type=int, help="how often the broker of tests/crash is killed in each run")
+    parser.addoption(
+        "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"
+    )
     parser.addoption("--week-seed", type=int, help="the one seed of tests/property/test_week_of_failures.py to run")
     parser.addoption("--week-seeds", type=int, help="how many seeds of it to run")
     parser.addoption("--audit-seeds", type=int, help="how many seeds of tests/property/test_audit_verdicts.py to run")
