@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25): adds a group's offsets to a transaction (KIP-98).
 
-Versions: 2 PRODUCER_FENCED (KIP-588); 4 TRANSACTION_ABORTABLE (KIP-890).
+v2: PRODUCER_FENCED (KIP-588); v4: TRANSACTION_ABORTABLE (KIP-890).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn (key 24): adds partitions to a transaction (KIP-98).
 
-Versions: 2 PRODUCER_FENCED (KIP-588); 4, only between brokers, several transactions and verification; 5
+v2: PRODUCER_FENCED (KIP-588); v4: only between brokers, several transactions and verification; v5:
 TRANSACTION_ABORTABLE (KIP-890). Clients use at most 3.
 """
 

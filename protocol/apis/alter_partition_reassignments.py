@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (key 45): moves partitions to other brokers, or cancels a move (KIP-455).
 
-Versions: 1 may forbid changes of the replication factor (KIP-860).
+v1: may forbid changes of the replication factor (KIP-860).
 """
 
 from __future__ import annotations

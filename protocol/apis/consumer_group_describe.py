@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69): state, epochs and members of KIP-848 groups.
 
-Versions: 1 the members' type (KIP-1099).
+v1: the members' type (KIP-1099).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CreateAcls (key 30): adds ACLs (KIP-140).
 
-Versions: 1 resource name patterns (KIP-290); 3 users as resources (KIP-373).
+v1: resource name patterns (KIP-290); v3: users as resources (KIP-373).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CreateDelegationToken (key 38): creates a temporary secret to authenticate as its owner (KIP-48).
 
-Versions: 3 tokens for other owners (KIP-373).
+v3: tokens for other owners (KIP-373).
 """
 
 from __future__ import annotations

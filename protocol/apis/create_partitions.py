@@ -1,6 +1,6 @@
 """CreatePartitions (key 37): adds partitions to topics (KIP-195).
 
-Versions: 3 THROTTLING_QUOTA_EXCEEDED (KIP-599).
+v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations

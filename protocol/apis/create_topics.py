@@ -1,7 +1,7 @@
 """CreateTopics (key 19): creates topics by number of partitions and replicas, or by assignment.
 
-Versions: 1 validation only, error messages; 2 throttle time; 4 default counts (KIP-464); 5 returns the topic's configs
-(KIP-525); 6 THROTTLING_QUOTA_EXCEEDED (KIP-599); 7 returns the topic id (KIP-516).
+v1: validation only, error messages; v2: throttle time; v4: default counts (KIP-464); v5: returns the topic's configs
+(KIP-525); v6: THROTTLING_QUOTA_EXCEEDED (KIP-599); v7: returns the topic id (KIP-516).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteGroups (key 42): deletes groups without members, and their offsets (KIP-229).
 
-Versions: 3 error messages (KIP-1331).
+v3: error messages (KIP-1331).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DeleteTopics (key 20): deletes topics.
 
-Versions: 1 throttle time; 5 error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599); 6 topic ids (KIP-516).
+v1: throttle time; v5: error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599); v6: topic ids (KIP-516).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeAcls (key 29): the ACLs that match a filter (KIP-140).
 
-Versions: 1 resource name patterns (KIP-290); 3 users as resources (KIP-373). In all enumerations of ACLs, 0 is unknown
-and 1 any.
+v1: resource name patterns (KIP-290); v3: users as resources (KIP-373). In all enumerations of ACLs, 0 is unknown and 1
+any.
 """
 
 from __future__ import annotations

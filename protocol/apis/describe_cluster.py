@@ -1,6 +1,6 @@
 """DescribeCluster (key 60): brokers, controller and cluster id, for admin clients (KIP-700).
 
-Versions: 1 controllers (KIP-919); 2 fenced brokers (KIP-1073).
+v1: controllers (KIP-919); v2: fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeConfigs (key 32): the configs of topics, brokers and other resources, with the source of each value.
 
-Versions: 1 the source instead of `is_default`, and synonyms (KIP-226); 3 types and documentation (KIP-569).
+v1: the source instead of `is_default`, and synonyms (KIP-226); v3: types and documentation (KIP-569).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41): the tokens of some owners, or all that the requester may see (KIP-48).
 
-Versions: 3 the token's requester (KIP-373).
+v3: the token's requester (KIP-373).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeGroups (key 15): state and members of classic groups.
 
-Versions: 1 throttle time (KIP-124); 3 authorized operations (KIP-430); 4 static members (KIP-345); 6 an error for
-missing groups, which were reported as dead before (KIP-1043).
+v1: throttle time (KIP-124); v3: authorized operations (KIP-430); v4: static members (KIP-345); v6: an error for missing
+groups, which were reported as dead before (KIP-1043).
 """
 
 from __future__ import annotations

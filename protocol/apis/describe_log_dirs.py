@@ -1,6 +1,6 @@
 """DescribeLogDirs (key 35): a broker's log directories and the sizes of their replicas (KIP-113).
 
-Versions: 3 top-level error (KIP-784); 4 volume sizes (KIP-827); 5 whether a directory accepts new replicas (KIP-1066).
+v3: top-level error (KIP-784); v4: volume sizes (KIP-827); v5: whether a directory accepts new replicas (KIP-1066).
 """
 
 from __future__ import annotations

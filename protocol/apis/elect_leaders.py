@@ -1,6 +1,6 @@
 """ElectLeaders (key 43): elects preferred leaders (KIP-183), or any live replicas (KIP-460).
 
-Versions: 0 only preferred leaders; 1 type of election, top-level error.
+v0: only preferred leaders; v1: type of election, top-level error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """EndTxn (key 26): commits or aborts a transaction (KIP-98).
 
-Versions: 2 PRODUCER_FENCED (KIP-588); 4 TRANSACTION_ABORTABLE; 5 a new epoch per transaction, returned in the response
+v2: PRODUCER_FENCED (KIP-588); v4: TRANSACTION_ABORTABLE; v5: a new epoch per transaction, returned in the response
 (KIP-890).
 """
 

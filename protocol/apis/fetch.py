@@ -1,9 +1,9 @@
 """Fetch (key 1): reads records from partitions, for consumers and followers.
 
-Versions: 0 to 3 message sets of magic 0 and 1; 1 throttle time (KIP-13); 3 limit of the whole response (KIP-74); 4
-transactions (KIP-98); 5 log start offset; 7 sessions (KIP-227); 9 leader epochs (KIP-320); 10 zstd (KIP-110); 11 racks
-(KIP-392); 12 divergence (KIP-595); 13 topic ids (KIP-516); 15 tagged replica state (KIP-903); 16 new leaders (KIP-951);
-17 directories (KIP-853); 18 the follower's high watermark (KIP-1166).
+v0 to v3: message sets of magic 0 and 1; v1: throttle time (KIP-13); v3: limit of the whole response (KIP-74); v4:
+transactions (KIP-98); v5: log start offset; v7: sessions (KIP-227); v9: leader epochs (KIP-320); v10: zstd (KIP-110);
+v11: racks (KIP-392); v12: divergence (KIP-595); v13: topic ids (KIP-516); v15: tagged replica state (KIP-903); v16: new
+leaders (KIP-951); v17: directories (KIP-853); v18: the follower's high watermark (KIP-1166).
 """
 
 from __future__ import annotations

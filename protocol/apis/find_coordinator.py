@@ -1,6 +1,6 @@
 """FindCoordinator (key 10): the broker that coordinates a group, a transactional id or a share partition.
 
-Versions: 1 key type, throttle time; 4 several keys (KIP-699); 5 a new error code (KIP-890); 6 share groups (KIP-932),
+v1: key type, throttle time; v4: several keys (KIP-699); v5: a new error code (KIP-890); v6: share groups (KIP-932),
 with keys `group:topic id:partition`.
 """
 

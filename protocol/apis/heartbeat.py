@@ -1,6 +1,6 @@
 """Heartbeat (key 12): keeps a classic group's member alive; the response reports a rebalance.
 
-Versions: 1 throttle time (KIP-124); 3 static members (KIP-345).
+v1: throttle time (KIP-124); v3: static members (KIP-345).
 """
 
 from __future__ import annotations

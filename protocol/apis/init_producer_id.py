@@ -1,7 +1,7 @@
 """InitProducerId (key 22): assigns id and epoch to an idempotent or transactional producer (KIP-98).
 
-Versions: 3 the producer's current id and epoch (KIP-360); 4 and 5 error codes (KIP-588, KIP-890); 6, unstable in Kafka
-4.4, two-phase commit (KIP-939).
+v3: the producer's current id and epoch (KIP-360); v4 and v5: error codes (KIP-588, KIP-890); v6: unstable in Kafka 4.4,
+two-phase commit (KIP-939).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JoinGroup (key 11): joins a classic group or its rebalance; the response is sent when all members have joined.
 
-Versions: 1 rebalance timeout (KIP-62); 2 throttle time (KIP-124); 4 new members rejoin with an assigned id (KIP-394); 5
-static members (KIP-345); 7 returns the protocol type (KIP-559); 8 reason (KIP-800); 9 may skip the leader's assignment
-(KIP-814).
+v1: rebalance timeout (KIP-62); v2: throttle time (KIP-124); v4: new members rejoin with an assigned id (KIP-394); v5:
+static members (KIP-345); v7: returns the protocol type (KIP-559); v8: reason (KIP-800); v9: may skip the leader's
+assignment (KIP-814).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13): removes members of a classic group before their session timeout.
 
-Versions: 1 throttle time (KIP-124); 3 several members, static ones by instance id (KIP-345); 5 reason (KIP-800).
+v1: throttle time (KIP-124); v3: several members, static ones by instance id (KIP-345); v5: reason (KIP-800).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListConfigResources (key 74): the resources that have their own configs.
 
-Versions: 0, then named ListClientMetricsResources, only client metrics (KIP-714); 1 all types (KIP-1142).
+v0: named ListClientMetricsResources, only client metrics (KIP-714); v1: all types (KIP-1142).
 """
 
 from __future__ import annotations

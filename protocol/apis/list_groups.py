@@ -1,6 +1,6 @@
 """ListGroups (key 16): the groups that a broker coordinates.
 
-Versions: 1 throttle time (KIP-124); 4 states (KIP-518); 5 types (KIP-848).
+v1: throttle time (KIP-124); v4: states (KIP-518); v5: types (KIP-848).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 -1 is the log end, -2 the log start, -3 the record with the largest timestamp (version 7, KIP-734), -4 the local log
 start (8, KIP-405), -5 the last tiered offset (9, KIP-1005), -6 the earliest offset not yet uploaded (11, KIP-1023).
 
-Versions: 0 requests several segment starts instead; 2 isolation level, throttle time; 4 leader epochs (KIP-320); 10
+v0: requests several segment starts instead; v2: isolation level, throttle time; v4: leader epochs (KIP-320); v10:
 timeout (KIP-1075).
 """
 

@@ -1,6 +1,6 @@
 """ListTransactions (key 66): the transactions that a broker coordinates (KIP-664).
 
-Versions: 1 filter by duration (KIP-994); 2 filter by a regular expression (KIP-1152).
+v1: filter by duration (KIP-994); v2: filter by a regular expression (KIP-1152).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Metadata (key 3): brokers, topics and partition leaders.
 
-Versions: 1 controller, racks, internal topics, null for all topics; 2 cluster id; 3 throttle time; 4 auto-creation; 5
-offline replicas; 7 leader epochs (KIP-320); 8 authorized operations (KIP-430); 10 topic ids (KIP-516), requestable from
-12; 11 without the cluster's authorized operations; 13 top-level error.
+v1: controller, racks, internal topics, null for all topics; v2: cluster id; v3: throttle time; v4: auto-creation; v5:
+offline replicas; v7: leader epochs (KIP-320); v8: authorized operations (KIP-430); v10: topic ids (KIP-516),
+requestable from v12; v11: without the cluster's authorized operations; v13: top-level error.
 """
 
 from __future__ import annotations

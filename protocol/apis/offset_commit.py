@@ -1,8 +1,8 @@
 """OffsetCommit (key 8): commits a group's offsets to its coordinator.
 
-Versions: 0 used ZooKeeper; 1 member, commit timestamp; 2 retention time instead of the timestamp; 3 throttle time
-(KIP-124); 5 without retention time (KIP-211); 6 leader epochs (KIP-320); 7 static members (KIP-345); 9 KIP-848 groups
-and their error codes; 10 topic ids (KIP-848).
+v0: stored in ZooKeeper; v1: member, commit timestamp; v2: retention time instead of the timestamp; v3: throttle time
+(KIP-124); v5: without retention time (KIP-211); v6: leader epochs (KIP-320); v7: static members (KIP-345); v9: KIP-848
+groups and their error codes; v10: topic ids (KIP-848).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """OffsetFetch (key 9): returns a group's committed offsets.
 
-Versions: 0 used ZooKeeper; 2 all topics, error of the group (KIP-88); 3 throttle time (KIP-124); 5 leader epochs
-(KIP-320); 7 may reject offsets with a pending transaction (KIP-447); 8 several groups (KIP-709); 9 members of KIP-848
-groups; 10 topic ids (KIP-848).
+v0: stored in ZooKeeper; v2: all topics, error of the group (KIP-88); v3: throttle time (KIP-124); v5: leader epochs
+(KIP-320); v7: may reject offsets with a pending transaction (KIP-447); v8: several groups (KIP-709); v9: members of
+KIP-848 groups; v10: topic ids (KIP-848).
 """
 
 from __future__ import annotations

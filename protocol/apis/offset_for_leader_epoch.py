@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23): the end offset of a leader epoch, to detect truncation (KIP-101, KIP-320).
 
-Versions: 1 returns the epoch found; 2 fencing, throttle time; 3 replica id.
+v1: returns the epoch found; v2: fencing, throttle time; v3: replica id.
 """
 
 from __future__ import annotations

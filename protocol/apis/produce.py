@@ -1,8 +1,8 @@
 """Produce (key 0): appends record batches to partitions.
 
-Versions: 0 and 1 message sets of magic 0 or 1, 2 of magic 1, 3 and later batches of magic 2 (KIP-98); 1 throttle time
-(KIP-13); 2 returns the append time; 5 log start offset; 7 zstd (KIP-110); 8 record errors (KIP-467); 10 the new leader
-(KIP-951); 11 and 12 transactions, no new fields (KIP-890); 13 topic ids (KIP-516).
+v0 and v1: message sets of magic 0 or 1; v2: of magic 1, and returns the append time; v3: batches of magic 2 (KIP-98).
+v1: throttle time (KIP-13); v5: log start offset; v7: zstd (KIP-110); v8: record errors (KIP-467); v10: the new leader
+(KIP-951); v11 and v12: transactions, no new fields (KIP-890); v13: topic ids (KIP-516).
 """
 
 from __future__ import annotations

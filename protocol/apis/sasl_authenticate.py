@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152).
 
-Versions: 1 session lifetime (KIP-368).
+v1: session lifetime (KIP-368).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """SyncGroup (key 14): the leader of a classic group sends the assignment; each member receives its part.
 
-Versions: 1 throttle time (KIP-124); 3 static members (KIP-345); 5 the group's protocol, for consistency checks
-(KIP-559).
+v1: throttle time (KIP-124); v3: static members (KIP-345); v5: the group's protocol, for consistency checks (KIP-559).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (key 28): a group's offsets, committed only together with a transaction (KIP-98).
 
-Versions: 2 leader epochs (KIP-320); 3 the member (KIP-447); 4 TRANSACTION_ABORTABLE; 5 adds the group to the
-transaction automatically (KIP-890); 6 topic ids (KIP-1319).
+v2: leader epochs (KIP-320); v3: the member (KIP-447); v4: TRANSACTION_ABORTABLE; v5: adds the group to the transaction
+automatically (KIP-890); v6: topic ids (KIP-1319).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """WriteTxnMarkers (key 27): the coordinator sends a transaction's result to its partitions' leaders (KIP-98).
 
-Versions: 2 transaction version of the producer (KIP-1228). Sent by brokers, and by admin clients that abort a hanging
+v2: transaction version of the producer (KIP-1228). Sent by brokers, and by admin clients that abort a hanging
 transaction (KIP-664).
 """
 
