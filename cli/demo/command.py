@@ -78,7 +78,7 @@ def _clients() -> list[Client]:
         Client("bronze", "aiokafka", PRODUCE, produce, Trace()),
         Client("gold", "aiokafka", PRODUCE, gold, Trace()),
         Client("reader", "aiokafka", FETCH, fetch, Trace()),
-        Client("steady", "kafka-python", PRODUCE, produce, Trace(), asks_for_more=False),
+        Client("steady", "kafka-python", PRODUCE, produce, Trace(), exceeds_quota=False),
     ]
 
 
@@ -142,5 +142,5 @@ def _is_over(clients: list[Client], started_ms: float, seconds: int, now_ms: flo
     over_ms = now_ms - started_ms - seconds * 1e3
     if not 0 <= over_ms < _WAIT_FOR_BURST_MS:
         return over_ms >= 0
-    held = [client for client in clients if client.asks_for_more]
-    return all(len(client.trace.burst_starts(client.quota)) >= bursts_within(seconds) for client in held)
+    throttled = [client for client in clients if client.exceeds_quota]
+    return all(len(client.trace.burst_starts(client.quota)) >= bursts_within(seconds) for client in throttled)

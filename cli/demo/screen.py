@@ -132,11 +132,11 @@ def print_summary(console: Console, results: Sequence[Result], started_ms: float
 
 
 def _good_end(results: Sequence[Result]) -> str:
-    held = [result.client.name for result in results if result.client.asks_for_more]
-    free = [result.client.name for result in results if not result.client.asks_for_more]
+    throttled = [result.client.name for result in results if result.client.exceeds_quota]
+    unthrottled = [result.client.name for result in results if not result.client.exceeds_quota]
     return (
-        f"{', '.join(held)}: within {MOST_OFF_QUOTA:.0%} of their quotas. "
-        f"{', '.join(free)}, which sends less than its quota, was never throttled."
+        f"{', '.join(throttled)}: within {MOST_OFF_QUOTA:.0%} of their quotas. "
+        f"{', '.join(unthrottled)}, which sends less than its quota, was never throttled."
     )
 
 

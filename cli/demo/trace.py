@@ -111,7 +111,7 @@ class Client(Struct, eq=False):
     kind: str  # PRODUCE or FETCH
     quota: float  # bytes/s
     trace: Trace
-    asks_for_more: bool = True  # than its quota
+    exceeds_quota: bool = True  # by what it tries to send or receive
 
 
 def replay(client: Client) -> Trace:

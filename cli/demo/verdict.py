@@ -45,7 +45,7 @@ def bursts_within(seconds: float) -> int:
 def judge(client: Client, throttle_s: float) -> Result:
     """Judge one client by its trace and the throttle time in the broker's metrics."""
     exchanges = client.trace.exchanges
-    if not client.asks_for_more:
+    if not client.exceeds_quota:
         rate = (
             client.trace.byte_rate(exchanges[0].answered_ms, exchanges[-1].answered_ms) if len(exchanges) > 1 else 0.0
         )

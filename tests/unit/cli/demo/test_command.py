@@ -84,7 +84,7 @@ class TestTheCommand:
 
 
 def test_its_clients_have_the_quotas_that_the_broker_is_told() -> None:
-    quotas = {client.name: (client.kind, client.quota, client.asks_for_more) for client in demo_module._clients()}
+    quotas = {client.name: (client.kind, client.quota, client.exceeds_quota) for client in demo_module._clients()}
     assert quotas == {
         "bronze": ("Produce", 1e6, True),
         "gold": ("Produce", 4e6, True),
@@ -104,7 +104,7 @@ def test_its_clients_have_the_quotas_that_the_broker_is_told() -> None:
 )
 def test_when_it_is_over(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: int, over: bool) -> None:
     monkeypatch.setattr(Trace, "burst_starts", lambda self, quota: [0.0] * bursts)
-    clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), asks_for_more=False)]
+    clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), exceeds_quota=False)]
     assert demo_module._is_over(clients, 5_000.0, 35, 5_000.0 + at_s * 1e3) is over
 
 

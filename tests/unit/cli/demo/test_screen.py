@@ -20,11 +20,11 @@ sluice_throttle_seconds_total{resource="Produce",user="",client_id="bronze"} 12.
 NOW_MS = 20_000.0
 
 
-def _client(name: str, kind: str, quota: float, *exchanges: Exchange, asks_for_more: bool = True) -> Client:
+def _client(name: str, kind: str, quota: float, *exchanges: Exchange, exceeds_quota: bool = True) -> Client:
     trace = Trace()
     for exchange in exchanges:
         trace.add(exchange)
-    return Client(name, "kafka-python", kind, quota, trace, asks_for_more=asks_for_more)
+    return Client(name, "kafka-python", kind, quota, trace, exceeds_quota=exceeds_quota)
 
 
 def _clients() -> list[Client]:
@@ -98,7 +98,7 @@ class TestTheScreen:
 
 class TestTheSummary:
     def _text(self, *problems: str) -> str:
-        bronze, steady = _client("bronze", PRODUCE, 1e6), _client("steady", PRODUCE, 1e6, asks_for_more=False)
+        bronze, steady = _client("bronze", PRODUCE, 1e6), _client("steady", PRODUCE, 1e6, exceeds_quota=False)
         console, output = _console()
         results = [
             Result(bronze, 0.999e6, Cycles(2, 13_400.0, 36_200.0, 0.999e6), 1e6, 33.44, list(problems)),

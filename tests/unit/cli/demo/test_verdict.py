@@ -11,7 +11,7 @@ def calm_client(exchanges: int = 300) -> Client:
     trace = Trace()
     for number in range(exchanges):
         trace.add(Exchange(STARTED_MS + number * 100, STARTED_MS + number * 100 + 2, 20_000, 0))
-    return Client("steady", "kafka-python", PRODUCE, QUOTA, trace, asks_for_more=False)
+    return Client("steady", "kafka-python", PRODUCE, QUOTA, trace, exceeds_quota=False)
 
 
 class TestAThrottledClient:
