@@ -1,4 +1,4 @@
-"""Spark jobs over the journal, run by PySpark: the one package that imports it (extra `spark`).
+"""Spark jobs over the journal; the only package that imports PySpark (extra `spark`).
 
-`session` and what it imports can be imported without PySpark, and say what is missing; the other modules need it.
+`session` can be imported without PySpark and then reports how to install it.
 """

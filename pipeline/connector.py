@@ -1,7 +1,7 @@
-"""Which jars make PySpark read and write Kafka: four for each version, told apart by their digests.
+"""The jars of Spark's Kafka connector: four for each PySpark version, with their digests.
 
-All else that the connector needs (compression, Hadoop, Scala, slf4j) is in PySpark itself, so its dependencies are not
-followed: that would bring older copies of the same.
+PySpark contains the connector's other dependencies (compression, Hadoop, Scala, slf4j). They are not resolved, as this
+would add older copies.
 """
 
 from typing import NamedTuple
@@ -20,8 +20,8 @@ class Jar(NamedTuple):
         return f"{self.artifact}-{self.version}.jar"
 
 
-# Spark releases its token provider with every version, but Maven Central does not hold each: 4.0.0's is the newest that
-# resolves. It is asked only whether a job uses delegation tokens; its interface to the connector is the same in 4.2.
+# Maven Central does not have every version of the token provider; 4.0.0 is the newest that resolves. The connector uses
+# it only to check whether a job has delegation tokens, through an interface that is the same in 4.2.
 _TOKEN_PROVIDER = Jar(
     "org.apache.spark",
     "spark-token-provider-kafka-0-10_2.13",
@@ -29,7 +29,7 @@ _TOKEN_PROVIDER = Jar(
     "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
 )
 
-# PySpark's version -> the jars beside it. Kafka's client and the pool are of the versions in the connector's POM.
+# PySpark version -> jars. The versions of kafka-clients and commons-pool2 are those in the connector's POM.
 CONNECTORS: dict[str, tuple[Jar, ...]] = {
     "4.0.0": (
         Jar(
@@ -77,12 +77,12 @@ CONNECTORS: dict[str, tuple[Jar, ...]] = {
 
 
 def connector_for(pyspark_version: str) -> tuple[Jar, ...]:
-    """The jars that `pyspark_version` needs beside it."""
+    """Return the jars of this PySpark version; raise SluiceError if it is unknown."""
     jars = CONNECTORS.get(pyspark_version)
     if jars is None:
         known = ", ".join(CONNECTORS)
         raise SluiceError(
-            f"PySpark {pyspark_version} has no Kafka connector that is known here: install one of {known} "
-            "(pip install 'kafka-sluice[spark]' 'pyspark==VERSION'), or give jars of your own with --jars DIR"
+            f"PySpark {pyspark_version}: unknown Kafka connector; expected PySpark {known}. Install one of these "
+            "(pip install 'kafka-sluice[spark]' 'pyspark==VERSION'), or pass a folder of jars with --jars DIR"
         )
     return jars

@@ -1,10 +1,9 @@
-"""Journal events in Spark: lines of JSON become columns, and what is no journal event gets the reason why not.
+"""Journal events in Spark: lines of JSON as columns, with a reason for each line that is not a valid event.
 
-The columns and what makes an event whole are taken from the types in `sluice.journal_events`. Everything here is Spark
-SQL's own expressions: no line goes through Python, and an executor needs nothing of ours.
+The columns and required fields follow from the types in `sluice.journal_events`. Only Spark SQL expressions are used:
+no line passes through Python, and executors do not need this package.
 
-An event that lacks a field of its kind, or has one of another type, is of a version of the journal that is not known
-here. A field that is not known here does no harm, so it is let be.
+An event with a missing field, or one of another type, is of an unsupported journal version. Unknown fields are ignored.
 """
 
 from collections.abc import Iterable
@@ -19,17 +18,20 @@ from sluice.journal_events import KINDS, AnyEvent
 
 EVENT = "event"
 REASON = "reason"
-_CORRUPT = "_corrupt_record"  # holds a line that is no JSON, or has a field of another type
-# Spark takes more than JSON, unless it is told not to.
+_CORRUPT = "_corrupt_record"  # a line that is not JSON, or has a field of another type
+# By default Spark accepts more than JSON.
 _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 _SQL_TYPES: dict[object, str] = {int: "bigint", str: "string", bool: "boolean"}
 Kinds = Iterable[type[AnyEvent]]
 
 
 def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
-    """`lines` and two columns more: `event`, the fields of these kinds of event; `reason`, null where it is one.
+    """Return `lines` with the columns `event` (a struct) and `reason` (null if the line is a valid event).
 
-    Events of other kinds have what all events have. `value` is the line, a string.
+    Args:
+        lines: the lines to parse
+        value: the column with the line as a string
+        kinds: the kinds of event whose fields `event` has
     """
     wanted = list(kinds)
     columns = f"{sql_columns(wanted)}, {_CORRUPT} string"
@@ -39,7 +41,7 @@ def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
 
 
 def sql_columns(kinds: Kinds) -> str:
-    """The columns of these kinds of event, in SQL; a field that several have is one column."""
+    """Return the columns of these kinds of event in SQL; a field of several kinds is one column."""
     columns = {"kind": "string"}
     for kind in kinds:
         for field in msgspec.structs.fields(kind):
@@ -67,15 +69,15 @@ def _reason(value: Column, kinds: list[type[AnyEvent]]) -> Column:
     reason = (
         f.when(value.isNull() | (f.trim(value) == ""), "no value")
         .when(event[_CORRUPT].isNotNull(), _why_corrupt(value))
-        .when(event["kind"].isNull(), "not an event: it has no kind")
-        .when(~event["kind"].isin(*KINDS), f.concat(f.lit("not an event that is known: its kind is "), event["kind"]))
+        .when(event["kind"].isNull(), "not a journal event: no kind")
+        .when(~event["kind"].isin(*KINDS), f.concat(f.lit("not a journal event: unknown kind "), event["kind"]))
     )
     for kind in kinds:
         lacks = f.concat_ws(", ", *(f.when(event[name].isNull(), name) for name in _never_null(kind)))
         tag = str(kind.__struct_config__.tag)
         reason = reason.when(
             (event["kind"] == tag) & (lacks != ""),
-            f.concat(f.lit(f"a {tag} of another version of the journal: it lacks "), lacks),
+            f.concat(f.lit(f"{tag} event of another journal version: missing "), lacks),
         )
     return reason
 
@@ -83,9 +85,9 @@ def _reason(value: Column, kinds: list[type[AnyEvent]]) -> Column:
 def _why_corrupt(value: Column) -> Column:
     as_map = f.from_json(value, "map<string, string>", _STRICT)
     return (
-        f.when(~f.ltrim(value).startswith("{"), "not an event: it is no JSON object")
+        f.when(~f.ltrim(value).startswith("{"), "not a journal event: expected a JSON object")
         .when(as_map.isNull(), "not JSON")
-        .otherwise("an event of another version of the journal: a field has another type")
+        .otherwise("event of another journal version: a field has another type")
     )
 
 

@@ -1,4 +1,4 @@
-"""Errors of Spark as one line: Spark reports them in pages, the cause at their end."""
+"""Spark's errors as one line: Spark prints pages, with the cause at the end."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from pyspark.errors import PySparkException
 
 from sluice.errors import SluiceError
 
-# A line that begins with an exception, with or without its package, as in a stack trace; a line that ends with one.
+# Lines that begin with an exception, with or without its package, as in a stack trace; and lines that end with one.
 _BEGINS = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 _ENDS = re.compile(r"^.* (?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 
 
 @contextmanager
 def spark_errors_in_one_line() -> Iterator[None]:
-    """Raise errors of Spark as SluiceError with the innermost cause."""
+    """Raise Spark's errors as SluiceError with the innermost cause."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -24,9 +24,9 @@ def spark_errors_in_one_line() -> Iterator[None]:
 
 
 def cause(text: str) -> str:
-    """The last exception in Spark's words; their first line, where they name none."""
-    if "Some data may have been lost" in text:  # the words of Spark's Kafka source; what follows them is long
-        return "records are gone from the topic that were not read yet; --skip-lost goes on without them"
+    """Return the last exception in Spark's message, or its first line if it names none."""
+    if "Some data may have been lost" in text:  # from Spark's Kafka source, followed by a long text
+        return "the topic has deleted records that were not read yet. Pass --skip-lost to continue without them"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for pattern in (_BEGINS, _ENDS):
         found = [match for match in map(pattern.match, lines) if match]

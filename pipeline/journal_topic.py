@@ -1,4 +1,4 @@
-"""The journal's topic, as jobs follow it by Structured Streaming: its events, and what is none kept apart."""
+"""The journal's topic as a stream of Structured Streaming, with invalid records separated."""
 
 from typing import NamedTuple
 
@@ -11,20 +11,16 @@ JOURNAL_TOPIC = "__sluice_journal"
 
 
 class Journal(NamedTuple):
-    """Where events are read."""
+    """The topic to read."""
 
     bootstrap: str
     topic: str = JOURNAL_TOPIC
     starting_offsets: str = "earliest"
-    # Whether to go on where records are gone that were not read yet; else that ends the job.
-    skip_lost: bool = False
+    skip_lost: bool = False  # continue if the topic deleted unread records; otherwise the job fails
 
 
 def read(session: SparkSession, journal: Journal, client_id: str, kinds: Kinds) -> DataFrame:
-    """The topic's records, with `event` and `reason` (see events.py), as they come.
-
-    The job's requests have a client id, so that a quota can be set for it, and it can be told from others.
-    """
+    """Return the stream of the topic's records, with the columns `event` and `reason` of events.py."""
     records = (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", journal.bootstrap)
@@ -38,7 +34,7 @@ def read(session: SparkSession, journal: Journal, client_id: str, kinds: Kinds) 
 
 
 def quarantined(records: DataFrame) -> DataFrame:
-    """The records that are no journal events, as they were, with the reason."""
+    """Return the records that are not journal events, unchanged, with the reason."""
     bad = records.where(f.col(REASON).isNotNull())
     return bad.select("topic", "partition", "offset", "timestamp", REASON, "key", "value").observe(
         "quarantine", f.count(f.lit(1)).alias("quarantined")

@@ -1,4 +1,4 @@
-"""The rows of a job for programs: an object a line, with the names of the columns; what is null is left out."""
+"""The rows of a job as JSON, one object per line, without nulls."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from .sinks import Show
 
 
 def json_lines(echo: Callable[[str], None], *order: str) -> Show:
-    """Prints all rows, in the order of these columns."""
+    """Return a function that prints all rows, sorted by these columns."""
 
     def show(rows: DataFrame) -> None:
         for row in rows.orderBy(*order).select(f.to_json(f.struct("*")).alias("line")).toLocalIterator():

@@ -1,4 +1,4 @@
-"""How far streaming queries are, added up from what Spark tells of each of their batches."""
+"""The progress of streaming queries, summed over Spark's reports of their batches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,25 +10,25 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 _POLL_S = 1
-_NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # what Spark has before it has seen an event
+_NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # Spark's initial value, until it has read an event
 
 
 class Progress(NamedTuple):
-    """What a query has done since it was started here."""
+    """The totals of a query since it was started in this process."""
 
     batches: int = 0
     read: int = 0  # records
-    late: int = 0  # groups of events that were left out of a batch because they came too late
+    late: int = 0  # groups of events that a batch dropped because they were late
     watermark: str = ""
-    observed: Mapping[str, int] = MappingProxyType({})  # what the job counts itself
+    observed: Mapping[str, int] = MappingProxyType({})  # the job's own counts
 
     def of(self, name: str) -> int:
-        """One of the job's own counts."""
+        """Return one of the job's own counts, 0 without any."""
         return self.observed.get(name, 0)
 
 
 class Tally:
-    """Adds up the batches of one query. It has to look before Spark forgets them: it keeps the last hundred."""
+    """The sum over the batches of one query. Poll it often: Spark keeps only the last hundred batches."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
@@ -36,9 +36,9 @@ class Tally:
         self.total = Progress()
 
     def poll(self) -> Progress:
-        """Return the totals so far. Raises the error that the query failed with."""
+        """Return the totals so far, or raise the error of the query."""
         for batch in self._query.recentProgress:
-            # A trigger without data tells of the batch before, under another time.
+            # A trigger without data reports the previous batch again, with another timestamp.
             if (batch.batchId, batch.timestamp) > self._last_batch:
                 self._last_batch = (batch.batchId, batch.timestamp)
                 self.total = _added(self.total, batch)
@@ -49,7 +49,7 @@ class Tally:
 
 
 def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
-    """Calls `show` now and then while they run, until the last has ended or one of them fails."""
+    """Call `show` every second until all queries have ended or one fails."""
     tallies = list(tallies)
     while active := [query for query in queries if query.isActive]:
         active[0].awaitTermination(_POLL_S)
@@ -63,7 +63,7 @@ def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: C
 def run_queries(
     queries: Sequence[StreamingQuery], summary: Callable[[list[Tally]], str], out: Console, log: Console
 ) -> None:
-    """Show the summary of the queries on `log` while they run, until they end or Ctrl-C, and then print it on `out`."""
+    """Show the summary on `log` until the queries end or Ctrl-C stops them, then print it on `out`."""
     tallies = [Tally(query) for query in queries]
     with suppress(KeyboardInterrupt), log.status("") as status:
         _follow(queries, tallies, lambda: status.update(summary(tallies)))

@@ -1,8 +1,7 @@
-"""A SparkSession that reads and writes Kafka, with nothing to be set up by hand.
+"""A SparkSession that reads and writes Kafka, without manual setup.
 
-Started by `spark-submit` a job has its session's settings and jars from there, on whatever cluster that is; started as
-a plain Python program it gets a Spark of its own in this machine: Java (java.py), and the jars that its PySpark needs
-to speak Kafka (jars.py), are found.
+Under `spark-submit` a job uses the settings and jars of that session. A plain Python program starts Spark on this
+machine, with the Java of java.py and the Kafka connector of jars.py.
 """
 
 import os
@@ -20,7 +19,7 @@ from .java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What spark-submit sets for the Python program that it starts.
+# Set by spark-submit for the Python program that it starts.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 _QUIET = {
@@ -29,7 +28,7 @@ _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Within one machine nobody else has to reach the driver.
+# On one machine no other host has to reach the driver.
 _ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -40,10 +39,16 @@ def open_session(
     jars: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> "SparkSession":
-    """A session in which the format `kafka` works: that of spark-submit, or a new one on this machine.
+    """Return a session with the format `kafka`: that of spark-submit, or a new one on this machine.
 
-    `jars` is a folder with the connector's jars, instead of those that are known; `settings` are Spark's properties.
-    Raises SluiceError: what is missing and how to get it.
+    Args:
+        name: the application name
+        master: Spark's master URL; ignored under spark-submit
+        jars: a folder with the connector's jars, instead of downloaded ones
+        settings: Spark properties
+
+    Raises:
+        SluiceError: if PySpark, Java or a jar is missing; the message has the remedy
     """
     pyspark_version = installed_pyspark()
     if _SUBMITTED in os.environ:
@@ -57,14 +62,14 @@ def open_session(
 def open_session_without_kafka(
     name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """The same for a job that reads files: no jars are needed."""
+    """Return a session like `open_session`, without the connector's jars, for a job that reads files."""
     pyspark_version = installed_pyspark()
     if _SUBMITTED in os.environ:
         from pyspark.sql import SparkSession
 
         return _builder(SparkSession, name, settings or {}).getOrCreate()
     os.environ["JAVA_HOME"] = str(find_java(pyspark_version).home)
-    # Spark would start `python3`, which may be another one, for what jobs do in Python.
+    # By default Spark's workers run `python3`, which may be another installation.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -76,11 +81,11 @@ def open_session_without_kafka(
 
 
 def installed_pyspark() -> str:
-    """The version of PySpark. Raises SluiceError where there is none."""
+    """Return the version of PySpark; raise SluiceError if it is not installed."""
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise SluiceError("PySpark is not installed: pip install 'kafka-sluice[spark]'") from None
+        raise SluiceError("PySpark is not installed. Run: pip install 'kafka-sluice[spark]'") from None
 
 
 def _builder(session: "type[SparkSession]", name: str, settings: Mapping[str, str]) -> "SparkSession.Builder":

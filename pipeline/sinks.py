@@ -1,4 +1,4 @@
-"""Where the rows of a stream go, the same for each job: Parquet files, exactly once, or the screen."""
+"""The outputs that all streaming jobs share: Parquet files, written exactly once, or the screen."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ Show = Callable[[DataFrame], None]
 
 
 def parquet(writer: DataStreamWriter, output: str, name: str) -> DataStreamWriter:
-    """To files in the folder of this name in `output`, which has the checkpoint too."""
+    """Write Parquet files to `output/name`, with the checkpoint in `output/checkpoints/name`."""
     checkpoint = f"{output}/checkpoints/{name}"
     return writer.format("parquet").option("path", f"{output}/{name}").option("checkpointLocation", checkpoint)
 
 
 def shown(writer: DataStreamWriter, show: Show) -> DataStreamWriter:
-    """To a function, after each trigger."""
+    """Pass the rows of each trigger to a function."""
     return writer.foreachBatch(lambda rows, _: show(rows))
 
 
 def triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWriter:
-    """Looks every `trigger` for what is new; None: it ends when all that there is has been read."""
+    """Set the interval between batches; with None the query stops at the current end of its input."""
     return writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)

@@ -1,7 +1,7 @@
-"""What the `backoff` job reads and writes: the journal's topic and exports of it, and Parquet files.
+"""Input and output of the `backoff` job.
 
-In the folder of the output are `verdicts`, by date; `quarantine`, with what is no event of the journal and why; and,
-of a stream, `checkpoints`, with which each verdict is written once.
+It reads the journal's topic or exports. The output folder contains `verdicts`, by date; `quarantine`, the records that
+are not journal events, with reasons; and, for a stream, `checkpoints`, so that each verdict is written once.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _READ = (*KINDS, Gap)
 
 
 class Sinks(NamedTuple):
-    """What is written where: to a folder, on whatever storage Spark writes to; without one, to functions."""
+    """The outputs: a folder on any storage that Spark supports, or the two functions if `output` is None."""
 
     output: str | None
     show_rows: Show
@@ -37,7 +37,7 @@ class Queries(NamedTuple):
 
 
 def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks: Sinks, trigger: str | None) -> Queries:
-    """Starts the job on a topic; `trigger` as in sinks.py."""
+    """Start the job on a topic; `trigger` is an interval, or None to stop at the topic's current end."""
     records = read(session, journal, CLIENT_ID, _READ)
     bad = quarantined(records).writeStream
     dated = _dated(rows(records, settings)).writeStream
@@ -52,7 +52,7 @@ def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks:
 
 
 def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSettings, output: str) -> DataFrame:
-    """Judges exported journals, writes what comes of it, and returns the verdicts."""
+    """Judge exported journals, write verdicts and quarantine to `output`, and return the verdicts."""
     records = parsed(_lines(session, inputs), f.col("value"), _READ).cache()
     _dated(rows_at_once(records, settings)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
     records.where(f.col(REASON).isNotNull()).select(REASON, "value").write.parquet(f"{output}/{QUARANTINE}")
@@ -61,7 +61,7 @@ def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSetti
 
 
 def _lines(session: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Events as JSON, one a row: of NDJSON as they are, of Parquet put together again."""
+    """Return one event per row as JSON: the lines of NDJSON files, the re-encoded rows of Parquet files."""
     frames = [_of(session, path) for path in inputs]
     first, *others = frames
     for other in others:

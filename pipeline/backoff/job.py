@@ -1,13 +1,12 @@
-"""The `backoff` job: how the clients of a fleet back off, from the journal, by the same judge as the audit's.
+"""The `backoff` job: verdicts on how a fleet's clients back off, from the journal, by the judge of the audit.
 
-It follows the topic of a journal by Structured Streaming, with a state for each host that clients come from: the events
-of the span that goes on (spans.py), and those that are too new to be in order. An event is looked at once the
-watermark has passed it, so that whatever order events come in, they are taken in the order of the journal; what is late
-by more than is allowed is left out, and counted by Spark. A span becomes rows when it is over.
+It reads the journal's topic with Structured Streaming and keeps a state per client host: the events of the current span
+(spans.py), and events newer than the watermark. Events are processed, sorted in journal order, when the watermark has
+passed them. Spark drops and counts events that are later than allowed. A span becomes rows when it ends.
 
-Exactly once: state and position are in the checkpoint, and of the files only those count that a batch wrote whole.
+Exactly once: the checkpoint has the state and the position, and only files of complete batches are valid.
 
-Of a journal that was exported, all hosts are judged at once, each in one go.
+For an exported journal, all events of a host are judged in one step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +40,7 @@ _STATE = "kept binary"
 class JobSettings(NamedTuple):
     """The settings of the job.
 
-    client_settings: those of all clients, by Kafka's names
+    client_settings: the settings of all clients, by Kafka's names
     limits: when a span ends
     lateness: how late an event may arrive, an interval such as "10 seconds"
     """
@@ -63,7 +62,7 @@ _decoder = msgspec.msgpack.Decoder(HostState)
 
 
 def rows(records: DataFrame, settings: JobSettings) -> DataFrame:
-    """A stream of verdict rows, each once, from a stream of records (journal_topic.py)."""
+    """Return a stream of verdict rows, each exactly once, from the records of journal_topic.py."""
 
     def follow(key: tuple[str], frames: Iterable[pd.DataFrame], group_state: GroupState) -> Iterator[pd.DataFrame]:
         state = _load_state(group_state)
@@ -80,7 +79,7 @@ def rows(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
-    """The rows of a whole journal: all hosts, each from its first event to its last."""
+    """Return the verdict rows of a complete journal."""
 
     def judge(key: tuple[str], frame: pd.DataFrame) -> pd.DataFrame:
         return _frame(list(rows_of_journal(key[0], _events([frame]), settings.client_settings, settings.limits)))
@@ -89,7 +88,7 @@ def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def _lines(records: DataFrame) -> DataFrame:
-    """The events of clients, with their times and hosts; counted on the way."""
+    """Return the client events with their times and hosts, and count all events."""
     events = records.where(f.col(REASON).isNull())
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum(f"{EVENT}.lost"), f.lit(0)).alias("lost")
@@ -103,7 +102,7 @@ def _lines(records: DataFrame) -> DataFrame:
 
 
 def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) -> Iterator[VerdictRow]:
-    """Takes what is older, in order; nothing older comes any more."""
+    """Process the events before `until_ns`, in order; no older event can arrive."""
     ready = sorted((event for event in state.waiting if event.at_ns < until_ns), key=by_time)
     state.waiting = [event for event in state.waiting if event.at_ns >= until_ns]
     for event in ready:
@@ -112,14 +111,14 @@ def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) 
 
 
 def _load_state(group_state: GroupState) -> HostState:
-    """Return the state of a host, new if it has none yet."""
+    """Return the state of a host, a new one if it has none."""
     if not group_state.exists:
         return HostState(Host())
     return _decoder.decode(group_state.get[0])
 
 
 def _store_state(state: HostState, group_state: GroupState, settings: JobSettings) -> None:
-    """Store the state if there is any, and set the timeout at which it changes without an event."""
+    """Store a non-empty state, and set the timeout at which it changes without an event."""
     if not (state.waiting or state.host.span or state.host.open):
         if group_state.exists:
             group_state.remove()
@@ -129,7 +128,7 @@ def _store_state(state: HostState, group_state: GroupState, settings: JobSetting
     if state.host.span:
         moments_ns.append(state.host.ends_ns(settings.limits))
     if moments_ns:
-        # Later than the watermark, which is in whole milliseconds, whatever the moment.
+        # Round up, as Spark requires a timeout after the watermark, which is in whole milliseconds.
         group_state.setTimeoutTimestamp(min(moments_ns) // _NS_PER_MS + 2)
 
 

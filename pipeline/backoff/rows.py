@@ -1,4 +1,4 @@
-"""Rows of the `backoff` job: a verdict for each row of tries of a span, by the judge of the audit."""
+"""The rows of the `backoff` job: a verdict of the audit's judge on each sequence of attempts in a span."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from sluice.journal_events import Request
 
 from .spans import Host, HostEvent, Limits, by_time
 
-# What Apache Kafka's clients have by default.
+# The defaults of Apache Kafka's clients.
 DEFAULTS: Mapping[str, float] = {
     "retry.backoff.ms": 100.0,
     "retry.backoff.max.ms": 1000.0,
@@ -21,12 +21,13 @@ _NS_PER_US = 1_000
 
 
 class VerdictRow(NamedTuple):
-    """One row of tries, and what the judge says of it.
+    """The verdict on one sequence of attempts.
 
-    client_id, software: of the client, as far as it has said; what it was about is `kind` and `key`
-    began_us, ended_us: the first and the last try, in microseconds since the epoch
-    waits_ms: before each try but the first
-    model, base_ms, multiplier, cap_ms, jitter, confidence: the backoff that explains these best; null: none does
+    client_id, software: of the client, "" if it sent neither
+    kind, key: the operation that was attempted
+    began_us, ended_us: the first and the last attempt, in microseconds since the epoch
+    waits_ms: before each attempt except the first
+    model, base_ms, multiplier, cap_ms, jitter, confidence: the backoff that fits best; null if none fits
     """
 
     host: str
@@ -51,7 +52,7 @@ class VerdictRow(NamedTuple):
 
 
 def rows_of(host: str, span: Iterable[HostEvent], settings: Mapping[str, float]) -> Iterator[VerdictRow]:
-    """A row for each thing that was tried more than once."""
+    """Yield a row for each operation with more than one attempt."""
     events = list(span)
     names = {event.connection: event for event in events if isinstance(event, Request)}
     for sequence in sequences(events):
@@ -62,7 +63,7 @@ def rows_of(host: str, span: Iterable[HostEvent], settings: Mapping[str, float])
 def rows_of_journal(
     host: str, events: Iterable[HostEvent], settings: Mapping[str, float], limits: Limits
 ) -> Iterator[VerdictRow]:
-    """The rows of all spans of a host, of which these are all events."""
+    """Yield the rows of all spans of a host; `events` are all its events."""
     state = Host()
     for event in sorted(events, key=by_time):
         yield from rows_of(host, state.take(event, limits), settings)
@@ -70,7 +71,7 @@ def rows_of_journal(
 
 
 def host_of(peer: str) -> str:
-    """The address without the port."""
+    """Return the address without the port."""
     return peer.rpartition(":")[0]
 
 
@@ -79,13 +80,13 @@ def _row(
 ) -> VerdictRow:
     verdict = judge_sequence(sequence, settings)
     first, last = sequence.attempts[0], sequence.attempts[-1]
-    # The first connections of a row may have ended before they said anything.
-    said = next((names[each.connection] for each in reversed(sequence.attempts) if each.connection in names), None)
+    # The first connections of a sequence may have been closed before their first request.
+    named = next((names[each.connection] for each in reversed(sequence.attempts) if each.connection in names), None)
     fit = verdict.fit
     return VerdictRow(
         host=host,
-        client_id="" if said is None else said.client_id,
-        software="" if said is None else f"{said.software_name} {said.software_version}".strip(),
+        client_id="" if named is None else named.client_id,
+        software="" if named is None else f"{named.software_name} {named.software_version}".strip(),
         kind=sequence.kind,
         key=sequence.key,
         path=verdict.path or sequence.path,

@@ -1,12 +1,11 @@
-"""What is kept of one host's events: those of times when something failed, and what is known of its open connections.
+"""Failure spans of one client host: the events around failures, and the state of its open connections.
 
-Most of what a fleet does is right at once, and says nothing of how it backs off. So a *span* begins with something that
-failed (an answer with an error, no answer, a connection that the broker ended or refused) and ends when nothing has
-failed for a while, or when it has lasted for so long that nobody would wait for it. Within it, what is right is kept as
-far as it ends a row of tries: the first success of what had failed, and what each connection is used for.
+Most operations succeed at once and show nothing of a client's backoff. A *span* begins with a failure: an error
+response, no response, or a connection that the broker closed or refused. It ends after a time without failures, or at
+its longest duration. A span keeps only the successes that end a sequence of attempts: the first success of a failed
+operation, and the first request of each API on each connection.
 
-A pure function of the events in their order, so that a stream with its state in pieces and a journal read as one have
-the same spans.
+Spans depend only on the events and their order, so a stream and an exported journal have the same spans.
 """
 
 import msgspec
@@ -15,26 +14,26 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Connection
 
 HostEvent = ConnectionOpened | ConnectionRefused | ConnectionClosed | Request
 KINDS: tuple[type[HostEvent], ...] = (ConnectionOpened, ConnectionRefused, ConnectionClosed, Request)
-# A host that holds more connections open than this is no client, and the first ones are forgotten.
+# No client has more open connections than this. Above it, the oldest are dropped.
 _MOST_CONNECTIONS = 1024
-_MOST_TOPICS = 3  # of those that a call is told by
+_MOST_TOPICS = 3  # in the key of an operation
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """When a span ends, in nanoseconds: after so long without a failure, and at the latest after so long."""
+    """The limits that end a span: the time without a failure, and the longest duration."""
 
     quiet_ns: int = 60_000_000_000
     longest_ns: int = 600_000_000_000
 
 
 class Host(msgspec.Struct):
-    """What is kept of a host.
+    """The state of a host.
 
-    open: of each connection that is open, the event that it began with and the first request of each API that was right
-    span: the events of the span that goes on; none: nothing fails
-    began_ns: when that began
-    failed_ns: when something failed in it last
-    failing: what failed and has not succeeded since, and how often
+    open: for each open connection, its first event (key "") and the first successful request of each API
+    span: the events of the current span; empty outside a span
+    began_ns: start of the span
+    failed_ns: last failure of the span
+    failing: operations that failed and have not succeeded since, with the number of failures
     """
 
     open: dict[int, dict[str, HostEvent]] = {}
@@ -44,7 +43,7 @@ class Host(msgspec.Struct):
     failing: dict[str, int] = {}
 
     def take(self, event: HostEvent, limits: Limits) -> list[HostEvent]:
-        """Goes on by one event; returns the span that was over before it, or nothing."""
+        """Process one event; return the events of a span that ended before it, or an empty list."""
         finished = self.ended_by(event.at_ns, limits)
         if not self.span and is_failure(event):
             self.span = sorted((each for known in self.open.values() for each in known.values()), key=by_time)
@@ -55,17 +54,17 @@ class Host(msgspec.Struct):
         return finished
 
     def ended_by(self, now_ns: int, limits: Limits) -> list[HostEvent]:
-        """The span, if it is over by now; else nothing."""
+        """End the span if it is over at `now_ns`, and return its events; otherwise an empty list."""
         if not self.span or now_ns <= self.ends_ns(limits):
             return []
         return self.end()
 
     def ends_ns(self, limits: Limits) -> int:
-        """When the span ends if nothing more happens."""
+        """Return when the span ends without further failures."""
         return min(self.failed_ns + limits.quiet_ns, self.began_ns + limits.longest_ns)
 
     def end(self) -> list[HostEvent]:
-        """Ends the span, and returns it."""
+        """End the span and return its events."""
         finished, self.span, self.failing = self.span, [], {}
         return finished
 
@@ -75,19 +74,19 @@ class Host(msgspec.Struct):
         if not isinstance(event, Request):
             self.span.append(event)
             return
-        what = _what(event)
+        operations = _operations(event)
         if is_failure(event):
-            self.failing.update((each, self.failing.get(each, 0) + 1) for each in what)
-        elif any(each in self.failing for each in what):
-            self._succeeded(event, what)
+            self.failing.update((each, self.failing.get(each, 0) + 1) for each in operations)
+        elif any(each in self.failing for each in operations):
+            self._succeeded(event, operations)
         elif event.api in self.open.get(event.connection, {}):
             return
         self.span.append(event)
 
-    def _succeeded(self, event: Request, what: list[str]) -> None:
-        for each in what:
+    def _succeeded(self, event: Request, operations: list[str]) -> None:
+        for each in operations:
             count = self.failing.pop(each, 0)
-            # Batches without numbers are called the same, and several may have failed.
+            # Batches without sequence numbers share one key, and several may have failed.
             if count > 1 and event.api == "Produce" and "@" not in each:
                 self.failing[each] = count - 1
 
@@ -96,7 +95,7 @@ class Host(msgspec.Struct):
             self.open.pop(event.connection, None)
             return
         if is_failure(event):
-            return  # of another span it would be a try too many
+            return  # in a later span it would be an extra attempt
         known = self.open.setdefault(event.connection, {})
         known.setdefault(event.api if isinstance(event, Request) else "", event)
         if len(self.open) > _MOST_CONNECTIONS:
@@ -104,14 +103,14 @@ class Host(msgspec.Struct):
 
 
 def is_failure(event: HostEvent) -> bool:
-    """Whether it is something that a client may have to wait after."""
+    """Return whether a client may have to back off after this event."""
     if isinstance(event, Request):
         return bool(event.error_codes) or event.answered_ns is None
     return isinstance(event, ConnectionRefused) or (isinstance(event, ConnectionClosed) and not event.by_client)
 
 
-def _what(request: Request) -> list[str]:
-    """What a request is about, as far as it is tried again: of Produce the batches, numbered if they have numbers."""
+def _operations(request: Request) -> list[str]:
+    """Return the keys of the retriable operations in a request: for Produce its batches, otherwise the call."""
     if request.api == "Produce":
         return request.attempt_key.split(",")
     topics = list(dict.fromkeys(each.topic for each in request.partitions))[:_MOST_TOPICS]
@@ -120,5 +119,5 @@ def _what(request: Request) -> list[str]:
 
 
 def by_time(event: HostEvent) -> tuple[int, int]:
-    """The order of the journal: what sorts events that came out of order."""
+    """Return the sort key of the journal's order."""
     return event.at_ns, event.seq

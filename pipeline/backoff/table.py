@@ -1,4 +1,4 @@
-"""The rows of the `backoff` job on the screen: each verdict, or how many there are of each kind."""
+"""The rows of the `backoff` job on the screen: each verdict, or counts of verdicts."""
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
@@ -13,25 +13,25 @@ _MOST_ROWS = 30
 
 
 def show_rows(out: Console, rows: DataFrame) -> None:
-    """Prints verdicts as a table, the last of them."""
+    """Print the newest verdicts as a table."""
     newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return
-    shown = Table("from", "host", "client id", "what", "statement", "verdict", "why", box=None)
+    shown = Table("from", "host", "client id", "operation", "statement", "verdict", "reason", box=None)
     for row in newest:
         shown.add_row(*map(Text, _cells(row)))
     out.print(shown)
 
 
 def counts(rows: DataFrame) -> DataFrame:
-    """How many clients and rows there are of each statement and verdict."""
+    """Return the number of clients and rows of each statement and verdict."""
     return rows.groupBy("statement", "state").agg(
         f.count_distinct("host", "client_id").alias("clients"), f.count(f.lit(1)).alias("rows")
     )
 
 
 def show_counts(out: Console, counted: DataFrame) -> None:
-    """Prints them as a table."""
+    """Print the counts as a table."""
     shown = Table("statement", "verdict", box=None)
     for heading in ("clients", "rows"):
         shown.add_column(heading, justify="right")
@@ -41,6 +41,13 @@ def show_counts(out: Console, counted: DataFrame) -> None:
 
 
 def _cells(row: Row) -> list[str]:
-    what = f"{row['kind']} {row['key']}"
+    operation = f"{row['kind']} {row['key']}"
     named = [printable(row[name]) for name in ("host", "client_id")]
-    return [f"{row['began']:%H:%M:%S}", *named, printable(what), row["statement"], row["state"], printable(row["why"])]
+    return [
+        f"{row['began']:%H:%M:%S}",
+        *named,
+        printable(operation),
+        row["statement"],
+        row["state"],
+        printable(row["why"]),
+    ]

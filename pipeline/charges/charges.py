@@ -1,8 +1,7 @@
-"""What clients were charged for, in columns: gathered by client while input is read, packed for the way, and put in
-order for a replay.
+"""Quota charges in columns: gathered by client while input is read, packed for transport, and sorted for a replay.
 
-A row is a request to produce or fetch that a broker charged to a quota. Twenty million of them are to fit in memory, so
-they are never objects: 28 bytes each.
+A row is a Produce or Fetch request that a broker charged to a quota. Rows are 28 bytes in columns and never objects, so
+that twenty million fit in memory.
 """
 
 from array import array
@@ -18,42 +17,42 @@ Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 MOST_TEXT = 2000
 USED, QUARANTINED = "charges of clients", "quarantined"
-_MOST_QUARANTINED = 1000  # at once
+_MOST_QUARANTINED = 1000  # before `is_full`
 _MS = 1_000_000  # nanoseconds
 _VERSIONS = 256
 
 Kind = Literal["Produce", "Fetch"]  # Kafka's QuotaType
-By = Literal["client-id", "user", "user+client-id"]  # whose use a quota counts together
+By = Literal["client-id", "user", "user+client-id"]  # the level at which quotas are set
 
 
 class Quarantined(NamedTuple):
-    """Something that could not be read."""
+    """A line or row that could not be read."""
 
     source: str  # the file
-    position: int  # where in it: the byte at which a line begins, the number of a row of Parquet from 0 on
+    position: int  # the byte offset of a line; the number of a Parquet row, from 0
     reason: str
-    text: str  # as it stands there, up to `MOST_TEXT` characters
+    text: str  # unchanged, up to `MOST_TEXT` characters
 
 
 _Numbers = TypeVar("_Numbers", int, Ints)
 
 
 def lane_of(connection: _Numbers, version: _Numbers) -> _Numbers:
-    """One number for both: requests of one version on one connection follow each other."""
+    """Return a number for this connection and version; requests of one lane are sequential."""
     return connection * _VERSIONS + version
 
 
 class Client(NamedTuple):
-    """Whose requests are counted together on one broker."""
+    """The requests that share one quota on one broker."""
 
     kind: Kind
     broker: str
-    user: str  # "" where quotas are not to be of users
-    client_id: str  # "" where they are not to be of client ids, or the client has none
+    user: str  # "" if quotas are not per user
+    client_id: str  # "" if quotas are not per client id, or the client has none
 
 
 class Requests:
-    """What one client was charged for, in the order of time."""
+    """The charges of one client, sorted by time; at least one."""
 
     __slots__ = ("at_ns", "following", "lane", "largest", "totals", "value", "versions")
 
@@ -64,14 +63,13 @@ class Requests:
         lane: Sequence[int],
         versions: Sequence[int],
     ) -> None:
-        """There is at least one."""
         self.at_ns = at_ns
         self.value = value  # bytes
-        self.lane = lane  # which of the client's connections: 0, 1, ...
+        self.lane = lane  # 0, 1, ...
         self.versions = versions  # the request version of each lane
-        # The row of the same lane that comes next, len(at_ns) for none.
+        # The next row of the same lane; len(at_ns) if there is none.
         self.following = range(1, len(lane) + 1) if len(versions) == 1 else _following(np.asarray(lane, np.int64))
-        self.totals = array("q", [0])  # of the values before each row, and of all
+        self.totals = array("q", [0])  # prefix sums of the values
         self.totals.extend(accumulate(value))
         self.largest = max(value)
 
@@ -106,7 +104,7 @@ class Columns:
             column.frombytes(values.tobytes())
 
     def pack(self) -> bytes:
-        """All rows, as `requests_of` takes them."""
+        """Return all rows in the format that `requests_of` reads."""
         return b"".join((self.at_ns, self.value, self.lane, self.throttle_ms))
 
 
@@ -114,18 +112,18 @@ ROW_BYTES = 28
 
 
 class Gathered:
-    """What was read: rows by client, as long as there is room, and what else there was."""
+    """The rows by client, quarantined input and counts of one reader."""
 
     def __init__(self, by: By, rows_at_once: int) -> None:
-        self.counts: Counter[str] = Counter()  # of what was read, by what it was
+        self.counts: Counter[str] = Counter()  # of rows and lines, by kind
         self._by = by
         self._rows_at_once = rows_at_once
         self._quarantined: list[Quarantined] = []
         self._columns: dict[Client, Columns] = {}
-        self._by_row_key: dict[tuple[Kind, str | int, str, str], Columns] = {}  # the same, by the values in rows
+        self._by_row_key: dict[tuple[Kind, str | int, str, str], Columns] = {}  # a cache by the values in rows
 
     def columns(self, kind: Kind, broker: str | int, principal: str, client_id: str) -> Columns:
-        """Where a row goes."""
+        """Return the columns that a row belongs to."""
         row_key = kind, broker, principal, client_id
         found = self._by_row_key.get(row_key)
         if found is None:
@@ -140,26 +138,28 @@ class Gathered:
 
     @property
     def is_full(self) -> bool:
-        held = sum(len(columns.at_ns) for columns in self._columns.values())
-        return held >= self._rows_at_once or self.has_many_quarantined
+        rows = sum(len(columns.at_ns) for columns in self._columns.values())
+        return rows >= self._rows_at_once or self.has_many_quarantined
 
     @property
     def has_many_quarantined(self) -> bool:
         return len(self._quarantined) >= _MOST_QUARANTINED
 
     def take(self) -> tuple[dict[Client, bytes], list[Quarantined]]:
-        """All rows, packed, and all that could not be read, since this was asked before."""
+        """Return and remove all packed rows and all quarantined input."""
         columns, quarantined = self._columns, self._quarantined
         self._columns, self._by_row_key, self._quarantined = {}, {}, []
         return {client: each.pack() for client, each in columns.items()}, quarantined
 
 
 def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
-    """What a replay takes, of packed rows in the order in which they were read; None where nothing was served.
+    """Return the requests to replay; None if none was served.
 
-    With `undelayed` the trace is the one that there would have been without the waits that clients served while it was
-    taken: what closes the loop needs that. A client's own time after a throttle is taken for what the wait was shorter
-    than the time until it came again; that is what it is at least.
+    Args:
+        parts: packed rows, in the order in which they were read
+        undelayed: remove the recorded throttle times from the timestamps, as the closed loop requires. A client's think
+            time after a throttled request is the time until its next request minus the throttle time, at least 0: a
+            lower bound of the real think time.
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])
@@ -197,16 +197,16 @@ def _throttle_ms(part: bytes) -> Int32s:
 
 
 def _without_waits(at_ns: Ints, lane: Ints, throttle_ms: Int32s) -> Ints:
-    """The times of the rows, each lane's without its waits."""
+    """Return the times of the rows, with the waits of each lane removed."""
     order = np.argsort(lane, kind="stable")
     at_ns, lane, waits_ns = at_ns[order], lane[order], throttle_ms[order].astype(np.int64) * _MS
-    own_ns = np.maximum(np.diff(at_ns) - waits_ns[:-1], 0)
-    # What was to be waited for is taken off; where the wait was not served whole, as much as there was.
-    saved_ns = np.where(waits_ns[:-1] > 0, np.diff(at_ns) - own_ns, 0)
+    think_ns = np.maximum(np.diff(at_ns) - waits_ns[:-1], 0)
+    # The throttle time, or the whole gap if the client waited for less than that.
+    saved_ns = np.where(waits_ns[:-1] > 0, np.diff(at_ns) - think_ns, 0)
     saved_ns[lane[1:] != lane[:-1]] = 0
     total_ns = np.concatenate(([0], np.cumsum(saved_ns)))
     first = np.concatenate(([True], lane[1:] != lane[:-1]))
-    before_ns = total_ns[first][np.cumsum(first) - 1]  # what the lanes before this one saved
+    before_ns = total_ns[first][np.cumsum(first) - 1]  # of the lanes before this one
     found = np.empty_like(at_ns)
     found[order] = at_ns - (total_ns - before_ns)
     return found

@@ -1,7 +1,7 @@
-"""Charges from the journal of sluice: from its events as JSON, and from the columns of its Parquet exports.
+"""Charges from sluice's journal: JSON events, and the columns of Parquet exports.
 
-Kept of an event is what a replay needs; of the other kinds only that they are such. What is charged of a produce
-request is its size, of a fetch the size of its answer without the answer's header (broker/throttling/throttler.py).
+Only the fields that a replay needs are decoded; other kinds of event are counted. Produce is charged by the size of the
+request, Fetch by the size of the response without its header (broker/throttling/throttler.py).
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ _Bools: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool]]
 NO_REQUEST, NOT_CHARGED, UNANSWERED = "other events", "other requests", "requests without an answer"
 LOST = "lost by the journal before they were read"
 _MS = 1_000_000  # nanoseconds
-_FIRST_FLEXIBLE_FETCH = 12  # from then on the answer's header has a byte more, which is not charged
+_FIRST_FLEXIBLE_FETCH = 12  # from this version the response header has one more byte, which is not charged
 _CHARGED: dict[str, Kind] = {"Produce": "Produce", "Fetch": "Fetch"}
-_SLACK_NS = 2 * _MS  # an answer that was held leaves with the turn of the wheel, by the clock of the journal
-# What a field may be, where not any number may.
+_SLACK_NS = 2 * _MS  # a delayed response leaves at a tick of the timing wheel, up to this early by the journal's clock
+# The largest valid value of each field.
 _LIMITS = {
     "connection": 2**48,
     "version": 255,
@@ -45,7 +45,7 @@ _Nanos = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class Request(msgspec.Struct, tag_field="kind", tag="request", gc=False):
-    """What is wanted of a request event."""
+    """The fields of a request event that a replay needs."""
 
     broker: int
     connection: Annotated[int, msgspec.Meta(ge=0, le=2**48)]
@@ -73,7 +73,7 @@ _decoder = msgspec.json.Decoder(reduce(or_, _others, Request | _Gap))
 
 
 def take_lines(lines: bytes, gathered: Gathered) -> bool:
-    """Takes a block of lines, if all of them are events; else takes nothing and returns False."""
+    """Add a block of lines if all of them are events; otherwise add nothing and return False."""
     try:
         events = _decoder.decode_lines(lines)
     except _NO_EVENT:
@@ -84,7 +84,7 @@ def take_lines(lines: bytes, gathered: Gathered) -> bool:
 
 
 def take_line(line: bytes, gathered: Gathered) -> str | None:
-    """Takes one line; why it could not be, else None."""
+    """Add one line; return the reason if it is invalid, otherwise None."""
     try:
         event = _decoder.decode(line)
     except msgspec.ValidationError as error:
@@ -96,16 +96,16 @@ def take_line(line: bytes, gathered: Gathered) -> str | None:
 
 
 def _why_not(line: bytes, error: msgspec.ValidationError) -> str:
-    """What is wrong with JSON that is no event."""
+    """Return why this JSON is not an event."""
     found: object = msgspec.json.decode(line)
     kind = found.get("kind") if isinstance(found, dict) else None
     if isinstance(kind, str) and kind in KINDS:
-        return f"a {kind} of another version of the journal: {error}"
-    return _unknown(kind) if isinstance(found, dict) else "not an event: it is no JSON object"
+        return f"{kind} event of another journal version: {error}"
+    return _unknown(kind) if isinstance(found, dict) else "not a journal event: expected a JSON object"
 
 
 def _unknown(kind: object) -> str:
-    return "not an event: it has no kind" if kind is None else f"not an event that is known: its kind is {kind}"
+    return "not a journal event: no kind" if kind is None else f"not a journal event: unknown kind {kind}"
 
 
 def _take(event: object, gathered: Gathered) -> None:
@@ -126,16 +126,16 @@ def _take(event: object, gathered: Gathered) -> None:
             value = max(0, event.response_bytes - (event.version >= _FIRST_FLEXIBLE_FETCH))
         if throttle_ms:
             if answered_ns - event.started_ns >= throttle_ms * _MS - _SLACK_NS:
-                answered_ns -= throttle_ms * _MS  # it was held: charged before
+                answered_ns -= throttle_ms * _MS  # the response was delayed, after the charge
             elif kind == "Fetch":
-                value = 0  # it was muted, and the answer has nothing
+                value = 0  # the connection was muted, after an empty response
         columns = gathered.columns(kind, event.broker, event.principal, event.client_id)
         columns.append(answered_ns, value, lane_of(event.connection, event.version), throttle_ms)
         gathered.counts[USED] += 1
 
 
 def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gathered) -> None:
-    """Takes rows of a Parquet export: the columns `COLUMNS`, null where a kind of event has no such field."""
+    """Add rows of a Parquet export: the columns `COLUMNS`, null if a kind of event does not have the field."""
     rows = np.arange(first_row, first_row + len(batch))
     kinds = np.asarray(batch.column("kind").to_numpy(zero_copy_only=False), object)
     for kind in set(kinds.tolist()):
@@ -152,7 +152,7 @@ def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gather
         batch,
         rows,
         is_request & ~whole,
-        "a request of another version of the journal: a field is null or out of range",
+        "request event of another journal version: a field is null or out of range",
         source,
         gathered,
     )
@@ -168,7 +168,7 @@ def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gather
 
 
 def _are_whole(batch: RecordBatch) -> _Bools:
-    """Which requests have all that every request has, within its limits."""
+    """Return which rows have all required fields, within `_LIMITS`."""
     whole = np.ones(len(batch), bool)
     for name in Request.__struct_fields__:
         if name != "answered_ns":
@@ -180,14 +180,14 @@ def _are_whole(batch: RecordBatch) -> _Bools:
 
 
 def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
-    """Takes requests to produce and fetch that were answered, by client."""
+    """Add answered Produce and Fetch requests, by client."""
     numbers = {name: _ints(batch, name) for name in _LIMITS}
     is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
     waits_ns = numbers["throttle_time_ms"] * _MS
-    held = (waits_ns > 0) & (numbers["answered_ns"] - numbers["started_ns"] >= waits_ns - _SLACK_NS)
-    at_ns = numbers["answered_ns"] - np.where(held, waits_ns, 0)
+    delayed = (waits_ns > 0) & (numbers["answered_ns"] - numbers["started_ns"] >= waits_ns - _SLACK_NS)
+    at_ns = numbers["answered_ns"] - np.where(delayed, waits_ns, 0)
     fetched = np.maximum(numbers["response_bytes"] - (numbers["version"] >= _FIRST_FLEXIBLE_FETCH), 0)
-    fetched[(waits_ns > 0) & ~held] = 0
+    fetched[(waits_ns > 0) & ~delayed] = 0
     value = np.where(is_fetch, fetched, numbers["request_bytes"])
     lane = lane_of(numbers["connection"], numbers["version"])
     throttle_ms = numbers["throttle_time_ms"].astype(np.int32)
@@ -197,7 +197,7 @@ def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
 
 
 def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
-    """The rows of each client, in their order, and who it is."""
+    """Yield each client's API, broker, principal and client id, with its rows in order."""
     codes = np.zeros(len(batch), np.int64)
     names = [batch.column(name).dictionary_encode() for name in ("api", "broker", "principal", "client_id")]
     for column in names:
@@ -210,7 +210,7 @@ def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str],
 
 
 def _ints(batch: RecordBatch, name: str) -> _Ints:
-    """A column of whole numbers; 0 where it is null."""
+    """Return a column of integers, with 0 for null."""
     return np.asarray(batch.column(name).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 

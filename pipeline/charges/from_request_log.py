@@ -1,15 +1,15 @@
-"""Charges from the request log of Apache Kafka: what `kafka.request.logger` writes at DEBUG, one line a request.
+"""Charges from Apache Kafka's request log: the lines that `kafka.request.logger` writes at DEBUG, one per request.
 
-Since 2.8 the request and its answer stand there as JSON (KIP-673), with the sizes of records in place of records; sizes
-of the rest follow from the schemas, so a charge comes out to the byte. Before that they are the text of Java objects:
-of a fetch that tells the sizes of records, of a produce request only at TRACE. A line without is no charge of 0 but one
-that is not known.
+- Since Kafka 2.8 a line has request and response as JSON (KIP-673), with the sizes of records instead of the records.
+  The other sizes follow from the schemas, so charges are exact to the byte.
+- Before 2.8 it has the text of Java objects, with the record sizes of a fetch, but those of a Produce request only at
+  TRACE. Lines without sizes are quarantined, as their charge is unknown, not 0.
 
-A line is written when the answer is out. What is wanted is when it was charged: what came after (the response queue and
-sending) is taken off, and up to Kafka 1.1 the wait as well. Times have no zone unless the log's pattern says one; they
-are taken for UTC, which moves all of them alike. The broker is told by the address that the client came to.
+Kafka writes a line after it has sent the response. The time of the charge is earlier by the time in the response queue
+and of sending, and up to Kafka 1.1 also by the throttle time. Timestamps without a zone are read as UTC, which shifts
+all of them equally. The local address of the connection identifies the broker.
 
-Follows Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson and, for what is charged, KafkaApis.
+Follows Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson and, for the charges, KafkaApis.
 """
 
 import re
@@ -31,11 +31,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NotUnderstoodError(ValueError):
-    """Why a line cannot be taken."""
+    """The reason why a line is quarantined."""
 
 
 class _Completed(NamedTuple):
-    """A request to produce or fetch, as a line tells it."""
+    """A Produce or Fetch request of the log."""
 
     kind: Kind
     version: int
@@ -43,28 +43,28 @@ class _Completed(NamedTuple):
     connection: str
     principal: str
     value: int
-    after_ms: float  # from the answer until the line was written
+    after_ms: float  # between the charge, without a delay of the response, and the log line
     throttle_ms: int
-    was_held: bool  # the answer, for as long as that
+    was_delayed: bool  # the response, by the throttle time
 
 
 def take_line(line: str, gathered: Gathered) -> str | None:
-    """Takes one line; why it could not be, else None."""
+    """Add one line; return the reason if it is invalid, otherwise None."""
     try:
-        written_ns, said = _split(line)
-        completed = _of_json(said) if said.startswith("{") else _of_text(said)
+        written_ns, body = _split(line)
+        completed = _of_json(body) if body.startswith("{") else _of_text(body)
     except NotUnderstoodError as error:
         return str(error)
-    except (ValueError, OverflowError, RecursionError) as error:  # numbers that are none, or beyond all measure
-        return f"a completed request that is not as Kafka writes it: {error}"
+    except (ValueError, OverflowError, RecursionError) as error:  # invalid or too large numbers
+        return f"malformed completed request: {error}"
     if isinstance(completed, str):
         gathered.counts[completed] += 1
         return None
     at_ns, value = written_ns - round(completed.after_ms * _MS), completed.value
-    if completed.was_held:
+    if completed.was_delayed:
         at_ns -= completed.throttle_ms * _MS
     elif completed.throttle_ms and completed.kind == "Fetch":
-        value = 0  # it was muted, and the answer has nothing
+        value = 0  # the connection was muted, after an empty response
     connection = int.from_bytes(blake2b(completed.connection.encode(), digest_size=6).digest())
     broker = completed.connection.partition("-")[0]
     columns = gathered.columns(completed.kind, broker, completed.principal, completed.client_id)
@@ -74,27 +74,27 @@ def take_line(line: str, gathered: Gathered) -> str | None:
 
 
 def _split(line: str) -> tuple[int, str]:
-    """When the line was written, in ns since the epoch, and what it says."""
-    before, begins, said = line.partition(_BEGINS)
+    """Return the line's timestamp, in ns since the epoch, and its body."""
+    before, begins, body = line.partition(_BEGINS)
     if not begins:
         raise NotUnderstoodError("neither a journal event nor a completed request of Kafka's request log")
     time = _TIME.search(before)
     if time is None:
-        raise NotUnderstoodError("a completed request without the time, as 2026-01-31 12:00:00,000, before it")
+        raise NotUnderstoodError("completed request without a timestamp; expected one such as 2026-01-31 12:00:00,000")
     day, clock, millis, zone = time.groups()
     try:
         at = datetime.fromisoformat(f"{day}T{clock}{zone or '+00:00'}")
     except ValueError as error:
-        raise NotUnderstoodError(f"a completed request at no time: {error}") from None
+        raise NotUnderstoodError(f"completed request with an invalid timestamp: {error}") from None
     since = at - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _MS, said
+    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _MS, body
 
 
-# -- as JSON, from 2.8 on ----------------------------------------------------------------------------------------------
+# -- JSON, since Kafka 2.8 ---------------------------------------------------------------------------------------------
 
 
 class _Header(msgspec.Struct, gc=False):
-    requestApiVersion: Annotated[int, msgspec.Meta(ge=0, le=255)]  # noqa: N815  (as the log has it)
+    requestApiVersion: Annotated[int, msgspec.Meta(ge=0, le=255)]  # noqa: N815  (the log's field names)
     requestApiKeyName: str  # noqa: N815
     clientId: str | None = None  # noqa: N815
 
@@ -160,9 +160,9 @@ _line, _produce = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Produce)
 _fetch, _fetched = msgspec.json.Decoder(_Fetch), msgspec.json.Decoder(_Fetched)
 
 
-def _of_json(said: str) -> _Completed | str:
+def _of_json(body: str) -> _Completed | str:
     try:
-        line = _line.decode(said[: said.rindex("}") + 1])
+        line = _line.decode(body[: body.rindex("}") + 1])
         header = line.requestHeader
         if header.requestApiKeyName not in ("PRODUCE", "FETCH"):
             return NOT_CHARGED
@@ -171,7 +171,7 @@ def _of_json(said: str) -> _Completed | str:
             return FROM_FOLLOWERS
         value = _fetched_bytes(line) if is_fetch else _produced_bytes(line)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise NotUnderstoodError(f"a completed request that is not as Kafka writes it: {error}") from None
+        raise NotUnderstoodError(f"malformed completed request: {error}") from None
     return _Completed(
         "Fetch" if is_fetch else "Produce",
         header.requestApiVersion,
@@ -181,7 +181,7 @@ def _of_json(said: str) -> _Completed | str:
         value,
         line.responseQueueTimeMs + line.sendTimeMs,
         line.throttleTimeMs,
-        was_held=False,
+        was_delayed=False,
     )
 
 
@@ -211,7 +211,7 @@ def _either(newer: int | None, older: int | None) -> int | None:
     return older if newer is None else newer
 
 
-# -- as text, up to 2.7 ------------------------------------------------------------------------------------------------
+# -- text, up to Kafka 2.7 ---------------------------------------------------------------------------------------------
 
 _TEXT = re.compile(
     r"RequestHeader\(apiKey=(\w+), apiVersion=(\d{1,3}), clientId=(.*?), correlationId=-?\d+\) -- (.*)"
@@ -229,10 +229,10 @@ _FETCHED_SIZE = re.compile(
 _FOLLOWER = re.compile(r"replica_?[iI]d=(-?\d+)")
 
 
-def _of_text(said: str) -> _Completed | str:
-    found = _TEXT.match(said)
+def _of_text(body: str) -> _Completed | str:
+    found = _TEXT.match(body)
     if found is None:
-        raise NotUnderstoodError("a completed request that is not as Kafka writes it")
+        raise NotUnderstoodError("malformed completed request")
     api, version, client_id, request, response, connection, *times, principal = found.groups()
     if api not in ("PRODUCE", "FETCH"):
         return NOT_CHARGED
@@ -252,14 +252,14 @@ def _of_text(said: str) -> _Completed | str:
         _fetched_in(int(version), response) if api == "FETCH" else _produced_in(int(version), client_id, request),
         queue_ms + send_ms,
         throttled_ms,
-        was_held=0 < throttled_ms <= total_ms,
+        was_delayed=0 < throttled_ms <= total_ms,
     )
 
 
 def _produced_in(version: int, client_id: str, request: str) -> int:
     sizes = _PRODUCED.search(request)
     if sizes is None:
-        raise NotUnderstoodError("a produce request without its size, which Kafka up to 2.7 logs only at TRACE")
+        raise NotUnderstoodError("Produce request without partition sizes; Kafka up to 2.7 logs them only at TRACE")
     topics: dict[str, list[int | None]] = {}
     for topic, nbytes in _PARTITION_SIZE.findall(sizes[1]):
         topics.setdefault(topic, []).append(int(nbytes))
@@ -269,13 +269,11 @@ def _produced_in(version: int, client_id: str, request: str) -> int:
 def _fetched_in(version: int, response: str) -> int:
     topics = []
     split = _FETCHED_TOPIC.split(response)[1:]
-    for topic, said in zip(split[::2], split[1::2], strict=True):
+    for topic, text in zip(split[::2], split[1::2], strict=True):
         partitions: list[tuple[int | None, int]] = []
-        for null, size, start, end, records in _FETCHED_SIZE.findall(said):
+        for null, size, start, end, records in _FETCHED_SIZE.findall(text):
             if records:
-                raise NotUnderstoodError(
-                    "a fetch whose records have no size, as Kafka up to 2.3 logs what it converted"
-                )
+                raise NotUnderstoodError("fetch without record sizes; Kafka up to 2.3 logs none for converted records")
             partitions.append((None if null else int(size or int(end) - int(start)), 0))
         topics.append((topic, partitions))
     return fetch_response_size(version, topics)

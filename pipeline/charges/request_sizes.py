@@ -1,11 +1,11 @@
-"""How large messages are whose fields are known but not their records' bytes, only how many these are.
+"""Sizes of Produce requests and Fetch responses, from the sizes of their records.
 
-Follows the schemas of ProduceRequest and FetchResponse and RequestHeader; tests hold it to the codec.
+Follows the schemas of ProduceRequest, FetchResponse and RequestHeader; tests compare the sizes with the codec's.
 """
 
 from collections.abc import Sequence
 
-_Topics = Sequence[tuple[str, Sequence[int | None]]]  # of each its name, and the bytes of records of each partition
+_Topics = Sequence[tuple[str, Sequence[int | None]]]  # topic names with the records' bytes of each partition
 
 _FLEXIBLE_PRODUCE, _FLEXIBLE_FETCH = 9, 12
 _TOPIC_IDS_PRODUCE = _TOPIC_IDS_FETCH = 13
@@ -13,7 +13,7 @@ _TOPIC_ID_BYTES = 16
 
 
 def produce_request_size(version: int, client_id: str | None, transactional_id: str | None, topics: _Topics) -> int:
-    """Bytes of a produce request with its header, which is what the broker charges."""
+    """Return the charged bytes of a Produce request: the request with its header."""
     flexible = version >= _FLEXIBLE_PRODUCE
     size = 10 + _text(client_id) + flexible  # the header: API, version, correlation id, client id's length, tags
     size += 6 + _array(len(topics), flexible) + flexible  # acks, timeout
@@ -26,8 +26,12 @@ def produce_request_size(version: int, client_id: str | None, transactional_id: 
 
 
 def fetch_response_size(version: int, topics: Sequence[tuple[str, Sequence[tuple[int | None, int | None]]]]) -> int:
-    """Bytes of a fetch response that the broker charges: without its header, with the 4 of its size. Of each partition
-    are given the bytes of its records and how many aborted transactions it names, None for a list that is null.
+    """Return the charged bytes of a Fetch response: without its header, with the 4 bytes of the size prefix.
+
+    Args:
+        version: of the Fetch API
+        topics: topic names, with the records' bytes and the number of aborted transactions of each partition; None for
+            null
     """
     flexible = version >= _FLEXIBLE_FETCH
     size = 4 + _array(len(topics), flexible) + flexible

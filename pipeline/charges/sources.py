@@ -1,11 +1,10 @@
-"""The input, cut into splits that can be read apart, and the reading of one.
+"""The input files as splits, which are read independently.
 
-A split is a range of bytes of a text file, or row groups of a Parquet file; a compressed text file is one. Each line of
-text is judged by itself: one that begins with `{` is an event of the journal, any other a line of Kafka's request log.
-What cannot be read is quarantined, with why; nothing that stands in a file ends the job.
+A split is a byte range of a text file, a whole gzip file, or row groups of a Parquet file. A text line that begins with
+`{` is a journal event, any other a line of Kafka's request log. Unreadable input is quarantined with a reason; no
+content of a file ends the job.
 
-Paths are of the local machine, or have a scheme that pyarrow knows (s3://, gs://, hdfs://): every process that reads
-must find them there.
+Paths are local or have a scheme that pyarrow supports (s3://, gs://, hdfs://). Every reading process needs access.
 """
 
 import gzip
@@ -22,7 +21,7 @@ from sluice.errors import SluiceError
 from . import from_journal, from_request_log
 from .charges import MOST_TEXT, By, Client, Gathered, Quarantined
 
-ROWS_AT_ONCE = 500_000  # that a reader holds before it hands them on
+ROWS_AT_ONCE = 500_000  # that a reader buffers
 _SPLIT_BYTES = 64 << 20
 _BLOCK_BYTES = 4 << 20
 _LONGEST_LINE = 16 << 20
@@ -32,33 +31,37 @@ _PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
 
 
 class Split(NamedTuple):
-    """A part of a file. Of Parquet, row groups; of text, bytes; `end` of a compressed one is 0: all there is."""
+    """A part of a file: a range of row groups (Parquet) or bytes (text); 0 to 0 for a whole gzip file."""
 
     path: str
-    form: str  # "parquet", "text", "gzip" or, of what is neither and could not be opened, the reason
+    form: str  # "parquet", "text", "gzip"; or the reason why the file cannot be read
     begin: int
     end: int
 
 
 class Found(NamedTuple):
-    """What was read of a split, or of a part of it."""
+    """The contents of a split or of a part of it."""
 
     charges: dict[Client, bytes]
     quarantined: list[Quarantined]
-    counts: dict[str, int]
-    is_last: bool  # of this split; only then there are counts
+    counts: dict[str, int]  # of the whole split, only in its last part
+    is_last: bool
 
 
 def splits_of(paths: Sequence[str]) -> list[Split]:
-    """All splits of these files; of a folder, those of the files in it, hidden ones left out. Raises SluiceError."""
+    """Return the splits of files, and of the files in folders that are not hidden.
+
+    Raises:
+        SluiceError: if a path is missing, or all files are empty
+    """
     splits = [split for path in paths for file in _files(path) for split in _cut(*file)]
     if not splits:
-        raise SluiceError(f"{', '.join(paths)}: there is nothing in it")
+        raise SluiceError(f"{', '.join(paths)}: no input; expected files that are not empty")
     return splits
 
 
 def read(split: Split, by: By) -> Iterator[Found]:
-    """What stands in a split, at most about `ROWS_AT_ONCE` rows at once."""
+    """Yield the contents of a split, in parts of about `ROWS_AT_ONCE` rows at most."""
     gathered = Gathered(by, ROWS_AT_ONCE)
     steps = {"parquet": _read_parquet, "text": _read_text, "gzip": _read_text}.get(split.form)
     if steps is None:
@@ -70,11 +73,11 @@ def read(split: Split, by: By) -> Iterator[Found]:
     yield Found(*gathered.take(), dict(gathered.counts), is_last=True)
 
 
-# -- which files, which splits -----------------------------------------------------------------------------------------
+# -- files and splits --------------------------------------------------------------------------------------------------
 
 
 def _files(path: str) -> list[tuple[str, int]]:
-    """Each file and its size, in the order of names."""
+    """Return each file and its size, sorted by name."""
     try:
         if "://" in path:
             filesystem, inner = fs.FileSystem.from_uri(path)
@@ -96,7 +99,7 @@ def _files(path: str) -> list[tuple[str, int]]:
     except FileNotFoundError:
         raise SluiceError(f"{path}: no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
-        raise SluiceError(f"{path}: cannot be read: {error}") from None
+        raise SluiceError(f"{path}: cannot read: {error}") from None
 
 
 def _counts(name: str, is_file: bool) -> bool:
@@ -118,7 +121,7 @@ def _cut_parquet(path: str, file: IO[bytes]) -> Iterator[Split]:
     try:
         metadata = parquet.ParquetFile(file).metadata
     except (pa.ArrowException, OSError) as error:
-        yield Split(path, f"no Parquet: {error}", 0, 0)
+        yield Split(path, f"invalid Parquet file: {error}", 0, 0)
         return
     first = rows = 0
     for number in range(metadata.num_row_groups):
@@ -140,14 +143,14 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
-    """A step for each batch."""
+    """Yield after each batch."""
     with _open(split.path) as opened:
         try:
             file = parquet.ParquetFile(opened)
             row = sum(file.metadata.row_group(number).num_rows for number in range(split.begin))
             missing = [name for name in from_journal.COLUMNS if name not in file.schema_arrow.names]
             if missing:
-                reason = f"no export of a journal: there is no column {', no column '.join(missing)}"
+                reason = f"not a journal export: missing columns {', '.join(missing)}"
                 gathered.quarantine(split.path, row, reason, str(file.schema_arrow))
                 return
             groups, columns = range(split.begin, split.end), from_journal.COLUMNS
@@ -156,20 +159,22 @@ def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
                 row += len(batch)
                 yield
         except (pa.ArrowException, OSError) as error:
-            gathered.quarantine(split.path, 0, f"cannot be read on: {error}", "")
+            gathered.quarantine(split.path, 0, f"cannot read further: {error}", "")
 
 
 def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
-    """A step for each block of whole lines."""
+    """Yield after each block of whole lines."""
     with _open(split.path) as opened:
-        file = cast("IO[bytes]", gzip.GzipFile(fileobj=opened)) if split.form == "gzip" else opened  # it reads as one
+        file = (
+            cast("IO[bytes]", gzip.GzipFile(fileobj=opened)) if split.form == "gzip" else opened
+        )  # GzipFile has IO's reading methods
         position = split.begin
-        if position:  # the line that begins before is the split's before this one
+        if position:  # a line that begins before this split belongs to the previous one
             file.seek(position - 1)
             position += len(file.readline()) - 1
         try:
             while split.form == "gzip" or position < split.end:
-                # The last line is whole, though it ends behind the split's end, and no line more than that one.
+                # The last line is read completely, even past the split's end, but no further line.
                 least = _BLOCK_BYTES if split.form == "gzip" else min(_BLOCK_BYTES, split.end - position)
                 block = file.read(least)
                 if block and not block.endswith(b"\n"):
@@ -180,11 +185,11 @@ def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
                 position += len(block)
                 yield
         except (OSError, EOFError, zlib.error) as error:
-            gathered.quarantine(split.path, position, f"cannot be read on: {error}", "")
+            gathered.quarantine(split.path, position, f"cannot read further: {error}", "")
 
 
 def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> Iterator[None]:
-    """A step where many lines could not be read."""
+    """Yield whenever many lines have been quarantined."""
     if from_journal.take_lines(block, gathered):
         return
     for line in block.split(b"\n"):

@@ -1,5 +1,6 @@
-"""What a plan finds out about one client on one broker: what each candidate does to it, and the smallest quota that is
-enough. Pure, so that one process and a cluster of them say the same.
+"""The analysis of one client on one broker: the effect of each candidate, and the smallest sufficient quota.
+
+Pure, so that both engines return the same results.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +12,17 @@ from sluice.quotas.manager import QuotaConfig
 
 from .replay import Candidate, Loop, Outcome, replay
 
-_PRECISION = 1.01  # a need is found to 1 %
+_PRECISION = 1.01  # of a required quota: 1 %
 
 
 class Limits(NamedTuple):
-    """What a client is to be spared, by the quota that is recommended for it."""
+    """The most throttling of a client that a recommended quota may cause."""
 
-    delay_p99_ms: int  # of all answers
-    throttled_share: float  # of all answers
+    delay_p99_ms: int  # of all responses
+    throttled_share: float  # of all responses
 
-    def spare(self, outcome: Outcome) -> bool:
-        """Whether they hold."""
+    def are_met(self, outcome: Outcome) -> bool:
+        """Return whether the outcome is within the limits and no fetch starved."""
         return (
             outcome.delay_p99_ms <= self.delay_p99_ms
             and outcome.throttled_share <= self.throttled_share
@@ -30,13 +31,13 @@ class Limits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What is asked."""
+    """The settings of a plan."""
 
-    quotas: tuple[float, ...]  # bytes/s to try
+    quotas: tuple[float, ...]  # candidates, in bytes/s
     profiles: tuple[str, ...]
     loops: tuple[Loop, ...]
     by: By
-    limits: Limits | None  # None: nothing is to be recommended
+    limits: Limits | None  # None disables recommendations
     windows: QuotaConfig = QuotaConfig()
 
     @property
@@ -47,7 +48,7 @@ class Settings(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What one candidate does to one client on one broker."""
+    """The effect of one candidate on one client and broker."""
 
     client: Client
     candidate: Candidate
@@ -55,22 +56,22 @@ class Finding(NamedTuple):
 
 
 class Effect:
-    """What one candidate does to all clients of one kind."""
+    """The effect of one candidate on all clients of one kind."""
 
     def __init__(self) -> None:
-        self.clients: set[int] = set()  # by number, as there may be 100,000 of them in each of many candidates
+        self.clients: set[int] = set()  # numbers save memory: each of many candidates may have 100,000 clients
         self.throttled_clients: set[int] = set()
         self.beyond_limits: set[int] = set()
         self.answers = self.throttled = 0
         self.worst_delay_p99_ms = self.worst_added_p99_ms = 0
-        self.lost_rate = 0.0  # bytes/s that clients move less than they did
+        self.lost_rate = 0.0  # offered minus achieved bytes/s
 
     def add(self, number: int, finding: Finding, limits: Limits | None) -> None:
         outcome = finding.outcome
         self.clients.add(number)
         if outcome.throttled:
             self.throttled_clients.add(number)
-        if limits is not None and not limits.spare(outcome):
+        if limits is not None and not limits.are_met(outcome):
             self.beyond_limits.add(number)
         self.answers += outcome.answers
         self.throttled += outcome.throttled
@@ -79,8 +80,8 @@ class Effect:
         self.lost_rate += max(0.0, outcome.offered_rate - outcome.achieved_rate)
 
 
-def tried(client: Client, parts: Sequence[bytes], settings: Settings) -> Iterator[Finding]:
-    """What the candidates do; nothing, for a client that was served nothing."""
+def try_candidates(client: Client, parts: Sequence[bytes], settings: Settings) -> Iterator[Finding]:
+    """Yield the effect of each candidate; nothing for a client without served requests."""
     for loop in settings.loops:
         requests = requests_of(parts, undelayed=loop == "closed")
         if requests is not None:
@@ -89,8 +90,11 @@ def tried(client: Client, parts: Sequence[bytes], settings: Settings) -> Iterato
                     yield Finding(client, candidate, replay(client, requests, candidate, settings.windows))
 
 
-def needed(client: Client, parts: Sequence[bytes], settings: Settings) -> Finding | None:
-    """The smallest quota that spares the client, under the first profile and loop; None where nothing was served."""
+def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Finding | None:
+    """Return the smallest quota within the limits, under the first profile and loop.
+
+    None without limits, or for a client without served requests.
+    """
     if settings.limits is None:
         return None
     requests = requests_of(parts, undelayed=settings.loops[0] == "closed")
@@ -100,10 +104,10 @@ def needed(client: Client, parts: Sequence[bytes], settings: Settings) -> Findin
 
 
 class _Search:
-    """Looks between a quota that spares and one that does not: the gap is narrowed to `_PRECISION`.
+    """A bisection between a sufficient and an insufficient quota, to `_PRECISION`.
 
-    A client is the better off the larger its quota, but for a few requests that fall into another sample: what is found
-    was replayed and does spare, though here and there a smaller one may as well.
+    A larger quota throttles less, except for a few requests that fall into another sample. So the result was replayed
+    and is sufficient, but a smaller quota may sometimes be sufficient too.
     """
 
     def __init__(self, client: Client, requests: Requests, settings: Settings, limits: Limits) -> None:
@@ -116,7 +120,7 @@ class _Search:
         seconds = max(1.0, (requests.at_ns[-1] - requests.at_ns[0]) / 1e9)
         quota, too_small = readable(requests.totals[-1] / seconds), 0
         found = self._try(quota)
-        while not self._limits.spare(found.outcome):
+        while not self._limits.are_met(found.outcome):
             too_small, quota = quota, readable(quota * 2)
             found = self._try(quota)
         while not too_small and quota > 1:
@@ -126,10 +130,10 @@ class _Search:
         return found
 
     def _narrow(self, quota: int, found: Finding, too_small: int) -> tuple[Finding, int, int]:
-        """What spares, how much that is and what does not, after a look at one in between."""
-        tried = self._try(quota)
-        if self._limits.spare(tried.outcome):
-            return tried, quota, too_small
+        """Try a quota; return the sufficient finding, its quota, and the insufficient quota."""
+        between = self._try(quota)
+        if self._limits.are_met(between.outcome):
+            return between, quota, too_small
         return found, int(found.candidate.quota), quota
 
     def _try(self, quota: int) -> Finding:
@@ -138,7 +142,7 @@ class _Search:
 
 
 def readable(quota: float) -> int:
-    """The next number from there up of three digits and zeros: a quota that people can say."""
+    """Return the quota rounded up to three significant digits."""
     whole = max(1, ceil(quota))
     unit = int(10 ** max(0, len(str(whole)) - 3))
     return -(-whole // unit) * unit

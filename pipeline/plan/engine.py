@@ -1,4 +1,4 @@
-"""The interface of the two engines of a plan."""
+"""The interface of a plan's two engines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from sluice.pipeline.charges.sources import Split
 
 from .analysis import Settings
 
-# Called with the current step, how much of it is done, and of how much.
+# Arguments: the current step, the finished parts of it, all parts.
 OnProgress = Callable[[str, int, int], None]
-# Writes the tables of these splits into a folder; returns how much was read, by kind.
+# Writes the tables of these splits to a folder; returns counts of the input by kind.
 Engine = Callable[[Sequence[Split], Settings, Path, OnProgress], Mapping[str, int]]

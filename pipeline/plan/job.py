@@ -1,7 +1,7 @@
-"""The `plan` job: what quotas would do to clients that were there, and which ones to set.
+"""The `plan` job: the effect of quotas on recorded traffic, and a recommendation.
 
-The input is what brokers wrote down: exports of sluice's journal, or Apache Kafka's request log. Each client's requests
-on each broker are charged again under each candidate (replay.py), on Spark or in this process, with the same result.
+The input is exports of sluice's journal, or Apache Kafka's request log. Each client's requests on each broker are
+charged again under each candidate quota (replay.py), on Spark or in this process, with the same result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,20 @@ from .tables import FINDING, NEEDS, RECOMMENDATION, RECOMMENDED, REPLAYS, Writer
 
 
 class Plan(NamedTuple):
-    """What came of it, beside the files."""
+    """The result of a plan, in addition to its files."""
 
-    counts: Mapping[str, int]  # of what was read, by what it was
+    counts: Mapping[str, int]  # of the input, by kind
     recommendations: list[Recommendation]
 
 
 def plan(
     inputs: Sequence[str], out: Path, settings: Settings, most_overrides: int, engine: Engine, on_progress: OnProgress
 ) -> Plan:
-    """Plans, and writes all there is to it into the folder `out`, which must not be there or be empty.
+    """Analyse the input and write tables, report and script to the folder `out`.
 
-    Raises ConfigError for a folder that cannot be, SluiceError for input that cannot be read at all.
+    Raises:
+        ConfigError: if `out` is not a new or empty folder
+        SluiceError: if no input can be read
     """
     _prepare(out)
     counts = engine(splits_of(inputs), settings, out, on_progress)
@@ -59,8 +61,8 @@ def _prepare(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
-            raise ConfigError(f"{out}: has something in it already; give a folder that is new or empty")
+            raise ConfigError(f"{out}: not empty; expected a new or empty folder")
     except FileExistsError:
-        raise ConfigError(f"{out}: is no folder") from None
+        raise ConfigError(f"{out}: not a folder") from None
     except OSError as error:
         raise SluiceError(f"{out}: {error.strerror or error}") from None

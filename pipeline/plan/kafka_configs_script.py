@@ -1,7 +1,7 @@
-"""A recommendation as a shell script that sets it with Kafka's `kafka-configs.sh`.
+"""A recommendation as a shell script that runs Kafka's `kafka-configs.sh`.
 
-Client ids and users are whatever clients chose. They reach the command as they are, whatever a shell would make of
-them; and where the script speaks of them it is in ASCII on one line, so that none can look like a command of its own.
+Client ids and users may contain any characters. Arguments are quoted for the shell. In comments, names are JSON in
+ASCII, so that a line break in a name cannot start a command.
 """
 
 import json
@@ -16,18 +16,18 @@ SCRIPT = "set-quotas.sh"
 
 _HEAD = """\
 #!/bin/sh
-# Sets the quotas that a plan recommends: {script} BOOTSTRAP-SERVER [OPTION OF kafka-configs.sh...]
-# Quotas are bytes per second on each broker.
+# Set the recommended quotas, in bytes per second on each broker.
+# Usage: {script} BOOTSTRAP-SERVER [OPTION of kafka-configs.sh]...
 set -eu
 : "${{1:?the bootstrap server, such as localhost:9092}}"
 bootstrap=$1
 shift
-# Java reads names by this; without it those that are not ASCII would be others.
+# Java decodes arguments by the locale; with the wrong one, names that are not ASCII would change.
 export LC_ALL="${{LC_ALL:-C.UTF-8}}"
 configs=${{KAFKA_CONFIGS:-kafka-configs.sh}}
 """
 _EACH = """\
-# {what}
+# {comment}
 "$configs" --bootstrap-server "$bootstrap" "$@" --alter --add-config {key}={quota} \\
     {entity}
 """
@@ -41,22 +41,22 @@ _DEFAULTS: dict[By, str] = {
 
 
 def script(recommendations: Iterable[Recommendation], by: By, name: str) -> str:
-    """The script, which is called `name`; `by` is whose use is counted together."""
+    """Return the script, whose file name is `name`, for quotas of the level `by`."""
     parts = [_HEAD.format(script=name)]
     for found in recommendations:
         key = KEYS[found.kind]
-        parts.append(_EACH.format(what=f"{found.kind}: everybody", key=key, quota=found.default, entity=_DEFAULTS[by]))
+        parts.append(_EACH.format(comment=f"{found.kind}: default", key=key, quota=found.default, entity=_DEFAULTS[by]))
         for need in found.overrides:
             shown = ", ".join(json.dumps(each) for each in (need.user, need.client_id) if each)
-            what = f"{found.kind}: {shown}, {need.offered_rate:.0f} bytes/s on average"
+            comment = f"{found.kind}: {shown}, {need.offered_rate:.0f} bytes/s on average"
             if "\0" in need.user + need.client_id:
-                parts.append(f"# {what}\n# cannot be set: no command can be given a name with a NUL\n")
+                parts.append(f"# {comment}\n# not set: an argument of a command cannot contain NUL\n")
             else:
-                parts.append(_EACH.format(what=what, key=key, quota=need.quota, entity=_entity(need)))
+                parts.append(_EACH.format(comment=comment, key=key, quota=need.quota, entity=_entity(need)))
     return "\n".join(parts)
 
 
 def _entity(need: Need) -> str:
     named = {"users": need.user, "clients": need.client_id}
-    # The name in one word with its option: so one that begins with a dash is no option.
+    # As `--entity-name=NAME`, a name that begins with a dash is not read as an option.
     return " ".join(f"--entity-type {type_} {quote(f'--entity-name={name}')}" for type_, name in named.items() if name)

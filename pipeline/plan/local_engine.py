@@ -1,4 +1,4 @@
-"""A plan in this process alone: no Spark, no Java. For what fits into its memory, 28 bytes a request."""
+"""The engine in this process, without Spark and Java, for input that fits in memory at 28 bytes per request."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from pathlib import Path
 from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
-from .analysis import Settings, needed, tried
+from .analysis import Settings, find_need, try_candidates
 from .engine import OnProgress
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, row_of
 
 
 def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress) -> dict[str, int]:
-    """Writes the tables into `out`; returns how much was read, by what it was."""
+    """Write the tables to `out`; return counts of the input by kind."""
     counts: Counter[str] = Counter()
     parts: dict[Client, list[bytes]] = {}
     quarantine = Writer(out, QUARANTINE, QUARANTINED)
@@ -29,9 +29,9 @@ def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnP
     replays, needs = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING)
     for number, client in enumerate(sorted(parts)):
         on_progress("replaying", number, len(parts))
-        for finding in tried(client, parts[client], settings):
+        for finding in try_candidates(client, parts[client], settings):
             replays.add(row_of(finding))
-        need = needed(client, parts[client], settings)
+        need = find_need(client, parts[client], settings)
         if need is not None:
             needs.add(row_of(need))
     replays.close()

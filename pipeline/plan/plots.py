@@ -18,7 +18,7 @@ _SIZE_INCHES = (8, 4)
 
 
 def plot_effects(file: Path, kind: Kind, effects: Mapping[Candidate, Effect]) -> None:
-    """How many clients wait, and how long, by the quota; a line for each profile and loop."""
+    """Plot throttled clients and throttle times by quota; a line for each profile and loop."""
     figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
     clients, delays = figure.subplots(1, 2)
     for name in dict.fromkeys((candidate.profile, candidate.loop) for candidate in effects):
@@ -28,8 +28,8 @@ def plot_effects(file: Path, kind: Kind, effects: Mapping[Candidate, Effect]) ->
             quotas, [len(effect.throttled_clients) for _, effect in of_name], marker="o", label=", ".join(name)
         )
         delays.plot(quotas, [effect.worst_delay_p99_ms for _, effect in of_name], marker="o")
-    clients.set(ylabel="clients that wait")
-    delays.set(ylabel="the worst client's p99 delay (ms)", yscale="symlog")
+    clients.set(ylabel="throttled clients")
+    delays.set(ylabel="worst p99 throttle time (ms)", yscale="symlog")
     for axes in (clients, delays):
         axes.set(xlabel=f"{kind} quota (bytes/s)", xscale="log", ylim=(0, None))
         tried = sorted({candidate.quota for candidate in effects})
@@ -41,7 +41,7 @@ def plot_effects(file: Path, kind: Kind, effects: Mapping[Candidate, Effect]) ->
 
 
 def plot_needs(file: Path, found: Recommendation) -> None:
-    """What each client needs, against the default; those that need most."""
+    """Plot the largest quotas that clients need, against the default."""
     needs = (found.overrides + found.others)[:_MOST_BARS]
     figure = Figure(figsize=(_SIZE_INCHES[0], 1.2 + 0.22 * len(needs)), layout="constrained")
     axes = figure.subplots()
@@ -50,9 +50,9 @@ def plot_needs(file: Path, found: Recommendation) -> None:
     axes.barh(range(len(needs)), [need.quota for need in needs], color=colours)
     axes.set_yticks(range(len(needs)), names, parse_math=False)
     axes.invert_yaxis()
-    axes.axvline(found.default, color="black", linewidth=1, label="the default")
+    axes.axvline(found.default, color="black", linewidth=1, label="default")
     axes.xaxis.set_major_formatter(EngFormatter())
-    axes.set(xlabel=f"{found.kind} quota that is needed (bytes/s on each broker)")
+    axes.set(xlabel=f"required {found.kind} quota (bytes/s on each broker)")
     axes.legend()
     _write(file, figure)
 

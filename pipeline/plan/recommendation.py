@@ -1,7 +1,7 @@
-"""Which quotas to set, from what each client needs: one default for all, and overrides for the few that it would be too
-small for. "Fixed quotas for everyone but the top k outliers which can justify custom quotas", as KIP-13 has it.
+"""Recommended quotas: one default, and overrides for the few clients that need more.
 
-A quota is of each broker, so what a client needs is what it needs on the broker where that is most.
+"Fixed quotas for everyone but the top k outliers which can justify custom quotas" (KIP-13). A quota applies on each
+broker, so the broker where a client needs most decides.
 """
 
 from collections.abc import Iterable
@@ -15,20 +15,20 @@ KEYS: dict[Kind, str] = {"Produce": "producer_byte_rate", "Fetch": "consumer_byt
 
 
 class Need(NamedTuple):
-    """The quota that one client needs, and what it comes to with that."""
+    """The quota that one client needs, and its outcome with that quota."""
 
     user: str
     client_id: str
     quota: int  # bytes/s
-    broker: str  # on which it is
-    brokers: int  # on how many the client was
-    offered_rate: float  # bytes/s there, on average
+    broker: str  # where the client needs this quota
+    brokers: int  # that the client sent requests to
+    offered_rate: float  # bytes/s on `broker`, on average
     delay_p99_ms: int
     throttled_share: float
 
 
 class Recommendation(NamedTuple):
-    """Of one kind of quota. `overrides` are those that need most, the largest first; `others` all that are left."""
+    """The quotas of one kind: `overrides` for the largest needs, descending, and the default for `others`."""
 
     kind: Kind
     default: int  # bytes/s
@@ -37,7 +37,7 @@ class Recommendation(NamedTuple):
 
 
 def recommend(needs: Iterable[Finding], by: By, most_overrides: int) -> list[Recommendation]:
-    """With at most so many overrides. Without any the default has to be what the largest client needs."""
+    """Return a recommendation for each kind; without overrides, the default is the largest need."""
     by_kind: dict[Kind, dict[tuple[str, str], Need]] = {}
     for finding in needs:
         client, found = finding.client, by_kind.setdefault(finding.client.kind, {})
@@ -49,7 +49,7 @@ def recommend(needs: Iterable[Finding], by: By, most_overrides: int) -> list[Rec
 def _of_kind(kind: Kind, needs: list[Need], by: By, most_overrides: int) -> Recommendation:
     needs.sort(key=lambda need: (-need.quota, need.user, need.client_id))
     overrides: list[Need] = []
-    for need in needs[:-1]:  # somebody is left for the default
+    for need in needs[:-1]:  # at least one need determines the default
         if len(overrides) == most_overrides or not _has_name(need, by):
             break
         overrides.append(need)
@@ -59,7 +59,7 @@ def _of_kind(kind: Kind, needs: list[Need], by: By, most_overrides: int) -> Reco
 
 
 def _has_name(need: Need, by: By) -> bool:
-    """Whether there can be a quota of its own: who has no client id shares the default of all who have none."""
+    """Return whether an override is possible: clients without a client id share one default."""
     return bool(need.user or by == "client-id") and bool(need.client_id or by == "user")
 
 

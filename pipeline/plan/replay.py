@@ -1,24 +1,28 @@
-"""What a quota would have done to one client on one broker: its requests again, in virtual time.
+"""The replay of one client's requests on one broker under a candidate quota, in virtual time.
 
-Theory of operation. The requests of a client are known with the time at which each was charged. They are charged again,
-by the broker's own arithmetic (`sluice.quotas`) and in the order of virtual time, to a sensor that has the candidate's
-bound. A request over it makes its connection wait, as the candidate's profile has it (KIP-13: the answer is held back;
-KIP-219: it goes out and the connection is muted; a muted fetch brought nothing, is taken back and comes again). Other
-connections of the client go on: they share the sensor, not the wait. What a wait does to the requests that follow on
-its connection is what the two loops differ in:
+Theory of operation. The requests are charged again, in the order of virtual time, to a sensor with the candidate's
+bound, by the arithmetic of the broker (`sluice.quotas`). A request over the bound throttles its connection as the
+profile specifies:
 
-- open: they come when they came, and queue up. For clients that are driven by something that does not wait.
-- closed: the client sends the next one when it has its answer and did what it did between the two before, its own
-  time. Behind a held answer own time begins when that goes out; behind a mute the wait and own time run together.
+- KIP-13: the response is delayed.
+- KIP-219: the response is sent at once and the connection is muted. A muted fetch returned no records; its charge is
+  removed, and it is sent again.
 
-So in both a connection follows the trace until it has waited. From then on it is kept apart, with the time at which its
-next request is due, until that is the trace's time again. A client with one connection that closes the loop is only
-shifted: what follows comes as it came, so much later.
+Other connections of the client share the sensor but are not throttled. The two loops differ in the later requests of a
+throttled connection:
 
-While every connection follows the trace, charges that are surely within the bound are recorded as runs, found by
-bisection (`Sensor.room`): a client far from its quota costs a few steps a second, however many requests it sends.
+- open: they arrive at their recorded times and queue up. For clients whose load does not depend on responses.
+- closed: the client sends the next request after the response plus its think time, the recorded time between the two
+  requests. After a delayed response, think time starts when the response is sent; during a mute it passes in parallel.
 
-Pure: no clock, nothing random, no I/O. Times are nanoseconds, of charges whole milliseconds, as in the broker.
+So a connection follows the trace until it is throttled. It is then detached, with a due time for its next request,
+until that equals the trace's time again. In the closed loop, a client with one lane is never detached: all its later
+requests shift by the same time.
+
+While every connection follows the trace, charges that cannot exceed the bound are recorded as runs, found by bisection
+(`Sensor.room`). A client far below its quota costs a few steps per second, for any number of requests.
+
+Pure: no clock, no randomness, no I/O. Times are in nanoseconds; charges are at whole milliseconds, as in the broker.
 """
 
 from bisect import bisect_left
@@ -39,21 +43,21 @@ LOOPS: tuple[Loop, ...] = ("closed", "open")
 API_KEYS: dict[Kind, int] = {"Produce": ApiKey.PRODUCE, "Fetch": ApiKey.FETCH}
 
 _MS = 1_000_000  # nanoseconds
-_LEAST_SPAN_MS = 1000.0  # a rate over less than a second would say nothing
-_FORGOTTEN_AFTER_NS = INACTIVE_SENSOR_EXPIRATION_MS * _MS
-_FIRST_LOOK = 64  # rows that are looked at before all that follow are: most runs are short
+_LEAST_SPAN_MS = 1000.0  # rates over less than a second are meaningless
+_EXPIRES_AFTER_NS = INACTIVE_SENSOR_EXPIRATION_MS * _MS
+_FIRST_ROWS = 64  # bisected before all later rows, as most runs are short
 
 
 class Candidate(NamedTuple):
-    """A quota to try."""
+    """A quota to evaluate."""
 
     quota: float  # bytes/s on one broker
-    profile: str  # of `PROFILES`
+    profile: str  # a key of `PROFILES`
     loop: Loop
 
 
 class Delays:
-    """Times in milliseconds and how often each came, of `count` requests most of which had none."""
+    """A histogram of delays above 0, in milliseconds."""
 
     __slots__ = ("_counts", "maximum", "total")
 
@@ -62,9 +66,9 @@ class Delays:
         self.total = 0
         self.maximum = 0
 
-    def add(self, ms: int, kept_as: int) -> None:
-        """`kept_as` is what percentiles know of it."""
-        self._counts[kept_as] += 1
+    def add(self, ms: int, rounded_ms: int) -> None:
+        """Add a delay; percentiles use `rounded_ms`."""
+        self._counts[rounded_ms] += 1
         self.total += ms
         self.maximum = max(self.maximum, ms)
 
@@ -73,7 +77,7 @@ class Delays:
         return self._counts.total()
 
     def percentiles(self, shares: Sequence[float], count: int) -> list[int]:
-        """For each share (ascending) the least time that so much of all `count` are at most; 0 is not kept."""
+        """Return the delay at each of the ascending shares, of `count` requests including those without delay."""
         found, below = [], count - self.count
         ascending = iter(sorted(self._counts.items()))
         ms = 0
@@ -86,24 +90,27 @@ class Delays:
 
 
 class Outcome(NamedTuple):
-    """What a candidate did to a client. Delays are the throttle times that answers told; of all answers, 0 included."""
+    """The effect of a candidate on a client.
 
-    requests: int  # as they were, those of a fetch that was cut each by itself
-    answers: int  # requests, and fetches that came back empty
-    throttled: int  # answers with a throttle time
-    starved: int  # fetches larger than an idle client may have at once, which the profile does not cut: never served
+    Delays are the throttle times of responses; percentiles are over all responses, including those without one.
+    """
+
+    requests: int  # recorded requests; each part of a split fetch counts
+    answers: int  # responses: to the requests, and empty ones to muted fetches
+    throttled: int  # responses with a throttle time
+    starved: int  # fetches larger than the quota of a whole window, which the profile does not split: never served
     delay_p50_ms: int
     delay_p95_ms: int
     delay_p99_ms: int
     delay_max_ms: int
     delay_total_ms: int
-    added_p50_ms: int  # added latency: how much later than without a quota a request had its answer
+    added_p50_ms: int  # added latency: the delay of a response compared with no quota
     added_p99_ms: int
     added_max_ms: int
     added_total_ms: int
     bytes: int
     span_ms: float  # virtual, from the first charge to the last
-    offered_rate: float  # bytes/s over the time of the trace
+    offered_rate: float  # bytes/s over the recorded time
     achieved_rate: float  # over `span_ms`
 
     @property
@@ -115,66 +122,66 @@ _NOTHING = Outcome._make([0] * len(Outcome._fields))
 
 
 def replay(client: Client, requests: Requests, candidate: Candidate, config: QuotaConfig | None = None) -> Outcome:
-    """Charges `requests` under `candidate`. `config` has the windows; its arithmetic is the profile's."""
+    """Charge `requests` under `candidate`, with the windows of `config` and the rate arithmetic of the profile."""
     found = _Replay(client, requests, candidate, config or QuotaConfig())
     return found.run() if found.is_served else _NOTHING._replace(starved=len(requests))
 
 
 class _Replay:
-    """One replay: the sensor, who waits, and what was found."""
+    """One replay: its sensor, detached connections and results."""
 
     def __init__(self, client: Client, requests: Requests, candidate: Candidate, config: QuotaConfig) -> None:
         profile = PROFILES[candidate.profile]
         windows = QuotaConfig(config.num_samples, config.window_ms, profile.rate)
         self._client = client
         self._manager = ClientQuotaManager(client.kind, windows, QuotaTable(profile.empty_client_id))
-        self._manager.set_quota(_everyone_like(client), candidate.quota)
+        self._manager.set_quota(_default_entity(client), candidate.quota)
         api_key = API_KEYS[client.kind]
         self._throttling = [profile.throttling_of(api_key, version) for version in requests.versions]
         self._is_open = candidate.loop == "open"
-        self._is_alone = len(requests.versions) == 1 and not self._is_open
+        self._has_one_lane = len(requests.versions) == 1 and not self._is_open
         self._starved = 0
-        self.is_served = True  # anything at all
+        self.is_served = True  # whether any request is
         if client.kind == "Fetch":
             most = self._manager.max_value_in_quota_window(client.user, client.client_id)
             requests = self._cut(requests, int(min(most, 2**62)), cuts=profile.cuts_fetches)
         self._requests = requests
-        self._sensor: Sensor | None = None  # there with the first charge
+        self._sensor: Sensor | None = None  # created by the first charge
         self._delays, self._added = Delays(), Delays()
         self._answers = 0
         self._last_ns = 0
-        # Who is apart from the trace: when its request is due, which that is, and how long it has waited by then.
-        self._apart: list[tuple[int, int, int]] = []
-        self._lanes_apart: set[int] = set()
+        # Detached lanes: due time, row and wait of the next request.
+        self._detached: list[tuple[int, int, int]] = []
+        self._detached_lanes: set[int] = set()
         self._shift_ns = 0
 
     def run(self) -> Outcome:
-        requests, apart = self._requests, self._apart
+        requests, detached = self._requests, self._detached
         at_ns, lane, count = requests.at_ns, requests.lane, len(requests)
         row = waited_ns = 0
-        while row < count or apart:
-            if apart:
-                due_ns, its_row, its_wait_ns = apart[0]
+        while row < count or detached:
+            if detached:
+                due_ns, its_row, its_wait_ns = detached[0]
                 if row == count or (due_ns, its_row) <= (at_ns[row], row):
-                    heappop(apart)
-                    self._lanes_apart.discard(lane[its_row])
+                    heappop(detached)
+                    self._detached_lanes.discard(lane[its_row])
                     self._charge(its_row, due_ns, its_wait_ns, row)
                     continue
-                if lane[row] in self._lanes_apart:
+                if lane[row] in self._detached_lanes:
                     row += 1
                     continue
-            if self._is_alone:
-                served, waited_ns = self._charge_alone(row, at_ns[row] + self._shift_ns, waited_ns)
+            if self._has_one_lane:
+                served, waited_ns = self._charge_one_lane(row, at_ns[row] + self._shift_ns, waited_ns)
                 row += served
             else:
                 row += 1
                 self._charge(row - 1, at_ns[row - 1], 0, row)
-            if not apart and not waited_ns:
+            if not detached and not waited_ns:
                 row = self._run_within(row)
         return self._outcome()
 
     def _run_within(self, row: int) -> int:
-        """Records what follows in the trace and is surely within the bound; returns the row that comes after it."""
+        """Record the next requests of the trace that cannot exceed the bound; return the row after them."""
         requests, shift_ns, sensor = self._requests, self._shift_ns, self._sensor
         at_ns, totals, count = requests.at_ns, requests.totals, len(requests)
         if sensor is None or row == count:
@@ -183,7 +190,7 @@ class _Replay:
         until_ns, most = room.until_ms * _MS - shift_ns, totals[row] + room.value
         if totals[row + 1] >= most or at_ns[row] >= until_ns or at_ns[row] + shift_ns < room.from_ms * _MS:
             return row
-        end = min(row + _FIRST_LOOK, count)
+        end = min(row + _FIRST_ROWS, count)
         if at_ns[end - 1] < until_ns and totals[end] < most:
             end = count
         end = bisect_left(at_ns, until_ns, row, end)
@@ -194,12 +201,12 @@ class _Replay:
         return end
 
     def _charge(self, row: int, due_ns: int, waited_ns: int, trace_row: int) -> None:
-        """Charges one request, and says when its lane's next is due. The trace is at `trace_row`."""
+        """Charge one request and detach its lane if its next request is not due as recorded."""
         requests = self._requests
         throttling = self._throttling[requests.lane[row]]
         throttle_ns = self._record(row, due_ns)
-        if throttle_ns and self._takes_back(row, due_ns, throttling):
-            self._set_apart(row, due_ns + throttle_ns, waited_ns + throttle_ns)
+        if throttle_ns and self._retract(row, due_ns, throttling):
+            self._detach(row, due_ns + throttle_ns, waited_ns + throttle_ns)
             return
         self._served(waited_ns, throttle_ns, throttling)
         after = requests.following[row]
@@ -211,28 +218,28 @@ class _Replay:
         else:
             next_ns, next_wait_ns = _after(due_ns, requests.at_ns[after] - requests.at_ns[row], throttle_ns, throttling)
         if after < trace_row or next_ns != requests.at_ns[after]:
-            self._set_apart(after, next_ns, next_wait_ns)
+            self._detach(after, next_ns, next_wait_ns)
 
-    def _charge_alone(self, row: int, due_ns: int, waited_ns: int) -> tuple[bool, int]:
-        """The same where one connection closes the loop: whether it was served, and how long the next one waits."""
+    def _charge_one_lane(self, row: int, due_ns: int, waited_ns: int) -> tuple[bool, int]:
+        """Charge a request of a client with one lane; return whether it is served, and the next request's wait."""
         requests, throttling = self._requests, self._throttling[0]
         throttle_ns = self._record(row, due_ns)
-        if throttle_ns and self._takes_back(row, due_ns, throttling):
+        if throttle_ns and self._retract(row, due_ns, throttling):
             self._shift_ns += throttle_ns
             return False, waited_ns + throttle_ns
         self._served(waited_ns, throttle_ns, throttling)
         if not throttle_ns or row + 1 == len(requests):
             return True, 0
-        own_ns = requests.at_ns[row + 1] - requests.at_ns[row]
-        next_ns, next_wait_ns = _after(due_ns, own_ns, throttle_ns, throttling)
+        think_ns = requests.at_ns[row + 1] - requests.at_ns[row]
+        next_ns, next_wait_ns = _after(due_ns, think_ns, throttle_ns, throttling)
         self._shift_ns = next_ns - requests.at_ns[row + 1]
         return True, next_wait_ns
 
     def _record(self, row: int, due_ns: int) -> int:
-        """Charges one request; returns the throttle time in nanoseconds."""
+        """Charge one request; return the throttle time in nanoseconds."""
         now_ms = due_ns // _MS
         client, manager = self._client, self._manager
-        if due_ns - self._last_ns > _FORGOTTEN_AFTER_NS:
+        if due_ns - self._last_ns > _EXPIRES_AFTER_NS:
             manager.expire(now_ms)
             self._sensor = None
         self._last_ns = due_ns
@@ -240,14 +247,14 @@ class _Replay:
         throttle_ms = manager.record(client.user, client.client_id, float(self._requests.value[row]), now_ms)
         if self._sensor is None:
             sensors = manager.peek_sensors(manager.rules.bucket(client.user, client.client_id))
-            assert sensors is not None, "it was just recorded to"
+            assert sensors is not None, "record() creates them"
             self._sensor = sensors.quota
         if throttle_ms:
             self._delays.add(throttle_ms, throttle_ms)
         return throttle_ms * _MS
 
-    def _takes_back(self, row: int, due_ns: int, throttling: Throttling) -> bool:
-        """A fetch over quota that is muted sent nothing, costs nothing and comes again."""
+    def _retract(self, row: int, due_ns: int, throttling: Throttling) -> bool:
+        """Remove the charge of a muted fetch, as its response was empty; return False for other requests."""
         if throttling is not MUTE or self._client.kind != "Fetch":
             return False
         value = float(self._requests.value[row])
@@ -260,14 +267,14 @@ class _Replay:
             added_ms = added_ns // _MS
             self._added.add(added_ms, _rounded(added_ms))
 
-    def _set_apart(self, row: int, due_ns: int, waited_ns: int) -> None:
-        self._lanes_apart.add(self._requests.lane[row])
-        heappush(self._apart, (due_ns, row, waited_ns))
+    def _detach(self, row: int, due_ns: int, waited_ns: int) -> None:
+        self._detached_lanes.add(self._requests.lane[row])
+        heappush(self._detached, (due_ns, row, waited_ns))
 
     def _cut(self, requests: Requests, most: int, *, cuts: bool) -> Requests:
-        """Fetches as a broker would give them: at most so much at once."""
+        """Split fetches that are larger than `most`, or count them as starved."""
         if requests.largest <= most or not (cuts or {HOLD, MUTE} & set(self._throttling)):
-            return requests  # what is held when it was read is served in the end, whatever its size
+            return requests  # WITHHOLD delays a response of any size but sends it
         rows: list[tuple[int, int, int]] = []
         for at_ns, value, lane in zip(requests.at_ns, requests.value, requests.lane, strict=True):
             whole, rest = divmod(value, most)
@@ -311,19 +318,19 @@ class _Replay:
         )
 
 
-def _after(due_ns: int, own_ns: int, throttle_ns: int, throttling: Throttling) -> tuple[int, int]:
-    """When a client that closes the loop sends again, and how much of that time only the mute is to blame for."""
+def _after(due_ns: int, think_ns: int, throttle_ns: int, throttling: Throttling) -> tuple[int, int]:
+    """Return when a closed-loop client sends its next request, and the part of this time that only the mute adds."""
     if throttling is MUTE:
-        return due_ns + max(own_ns, throttle_ns), max(0, throttle_ns - own_ns)
-    return due_ns + throttle_ns + own_ns, 0
+        return due_ns + max(think_ns, throttle_ns), max(0, throttle_ns - think_ns)
+    return due_ns + throttle_ns + think_ns, 0
 
 
-def _everyone_like(client: Client) -> QuotaEntity:
-    """The default entity of the level that the client is counted at: there its quota is that of every such client."""
+def _default_entity(client: Client) -> QuotaEntity:
+    """Return the default entity of the client's level (user, client id or both)."""
     return QuotaEntity(DEFAULT if client.user else None, DEFAULT if client.client_id or not client.user else None)
 
 
 def _rounded(ms: int) -> int:
-    """To 1/128 of it at least, downwards, so that a queue that grows for hours has few different waits."""
+    """Return `ms` rounded down by less than 1/128, so that a queue that grows for hours has few distinct waits."""
     bits = max(0, ms.bit_length() - 8)
     return ms >> bits << bits

@@ -1,4 +1,4 @@
-"""What a plan found, for people: a page in Markdown with its plots, made of the tables that are in the folder."""
+"""The report of a plan: a Markdown page with plots, from the tables in the folder."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +14,14 @@ from .replay import Candidate
 from .tables import QUARANTINE
 
 REPORT = "report.md"
-_MOST_SHOWN = 20  # clients of a table
+_MOST_SHOWN = 20  # clients per table
 
 
 Effects = dict[tuple[Kind, Candidate], Effect]
 
 
 def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
-    """By kind and candidate, from the smallest quota on."""
+    """Return the effects by kind and candidate, sorted by quota."""
     found: Effects = {}
     numbers: dict[tuple[str, str], int] = {}
     for finding in findings:
@@ -32,7 +32,7 @@ def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
 
 
 class Report(NamedTuple):
-    """All that the page tells."""
+    """The contents of the page."""
 
     inputs: Sequence[str]
     settings: Settings
@@ -42,49 +42,49 @@ class Report(NamedTuple):
 
 
 def write_report(out: Path, report: Report) -> None:
-    """Writes the page and its plots."""
-    from .plots import plot_effects, plot_needs  # matplotlib takes a second
+    """Write the page and its plots."""
+    from .plots import plot_effects, plot_needs  # deferred: importing matplotlib takes a second
 
-    lines = ["# What quotas would do", "", *_what_was_read(report)]
+    lines = ["# Quota plan", "", *_input(report)]
     for found in report.recommendations:
         plot = f"needs-{found.kind.lower()}.svg"
         plot_needs(out / plot, found)
-        lines += ["", *_recommended(found, report.settings), "", f"![What each client needs]({plot})"]
+        lines += ["", *_recommended(found, report.settings), "", f"![Required quota of each client]({plot})"]
     if report.recommendations:
-        lines += ["", f"`sh {SCRIPT} BOOTSTRAP-SERVER` sets them."]
+        lines += ["", f"Run `sh {SCRIPT} BOOTSTRAP-SERVER` to set these quotas."]
     for kind in KEYS:
         effects = {candidate: effect for (of, candidate), effect in report.effects.items() if of == kind}
         if effects:
             plot = f"candidates-{kind.lower()}.svg"
             plot_effects(out / plot, kind, effects)
-            lines += ["", f"## {kind}: what each quota does", "", *_effects(effects, report.settings.limits)]
-            lines += ["", f"![What each quota does]({plot})"]
+            lines += ["", f"## {kind}: effect of each quota", "", *_effects(effects, report.settings.limits)]
+            lines += ["", f"![Effect of each quota]({plot})"]
     (out / REPORT).write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def _what_was_read(report: Report) -> list[str]:
-    lines = [f"From {', '.join(map(_code, report.inputs))}:", "", "| read | how many |", "|---|---|"]
+def _input(report: Report) -> list[str]:
+    lines = [f"Input: {', '.join(map(_code, report.inputs))}", "", "| input | count |", "|---|---|"]
     lines += [f"| {name} | {number:,} |" for name, number in sorted(report.counts.items()) if number]
     if report.counts.get("quarantined"):
-        lines += ["", f"What was quarantined is in `{QUARANTINE}`, with the reason."]
+        lines += ["", f"Quarantined input is in `{QUARANTINE}`, with reasons."]
     return lines
 
 
 def _recommended(found: Recommendation, settings: Settings) -> list[str]:
     limits = settings.limits
-    assert limits is not None, "without limits nothing is recommended"
+    assert limits is not None, "a recommendation requires limits"
     return [
-        f"## {found.kind}: recommended",
+        f"## {found.kind}: recommendation",
         "",
-        f"So that of a client's answers at most {limits.throttled_share:.1%} have a throttle time, and their 99th "
-        f"percentile is at most {limits.delay_p99_ms:,} ms, with `quota.profile={settings.profiles[0]}` and "
-        f"{_in_words(settings.loops[0])}:",
+        f"With these quotas, at most {limits.throttled_share:.1%} of each client's responses have a throttle time, and "
+        f"the p99 of all throttle times is at most {limits.delay_p99_ms:,} ms. This assumes "
+        f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}.",
         "",
-        f"- for everybody `{KEYS[found.kind]}={found.default}`, {rate(found.default)} on each broker: enough for "
-        f"{len(found.others):,} of {len(found.others) + len(found.overrides):,};",
-        f"- overrides for {len(found.overrides)}, which are in bold." if found.overrides else "- no overrides.",
+        f"- Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), enough for "
+        f"{len(found.others):,} of {len(found.others) + len(found.overrides):,} clients.",
+        f"- Overrides: {len(found.overrides)}, in bold." if found.overrides else "- Overrides: none.",
         "",
-        "| client | needs | of the average | p99 delay | throttled | on broker | brokers |",
+        "| client | required quota | of average rate | p99 throttle time | throttled responses | broker | brokers |",
         "|---|---|---|---|---|---|---|",
         *(_row(need, "**") for need in found.overrides[:_MOST_SHOWN]),
         *(_row(need, "") for need in found.others[: _MOST_SHOWN - len(found.overrides)]),
@@ -101,10 +101,10 @@ def _row(need: Need, mark: str) -> str:
 
 
 def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> list[str]:
-    beyond = " beyond the limits |" if limits is not None else ""
+    beyond = " beyond limits |" if limits is not None else ""
     lines = [
-        f"| profile | loop | quota | clients | throttled |{beyond} answers throttled | worst p99 delay "
-        "| worst p99 added latency | less moved |",
+        f"| profile | loop | quota | clients | throttled |{beyond} throttled responses | worst p99 throttle time "
+        "| worst p99 added latency | lost throughput |",
         "|---" * (10 if beyond else 9) + "|",
     ]
     for candidate, effect in effects.items():
@@ -118,7 +118,7 @@ def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> list
 
 
 def rate(per_s: float) -> str:
-    """In bytes/s, as people say it."""
+    """Return the rate with a unit and three significant digits."""
     for unit, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
         if per_s >= unit:
             return f"{per_s / unit:.3g} {name}"
@@ -126,11 +126,11 @@ def rate(per_s: float) -> str:
 
 
 def _in_words(loop: str) -> str:
-    return "clients that wait when they are made to" if loop == "closed" else "clients that send whatever happens"
+    return "a closed loop (throttled clients pause)" if loop == "closed" else "an open loop (clients keep sending)"
 
 
 def _code(text: str) -> str:
-    """As code on one line of a table, whatever it is."""
+    """Return any text as inline code that fits in a table cell."""
     shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     blank = " " * (len(ticks) > 1)

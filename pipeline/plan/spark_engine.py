@@ -1,9 +1,8 @@
-"""A plan on Spark: splits are read apart, the requests of each client on each broker come together and are replayed.
+"""The engine on Spark: splits are read in parallel, then each client's requests on each broker are replayed.
 
-Both steps are the plain functions that `local_engine` calls, in Spark's Python workers. Between them a client's
-requests travel packed, half a million of them in a row at most: Spark moves and sorts few rows, whatever their number,
-and none is ever an object of the JVM. What else was found (what could not be read, how much was read) goes the same
-way, so that the input is read once.
+Both steps are the functions of `local_engine`, in Spark's Python workers. Between them a row has up to half a million
+packed requests, so that Spark shuffles few rows and no request becomes an object of the JVM. Quarantined input and
+counts are rows of the same data set, so that the input is read once.
 
 Executors need this package, and the input at the same paths.
 """
@@ -20,41 +19,40 @@ import pyarrow as pa
 from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
-from .analysis import Settings, needed, tried
+from .analysis import Settings, find_need, try_candidates
 from .engine import Engine, OnProgress
 from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, arrow_schema, row_of, sql_columns, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# For a session of one's own on this machine. The JVM has little to do: to compile it well takes longer than that.
+# For a local session. The JVM has little work, less than optimizing compilation would cost.
 SETTINGS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
-# What a row on its way is: `rows` packed, or one of what is only passed on.
+# The kinds of rows between the steps: packed requests, a count, a quarantined line.
 _CHARGES, _COUNT, _BAD = "charges", "count", "bad"
 _KEY = {"what": str, "kind": str, "broker": str, "user": str, "client_id": str, "place": int}
 _READ = {**_KEY, "part": int, "name": str, "number": int, **QUARANTINED}
 _FOUND = {"what": str, "name": str, "number": int, **QUARANTINED, **FINDING}
 _ROWS = "rows"
-_TASKS_PER_CORE = 4  # so that one that has the large clients is not all that is left in the end
+_TASKS_PER_CORE = 4  # balances load: a task with large clients should not be the only one left
 _POLL_S = 0.5
 
 
 def engine_on(session: "SparkSession") -> Engine:
-    """Return the engine on this session."""
+    """Return the engine that uses this session."""
     return partial(_run, session)
 
 
 def _run(
     session: "SparkSession", splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress
 ) -> dict[str, int]:
-    """Writes the tables into `out`; returns how much was read, by what it was."""
+    """Write the tables to `out`; return counts of the input by kind."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as f
 
-    def of_group(
-        key: tuple[pa.Scalar, ...], group: pa.Table
-    ) -> pa.Table:  # by its annotations Spark knows what it takes
+    # Spark reads the annotations to determine the arguments.
+    def of_group(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         return _of_group(key, group, settings)
 
     cores = session.sparkContext.defaultParallelism
@@ -71,7 +69,7 @@ def _run(
         for table, columns in {REPLAYS: FINDING, QUARANTINE: QUARANTINED, **needs}.items():
             found.where(f.col("what") == table).select(*columns).coalesce(cores).write.parquet(str(out / table))
         counts: Counter[str] = Counter()
-        for name, number in found.where(f.col("what") == _COUNT).select("name", "number").collect():  # a few of a split
+        for name, number in found.where(f.col("what") == _COUNT).select("name", "number").collect():  # a few per split
             counts[name] += number
     found.unpersist()
     return dict(counts)
@@ -83,29 +81,29 @@ def _run(
 def _read_splits(
     batches: Iterator[pa.RecordBatch], splits: Sequence[Split], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
-    """What stands in the splits whose numbers come."""
+    """Yield the contents of the splits with these numbers."""
     for batch in batches:
         for place in batch.column(0).to_pylist():
             for part, found in enumerate(read(splits[place], settings.by)):
                 rows: list[tuple[object, ...]] = []
                 for client, packed in found.charges.items():
                     rows.append((_CHARGES, *client, 0, place << 32 | part, "", 0, *_NOT_BAD, packed))
-                rows += [(_BAD, *_NOBODY, place << 32 | part, 0, "", 0, *bad, b"") for bad in found.quarantined]
-                rows += [(_COUNT, *_NOBODY, place, 0, *count, *_NOT_BAD, b"") for count in found.counts.items()]
-                yield from _on_the_way(rows)
+                rows += [(_BAD, *_NO_CLIENT, place << 32 | part, 0, "", 0, *bad, b"") for bad in found.quarantined]
+                rows += [(_COUNT, *_NO_CLIENT, place, 0, *count, *_NOT_BAD, b"") for count in found.counts.items()]
+                yield from _encoded(rows)
 
 
-_NOBODY = ("", "", "", "")
+_NO_CLIENT = ("", "", "", "")
 _NOT_BAD = ("", 0, "", "")
 
 
-def _on_the_way(rows: Sequence[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
+def _encoded(rows: Sequence[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
     table = table_of([row[:-1] for row in rows], _READ)
     yield from table.append_column(_ROWS, pa.array([row[-1] for row in rows], pa.binary())).to_batches()
 
 
 def _of_group(key: tuple[pa.Scalar, ...], group: pa.Table, settings: Settings) -> pa.Table:
-    """What comes of all rows of one key."""
+    """Return the results of one key: findings of a client, or unchanged counts and quarantined lines."""
     what, *client, _ = (part.as_py() for part in key)
     if what == _CHARGES:
         in_order = group.sort_by("part")
@@ -117,8 +115,8 @@ def _of_group(key: tuple[pa.Scalar, ...], group: pa.Table, settings: Settings) -
 
 
 def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa.Table:
-    rows = [(REPLAYS, *row_of(finding)) for finding in tried(client, parts, settings)]
-    need = needed(client, parts, settings)
+    rows = [(REPLAYS, *row_of(finding)) for finding in try_candidates(client, parts, settings)]
+    need = find_need(client, parts, settings)
     if need is not None:
         rows.append((NEEDS, *row_of(need)))
     return table_of([(row[0], "", 0, *_NOT_BAD, *row[1:]) for row in rows], _FOUND)
@@ -128,7 +126,7 @@ def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa
 
 
 class _Progress:
-    """Reports how many tasks of the running stage are done."""
+    """A thread that reports the completed tasks of the running stage."""
 
     def __init__(self, session: "SparkSession", on_progress: OnProgress) -> None:
         self._tracker = session.sparkContext.statusTracker()

@@ -1,7 +1,9 @@
-"""The tables that a plan writes: their columns, and how they are made of findings and read again.
+"""The Parquet tables of a plan: their columns, and how findings are written and read.
 
-All are Parquet. `replays` has a row for each client, broker and candidate; `needs` one for each client and broker, with
-the smallest quota that spares it; `recommendation` one for each quota to set; `quarantine` what could not be read.
+- `replays`: a row for each client, broker and candidate
+- `needs`: a row for each client and broker, with the smallest sufficient quota
+- `recommendation`: a row for each quota to set
+- `quarantine`: input that could not be read
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +31,7 @@ def _columns(*rows: type) -> Columns:
 
 FINDING = {**_columns(Client, Candidate, Outcome), "throttled_share": float}
 QUARANTINED = _columns(Quarantined)
-# `quota_for` is "default", then of nobody by name, or "override".
+# `quota_for` is "default" (user and client id are empty) or "override".
 RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id": str, "quota": int}
 
 
@@ -42,12 +44,12 @@ def sql_columns(columns: Columns) -> str:
 
 
 def row_of(finding: Finding) -> tuple[object, ...]:
-    """The values of `FINDING`."""
+    """Return the row of a finding, with the columns `FINDING`."""
     return (*finding.client, *finding.candidate, *finding.outcome, finding.outcome.throttled_share)
 
 
 def finding_of(row: Sequence[object]) -> Finding:
-    """What a row was made of."""
+    """Return the finding of a row."""
     clients, candidates = len(Client._fields), len(Client._fields) + len(Candidate._fields)
     outcome = Outcome._make(row[candidates : candidates + len(Outcome._fields)])
     return Finding(Client._make(row[:clients]), Candidate._make(row[clients:candidates]), outcome)
@@ -61,7 +63,7 @@ def table_of(rows: Iterable[Sequence[object]], columns: Columns) -> pa.Table:
 
 
 class Writer:
-    """Writes one table as one file in a folder of its own, a part after the other."""
+    """A writer of one table, in chunks, to one file in the table's folder."""
 
     def __init__(self, out: Path, table: str, columns: Columns) -> None:
         self._columns = columns
@@ -85,6 +87,6 @@ class Writer:
 
 
 def read_table(out: Path, table: str, columns: Columns) -> Iterator[tuple[object, ...]]:
-    """All rows of a table, from whichever files there are of it."""
+    """Yield all rows of a table, from all its files."""
     for batch in dataset.dataset(out / table, arrow_schema(columns), format="parquet").to_batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -1,4 +1,4 @@
-"""Which byte quota holds a client, as a column: Kafka's precedence of users and client ids (KIP-55) in Spark SQL."""
+"""The byte quota of a client as a Spark SQL column, by Kafka's precedence of users and client ids (KIP-55)."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -8,15 +8,15 @@ from pyspark.sql import functions as f
 
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 
-# Whose quotas they are -> bytes per second, by the name of the API that the quota is about.
+# API name -> quota entity -> bytes per second.
 ByteQuotas = Mapping[str, Mapping[QuotaEntity, float]]
 
-_NOBODY, _DEFAULT, _NAMED = "", "*", "="  # how a part of a key begins; a name follows the last
+_ABSENT, _DEFAULT, _NAMED = "", "*", "="  # prefixes of the parts of a key; a name follows `_NAMED`
 _SEPARATOR = "\0"
 
 
 def byte_quota(quotas: ByteQuotas, api: Column, user: Column, client_id: Column) -> Column:
-    """Bytes per second that the client may use of the API; null where there is no quota."""
+    """Return the client's quota for the API in bytes per second; null without a quota."""
     bound = f.lit(None).cast("double")
     for name, by_entity in quotas.items():
         if by_entity:
@@ -27,10 +27,10 @@ def byte_quota(quotas: ByteQuotas, api: Column, user: Column, client_id: Column)
 def _most_specific(by_entity: Mapping[QuotaEntity, float], user: Column, client_id: Column) -> Column:
     items = chain.from_iterable((_key(entity), bound) for entity, bound in by_entity.items())
     bounds = f.create_map(*(f.lit(item) for item in items))
-    users = [f.concat(f.lit(_NAMED), user), f.lit(_DEFAULT), f.lit(_NOBODY)]
-    clients = [f.concat(f.lit(_NAMED), client_id), f.lit(_DEFAULT), f.lit(_NOBODY)]
+    users = [f.concat(f.lit(_NAMED), user), f.lit(_DEFAULT), f.lit(_ABSENT)]
+    clients = [f.concat(f.lit(_NAMED), client_id), f.lit(_DEFAULT), f.lit(_ABSENT)]
     keys = [f.concat(one, f.lit(_SEPARATOR), other) for one in users for other in clients]
-    return f.coalesce(*(f.try_element_at(bounds, key) for key in keys[:-1]))  # the last is nobody's
+    return f.coalesce(*(f.try_element_at(bounds, key) for key in keys[:-1]))  # the last key has no entity
 
 
 def _key(entity: QuotaEntity) -> str:
@@ -39,5 +39,5 @@ def _key(entity: QuotaEntity) -> str:
 
 def _part(name: Name) -> str:
     if name is None:
-        return _NOBODY
+        return _ABSENT
     return _DEFAULT if name is DEFAULT else f"{_NAMED}{name}"

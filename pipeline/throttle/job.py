@@ -1,15 +1,15 @@
-"""The `throttle` job: what clients used and how long they were made to wait, window by window, from the journal.
+"""The `throttle` job: traffic and throttle times of clients per window, from the journal.
 
-It follows the topic of a journal by Structured Streaming. A row is one window of event time of one broker, user, client
-id and API. What is late by more than is allowed is left out, and counted by Spark; what is no journal event goes to the
-quarantine (a query of its own, so that each of the two is exactly once by itself).
+It reads the journal's topic with Structured Streaming. A row is one window of event time of one broker, user, client id
+and API. Spark drops and counts events that are later than allowed. Records that are not journal events go to the
+quarantine, which is a separate query, so that each of the two is exactly once.
 
-Bytes are counted twice: as they were on the wire, and as byte quotas count them (`quota_bytes`): a Produce by its
-request, a Fetch by its answer, but not one that was answered with nothing, at once, because the client is over its
-quota (KIP-219: Fetch since version 8; an older one waits, and then has its bytes).
+Bytes are counted on the wire, and as byte quotas count them (`quota_bytes`): Produce by the request, Fetch by the
+response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the response of an older
+version is delayed and counts.
 
-Throttle times are those that quotas demanded (events of kind `throttle`), so they are there also where the answer has
-no field for them, or where there is no answer.
+Throttle times come from `throttle` events, so they include requests without a response and responses without a field
+for the throttle time.
 """
 
 from typing import NamedTuple
@@ -22,26 +22,25 @@ from sluice.pipeline.events import EVENT, REASON
 
 from .byte_quotas import ByteQuotas, byte_quota
 
-# The job's requests have one name, so that a quota can be set for it, and it can be told from others.
 CLIENT_ID = "sluice-pipeline-throttle"
 KINDS = (Request, Throttle, Gap)
 _FIRST_MUTED_FETCH = 8
 _FIRST_FLEXIBLE_FETCH = 12
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-# One in 10,000 of rank: of fewer events in a window percentiles are exact.
+# A rank error of 1/10,000: percentiles of up to 10,000 events in a window are exact.
 _ACCURACY = 10_000
 
 
 class Windows(NamedTuple):
-    """How events are put together; both are intervals such as "10 seconds"."""
+    """The windows of events; both fields are intervals such as "10 seconds"."""
 
     length: str = "10 seconds"
-    lateness: str = "10 seconds"  # how late an event may come and still be counted
+    lateness: str = "10 seconds"  # later events are dropped
 
 
 def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFrame:
-    """One row for each window, broker, user, client id and API in which there were requests or throttles."""
+    """Return a row for each window, broker, user, client id and API with requests or throttles."""
     events = records.where(f.col(REASON).isNull()).select(f"{EVENT}.*")
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum("lost"), f.lit(0)).alias("lost")
@@ -62,7 +61,9 @@ def _aggregates() -> list[Column]:
     is_request = f.col("kind") == _tag(Request)
     is_throttle = f.col("kind") == _tag(Throttle)
     throttle_ms = f.when(is_throttle, f.col("throttle_time_ms"))
-    latency_ms = (f.col("answered_ns") - f.col("received_ns")) / _NS_PER_MS  # null of a throttle, or without an answer
+    latency_ms = (
+        f.col("answered_ns") - f.col("received_ns")
+    ) / _NS_PER_MS  # null for a throttle, or without a response
     codes = f.when(is_request & (f.size("error_codes") > 0), f.col("error_codes"))
     return [
         f.count_if(is_request).alias("requests"),
@@ -82,12 +83,12 @@ def _aggregates() -> list[Column]:
 
 
 def _quota_bytes() -> Column:
-    answered_with_nothing = (f.col("version") >= _FIRST_MUTED_FETCH) & (f.col("throttle_time_ms") > 0)
-    # Kafka's FetchResponse.sizeOf knows no tagged fields in the header, which are one byte.
+    is_empty = (f.col("version") >= _FIRST_MUTED_FETCH) & (f.col("throttle_time_ms") > 0)
+    # Kafka's FetchResponse.sizeOf does not include the header's tagged fields, which are one byte.
     tagged_fields = f.when(f.col("version") >= _FIRST_FLEXIBLE_FETCH, 1).otherwise(0)
     is_request = f.col("kind") == _tag(Request)
     return f.when(is_request & (f.col("api") == "Produce"), f.col("request_bytes")).when(
-        is_request & (f.col("api") == "Fetch") & (f.col("response_bytes") > 0) & ~answered_with_nothing,
+        is_request & (f.col("api") == "Fetch") & (f.col("response_bytes") > 0) & ~is_empty,
         f.col("response_bytes") - tagged_fields,
     )
 

@@ -1,7 +1,7 @@
-"""Where the windows of the `throttle` job go: Parquet files, a topic, a table on the screen. Each is its own query.
+"""The outputs of the `throttle` job: Parquet files, a topic, a table on the screen. Each is a separate query.
 
-Parquet is exactly once: Spark keeps in the checkpoint how far it read, and beside the files which of them count. To a
-topic it is at least once, as Spark's Kafka sink is, so after a crash a row may come twice, the same.
+Parquet is exactly once: Spark stores its position in the checkpoint, and a log of valid files beside the files. Spark's
+Kafka sink is at least once: after a crash the topic may have duplicates.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,10 @@ from .job import CLIENT_ID, KINDS, Windows, windows
 
 
 class Sinks(NamedTuple):
-    """What is written where; `show_windows` and `show_quarantine` get what there is anew after each trigger."""
+    """The outputs; `show_windows` and `show_quarantine` receive the new rows after each trigger."""
 
-    output: str | None = None  # a folder, on whatever storage Spark writes to
-    to_topic: str | None = None  # only with `output`, which then has the checkpoint
+    output: str | None = None  # a folder on any storage that Spark supports
+    to_topic: str | None = None  # only with `output`, for the checkpoint
     show_windows: Show | None = None
     show_quarantine: Show | None = None
 
@@ -39,11 +39,11 @@ class Queries(NamedTuple):
 def start(
     session: SparkSession, journal: Journal, settings: Windows, quotas: ByteQuotas, sinks: Sinks, trigger: str | None
 ) -> Queries:
-    """Starts the job. It looks every `trigger` for what is new; None: it ends when all that there is has been read."""
-    assert sinks.to_topic is None or sinks.output is not None, "a topic's checkpoint has to be somewhere"
+    """Start the job; `trigger` is an interval, or None to stop at the topic's current end."""
+    assert sinks.to_topic is None or sinks.output is not None, "to_topic needs output, for the checkpoint"
     records = read(session, journal, CLIENT_ID, KINDS)
     rows = windows(records, settings, quotas)
-    # Only what cannot change any more: a window whose time for late events is over.
+    # Only final windows: those whose time for late events is over.
     writers = []
     if sinks.output is not None:
         dated = rows.withColumn("date", f.to_date("start")).writeStream.partitionBy("date")
@@ -56,7 +56,7 @@ def start(
     if sinks.output is not None:
         quarantine = parquet(bad, sinks.output, "quarantine")
     else:
-        assert sinks.show_quarantine is not None, "what is no event is kept or shown"
+        assert sinks.show_quarantine is not None, "expected output or show_quarantine"
         quarantine = shown(bad, sinks.show_quarantine)
     started = [triggered(writer, trigger).start() for writer in (*writers, quarantine)]
     return Queries(started[:-1], started[-1])

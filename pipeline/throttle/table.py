@@ -9,7 +9,7 @@ _MOST_ROWS = 30
 
 
 def show_windows(out: Console, rows: DataFrame) -> None:
-    """Prints windows as a table, the newest of them."""
+    """Print the newest windows as a table."""
     newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return
@@ -22,7 +22,7 @@ def show_windows(out: Console, rows: DataFrame) -> None:
 
 
 def show_quarantine(log: Console, rows: DataFrame) -> None:
-    """Prints where each record was that is no journal event, and why it is none."""
+    """Print the position of each record that is not a journal event, with the reason."""
     for row in rows.toLocalIterator():
         place = f"{row['topic']}-{row['partition']}@{row['offset']}"
         log.print(f"{place}: {row['reason']}", markup=False, highlight=False)

@@ -76,7 +76,7 @@ def test_an_exported_journal_has_the_rows_of_the_audit(spark: SparkSession, tmp_
     judge_files(spark, [text, parquet], HOW, str(tmp_path / "out"))
     assert written(spark, tmp_path / "out") == local(events)
     (bad,) = spark.read.parquet(str(tmp_path / "out" / QUARANTINE)).collect()
-    assert (bad.reason, bad.value) == ("not an event that is known: its kind is meteor", '{"kind":"meteor"}')
+    assert (bad.reason, bad.value) == ("not a journal event: unknown kind meteor", '{"kind":"meteor"}')
 
 
 def test_a_stream_has_the_same_rows_each_once_through_a_restart(

@@ -28,7 +28,7 @@ _TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
         pytest.param("[WRONG] What is wrong.\nMore of it.", "[WRONG] What is wrong.", id="the first line without one"),
         pytest.param(
             "Some data may have been lost because they are not available\nCaused by: a.OffsetOutOfRangeException: 5",
-            "records are gone from the topic that were not read yet; --skip-lost goes on without them",
+            "the topic has deleted records that were not read yet. Pass --skip-lost to continue without them",
             id="lost records, and what to do",
         ),
     ],

@@ -136,12 +136,12 @@ def test_windows_are_written_once_and_what_is_no_event_is_kept(
     kept = spark.read.parquet(f"{tmp_path}/quarantine").orderBy("offset").collect()
     assert [(row.offset, bytes(row.value), row.reason) for row in kept] == [
         (4, b"{", "not JSON"),
-        (8, b"[]", "not an event: it is no JSON object"),
+        (8, b"[]", "not a journal event: expected a JSON object"),
     ]
 
 
 def test_a_line_that_is_no_event_has_the_reason(spark: SparkSession) -> None:
-    version = "of another version of the journal"
+    version = "event of another journal version"
     expected: list[tuple[str | None, str | None]] = [
         (request(1), None),
         (request(1, answered_ns=None), None),
@@ -149,11 +149,11 @@ def test_a_line_that_is_no_event_has_the_reason(spark: SparkSession) -> None:
         (None, "no value"),
         (" ", "no value"),
         ("{'kind': 'request'}", "not JSON"),
-        ("17", "not an event: it is no JSON object"),
-        ("{}", "not an event: it has no kind"),
-        ('{"kind":"meteor"}', "not an event that is known: its kind is meteor"),
-        (request(1).replace('"api":"Produce",', ""), f"a request {version}: it lacks api"),
-        (request(1).replace('"version":9', '"version":"9"'), f"an event {version}: a field has another type"),
+        ("17", "not a journal event: expected a JSON object"),
+        ("{}", "not a journal event: no kind"),
+        ('{"kind":"meteor"}', "not a journal event: unknown kind meteor"),
+        (request(1).replace('"api":"Produce",', ""), f"request {version}: missing api"),
+        (request(1).replace('"version":9', '"version":"9"'), f"{version}: a field has another type"),
     ]
     lines = spark.createDataFrame([(line,) for line, _ in expected], "value string")
     rows = parsed(lines, f.col("value"), (Request, Throttle)).select("value", REASON).collect()

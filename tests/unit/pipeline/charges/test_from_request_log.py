@@ -194,11 +194,11 @@ def test_times(stamp: str, ms: int) -> None:
     ("line", "reason"),
     [
         pytest.param("java.io.IOException: Broken pipe", "neither a journal event nor", id="a stack trace"),
-        pytest.param("Completed request:{}", "without the time", id="no time"),
-        pytest.param("[2026-02-30 12:00:00,500] Completed request:{}", "at no time", id="a day that is none"),
-        pytest.param(f"{AT}Completed request:{{}}", "missing required field", id="JSON without what there must be"),
-        pytest.param(f"{AT}Completed request:{{", "not as Kafka writes it", id="JSON that is cut off"),
-        pytest.param(f"{AT}Completed request:RequestHeader(", "not as Kafka writes it", id="text that is cut off"),
+        pytest.param("Completed request:{}", "without a timestamp", id="no time"),
+        pytest.param("[2026-02-30 12:00:00,500] Completed request:{}", "invalid timestamp", id="an invalid date"),
+        pytest.param(f"{AT}Completed request:{{}}", "missing required field", id="JSON without a required field"),
+        pytest.param(f"{AT}Completed request:{{", "malformed completed request", id="truncated JSON"),
+        pytest.param(f"{AT}Completed request:RequestHeader(", "malformed completed request", id="truncated text"),
         pytest.param(
             as_json(REAL_FETCH, ('"requestApiVersion":11', '"requestApiVersion":-1')), ">= 0", id="a negative version"
         ),
@@ -208,29 +208,31 @@ def test_times(stamp: str, ms: int) -> None:
             id="a negative size",
         ),
         pytest.param(
-            as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1", id="a time beyond all measure"
+            as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1", id="a time out of range"
         ),
         pytest.param(
             text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace("sendTime:200.0", "sendTime:2.0.0"),
             "could not convert string to float",
-            id="a number that is none",
+            id="an invalid number",
         ),
         pytest.param(
-            f"{AT}Completed request:" + "[" * 100_000 + "}", "not as Kafka writes it", id="JSON without a bottom"
+            f"{AT}Completed request:" + "[" * 100_000 + "}", "malformed completed request", id="JSON nested too deeply"
         ),
         pytest.param(
             text("PRODUCE", 7, "{acks=1,timeout=30000,numPartitions=1}", PRODUCED),
             "only at TRACE",
-            id="a produce request at DEBUG",
+            id="a Produce request at DEBUG",
         ),
         pytest.param(
-            text("FETCH", 3, "{replica_id=-1}", fetched("[(record=...)]")), "have no size", id="converted records"
+            text("FETCH", 3, "{replica_id=-1}", fetched("[(record=...)]")),
+            "without record sizes",
+            id="converted records",
         ),
     ],
 )
-def test_what_cannot_be_taken_has_a_reason(line: str, reason: str) -> None:
+def test_an_invalid_line_has_a_reason(line: str, reason: str) -> None:
     gathered = Gathered("client-id", 1000)
-    said = take_line(line, gathered)
-    assert said is not None
-    assert reason in said
+    found = take_line(line, gathered)
+    assert found is not None
+    assert reason in found
     assert gathered.counts == {}

@@ -89,12 +89,12 @@ def test_a_compressed_file_is_one_split(tmp_path: Path) -> None:
     assert all_of(file)[0] == list(range(5))
 
 
-def test_a_compressed_file_that_is_cut_off_gives_what_there_is(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_read_as_far_as_possible(tmp_path: Path) -> None:
     file = tmp_path / "a.gz"
     file.write_bytes(gzip.compress(lines(5).encode())[:-9])
     times, (bad,), counts = all_of(file)
     assert times in ([], list(range(5)))
-    assert "cannot be read on" in bad.reason
+    assert "cannot read further" in bad.reason
     assert counts[QUARANTINED] == 1
 
 
@@ -109,7 +109,7 @@ def table(count: int) -> "pa.Table":
 
 
 @pytest.mark.parametrize("split_rows", [1, 10, 25, 10**6])
-def test_every_row_of_parquet_is_read_once_whatever_the_cuts(
+def test_every_parquet_row_is_read_once_for_any_split_size(
     split_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyarrow import parquet
@@ -124,11 +124,11 @@ def test_every_row_of_parquet_is_read_once_whatever_the_cuts(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        pytest.param(b"PAR1 and no more", "no Parquet", id="Parquet by its first bytes alone"),
-        pytest.param(None, "there is no column kind", id="Parquet that is no export of a journal"),
+        pytest.param(b"PAR1 and no more", "invalid Parquet file", id="only the first bytes are those of Parquet"),
+        pytest.param(None, "missing columns kind, broker", id="Parquet that is not a journal export"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_quarantined(content: bytes | None, reason: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_quarantined(content: bytes | None, reason: str, tmp_path: Path) -> None:
     from pyarrow import parquet
 
     file = tmp_path / "a.parquet"
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_read_is_quarantined(content: bytes | None, reason
     assert reason in bad.reason
 
 
-def test_of_a_folder_the_files_are_read_in_order_without_hidden_ones(tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_read_in_order_except_hidden_ones(tmp_path: Path) -> None:
     for name in ("b.log", "a.log", ".hidden", "_SUCCESS"):
         (tmp_path / name).write_text("x\n")
     (tmp_path / "folder").mkdir()
@@ -159,12 +159,12 @@ def test_a_path_may_have_a_scheme(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        pytest.param("nothing.log", "nothing.log: no such file or folder", id="a file that is not there"),
-        pytest.param("empty", "empty: there is nothing in it", id="an empty folder"),
-        pytest.param("empty.log", "empty.log: there is nothing in it", id="an empty file"),
+        pytest.param("nothing.log", "nothing.log: no such file or folder", id="a missing file"),
+        pytest.param("empty", "empty: no input", id="an empty folder"),
+        pytest.param("empty.log", "empty.log: no input", id="an empty file"),
     ],
 )
-def test_input_that_is_not_there(name: str, line: str, tmp_path: Path) -> None:
+def test_missing_input_is_an_error(name: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty.log").touch()
     with pytest.raises(SluiceError, match=line):

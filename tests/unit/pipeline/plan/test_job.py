@@ -1,4 +1,4 @@
-"""A whole plan in one process: from files to tables, page, plots and script."""
+"""A complete plan in one process: from files to tables, report, plots and script."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.support.journal_lines import journal
 
 HOSTILE = "a|`b`\n# c <b>"
 CLIENTS = {"steady": (100, 5_000), "bursty": (100, 90_000), HOSTILE: (500, 2_000)}  # ms between requests, bytes
-ASKED = Settings((20_000.0, 200_000.0, 2e6), ("by-version",), ("closed",), "client-id", Limits(100, 0.05))
+SETTINGS = Settings((20_000.0, 200_000.0, 2e6), ("by-version",), ("closed",), "client-id", Limits(100, 0.05))
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +31,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a plan wrote."""
+    """Return the output folder of a plan."""
     folder = tmp_path_factory.mktemp("plans") / "out"
     run(log, folder)
     return folder
 
 
-def run(log: Path, out: Path, settings: Settings = ASKED, overrides: int = 1) -> list[tuple[str, int, int]]:
+def run(log: Path, out: Path, settings: Settings = SETTINGS, overrides: int = 1) -> list[tuple[str, int, int]]:
     steps: list[tuple[str, int, int]] = []
     plan([str(log)], out, settings, overrides, local_engine.run, lambda *done: steps.append(done))
     return steps
@@ -46,7 +46,7 @@ def run(log: Path, out: Path, settings: Settings = ASKED, overrides: int = 1) ->
 def test_tables_have_a_row_for_each_client_and_candidate(log: Path, out: Path) -> None:
     replays = [finding_of(row) for row in read_table(out, REPLAYS, FINDING)]
     assert {(each.client.client_id, each.candidate.quota) for each in replays} == {
-        (client_id, quota) for client_id in CLIENTS for quota in ASKED.quotas
+        (client_id, quota) for client_id in CLIENTS for quota in SETTINGS.quotas
     }
     needs = {each.client.client_id: each for each in map(finding_of, read_table(out, NEEDS, FINDING))}
     assert set(needs) == set(CLIENTS)
@@ -60,10 +60,11 @@ def test_columns_are_named(out: Path) -> None:
     assert parquet.read_table(out / REPLAYS).column_names == list(FINDING)
 
 
-def test_the_page_tells_what_was_read_and_what_is_recommended(out: Path) -> None:
+def test_the_report_has_the_input_counts_and_the_recommendation(out: Path) -> None:
     page = (out / REPORT).read_text()
     assert "| charges of clients | 660 |" in page
     assert "| quarantined | 1 |" in page
+    assert "## Produce: recommendation" in page
     assert "| **`bursty`** |" in page
     assert f"sh {SCRIPT} BOOTSTRAP-SERVER" in page
     for line in page.splitlines():
@@ -71,7 +72,7 @@ def test_the_page_tells_what_was_read_and_what_is_recommended(out: Path) -> None
             assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<?xml")
 
 
-def test_the_recommendation_is_a_table_too(out: Path) -> None:
+def test_the_recommendation_is_also_a_table(out: Path) -> None:
     default, override = parquet.read_table(out / RECOMMENDATION).to_pylist()
     assert (default["quota_for"], default["client_id"]) == ("default", "")
     assert (override["quota_for"], override["client_id"]) == ("override", "bursty")
@@ -91,34 +92,34 @@ def test_the_same_input_gives_the_same_files(log: Path, out: Path, tmp_path: Pat
         assert (tmp_path / "again" / file).read_text() == (out / file).read_text()
 
 
-def test_without_limits_there_is_no_script_and_progress_is_told(log: Path, tmp_path: Path) -> None:
-    steps = run(log, tmp_path / "out", ASKED._replace(limits=None))
-    assert [what for what, *_ in steps] == ["reading", *["replaying"] * 3, "writing the report"]
+def test_without_limits_no_script_is_written_and_progress_is_reported(log: Path, tmp_path: Path) -> None:
+    steps = run(log, tmp_path / "out", SETTINGS._replace(limits=None))
+    assert [step for step, *_ in steps] == ["reading", *["replaying"] * 3, "writing the report"]
     assert not (tmp_path / "out" / SCRIPT).exists()
-    assert "recommended" not in (tmp_path / "out" / REPORT).read_text()
+    assert "recommendation" not in (tmp_path / "out" / REPORT).read_text()
 
 
-def test_a_log_without_any_charge_is_a_page_that_says_so(tmp_path: Path) -> None:
+def test_a_log_without_charges_has_a_report(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("INFO started\n")
     run(tmp_path / "server.log", tmp_path / "out")
     assert "| quarantined | 1 |" in (tmp_path / "out" / REPORT).read_text()
     assert not (tmp_path / "out" / SCRIPT).exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(log: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="has something in it already"):
+def test_a_folder_with_files_is_rejected(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not empty; expected a new or empty folder"):
         run(log, log.parent)
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         run(log, log)
     with pytest.raises(SluiceError, match="no such file or folder"):
         run(tmp_path / "nothing", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    ("per_s", "said"), [(0, "0 B/s"), (999, "999 B/s"), (1234, "1.23 kB/s"), (5e6, "5 MB/s"), (2e9, "2 GB/s")]
+    ("per_s", "shown"), [(0, "0 B/s"), (999, "999 B/s"), (1234, "1.23 kB/s"), (5e6, "5 MB/s"), (2e9, "2 GB/s")]
 )
-def test_rates_in_words(per_s: float, said: str) -> None:
-    assert rate(per_s) == said
+def test_rates_have_a_unit(per_s: float, shown: str) -> None:
+    assert rate(per_s) == shown
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def command(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_command_says_what_it_recommends(log: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--overrides", "1")
     assert code == 0
     assert "charges of clients: 660" in output
@@ -137,7 +138,7 @@ def test_the_command_says_what_it_recommends(log: Path, tmp_path: Path) -> None:
     assert output.rstrip().endswith(str(tmp_path / "out" / REPORT))
 
 
-def test_the_command_says_so_in_json(log: Path, tmp_path: Path) -> None:
+def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--format", "json", "--quota", "1M")
     assert code == 0
     printed = msgspec.json.decode(output[output.index("{") :])
@@ -149,14 +150,14 @@ def test_the_command_says_so_in_json(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        pytest.param(["--quota", "fast"], "'fast' is not bytes per second, such as 500k", id="a quota that is none"),
+        pytest.param(["--quota", "fast"], "'fast' is not bytes per second, such as 500k", id="an invalid quota"),
         pytest.param(
             ["--profile", "kafka-9"],
             "kafka-9: did you mean kafka-3.9? It must be one of by-version, kip-13",
-            id="a profile",
+            id="an unknown profile",
         ),
-        pytest.param(["--by", "colour"], "'colour' is not one of", id="what nobody is counted by"),
-        pytest.param(["--max-throttled", "7"], "0<=x<=1", id="a share above all"),
+        pytest.param(["--by", "colour"], "'colour' is not one of", id="an unknown level"),
+        pytest.param(["--max-throttled", "7"], "0<=x<=1", id="a share above 1"),
     ],
 )
 def test_wrong_usage(arguments: list[str], line: str, log: Path, tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_wrong_usage(arguments: list[str], line: str, log: Path, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
-def test_input_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_input_is_an_error(tmp_path: Path) -> None:
     code, output = command(str(tmp_path / "none"), "--output", str(tmp_path / "out"))
     assert code == 1
     assert output.strip().endswith("none: no such file or folder")
