@@ -80,7 +80,7 @@ def _recommended(found: Recommendation, settings: Settings) -> list[str]:
         f"the p99 of all throttle times is at most {limits.delay_p99_ms:,} ms. This assumes "
         f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}.",
         "",
-        f"- Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), enough for "
+        f"- Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), sufficient for "
         f"{len(found.others):,} of {len(found.others) + len(found.overrides):,} clients.",
         f"- Overrides: {len(found.overrides)}, in bold." if found.overrides else "- Overrides: none.",
         "",

@@ -134,7 +134,7 @@ def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> Non
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--overrides", "1")
     assert code == 0
     assert "charges of clients: 660" in output
-    assert 'for everybody, enough for 2 of 3\n  "bursty": ' in output
+    assert 'for all clients, sufficient for 2 of 3\n  "bursty": ' in output
     assert output.rstrip().endswith(str(tmp_path / "out" / REPORT))
 
 
