@@ -1,14 +1,14 @@
-"""The web page of the admin port: what the brokers do, for people, while they do it.
+"""The web page of the admin port, a live view of the brokers.
 
-Who starts brokers hands `load` to them. It is called when someone first connects to the admin port, and imports all of
-this then, so that neither a start nor a running client waits for it.
+`load` is passed to the brokers, which call it on the first connection to the admin port. It imports the package only
+then, as the import would delay the start.
 """
 
 from sluice.broker.admin.server import Page
 
 
 def load() -> "Page":
-    """What the admin port serves of the page."""
+    """Return the page for the admin port to serve."""
     from .routes import page
 
     return page

@@ -1,7 +1,7 @@
-"""The files of the page: read once, served with headers that let it load nothing from elsewhere and run nothing else.
+"""The files of the page, read once, with headers that restrict it to its own files.
 
-The policy allows no inline script or style and, by `require-trusted-types-for`, no text that becomes HTML: whatever a
-client calls itself, it stays text.
+The policy forbids inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML, so a
+client id can never inject markup.
 """
 
 from hashlib import sha256
@@ -26,7 +26,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
-    "cache-control": "no-cache",  # asked for again each time, and answered by 304 while it is the same
+    "cache-control": "no-cache",  # revalidated on each use; unchanged files return 304
 }
 
 
@@ -42,7 +42,7 @@ class Asset(NamedTuple):
 
 
 def assets() -> dict[str, Asset]:
-    """All files, by name."""
+    """Return all files by name."""
     return {file.name: _asset(file) for file in sorted(_FOLDER.iterdir())}
 
 

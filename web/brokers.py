@@ -1,4 +1,4 @@
-"""The brokers as the page shows them: their state, what may be done to them, and what passes through them."""
+"""The brokers as the page shows them: state, possible actions and traffic."""
 
 from collections import Counter
 
@@ -13,14 +13,14 @@ _COUNT_LEADERS_EVERY = 4
 
 
 class BrokerNow(Struct, frozen=True, gc=False):
-    """What is sent of a broker.
+    """The state of a broker.
 
-    fenced: whether the controller takes it for dead
-    can: what may happen to it, as it is: start, stop, isolate, rejoin
-    listeners: its addresses by name
-    leads: so many partitions
-    throttled: how many connections wait for a throttle time
-    requests_per_s, in_per_s, out_per_s: since the last look; bytes of records
+    fenced: whether the controller has fenced it
+    can: actions that its state allows: start, stop, isolate, rejoin
+    listeners: addresses by listener name
+    leads: number of partitions that it leads
+    throttled: number of connections with a running throttle time
+    requests_per_s, in_per_s, out_per_s: since the previous snapshot; in and out are bytes of records
     """
 
     id: int
@@ -67,7 +67,9 @@ class Brokers:
         state = cluster.controller.state(node_id)
 
         def per_s(after: int, before: int) -> int:
-            return max(0, round((after - before) / elapsed_ms * 1000)) if elapsed_ms else 0  # it may have begun anew
+            return (
+                max(0, round((after - before) / elapsed_ms * 1000)) if elapsed_ms else 0
+            )  # counters may have been reset
 
         return BrokerNow(
             id=node_id,

@@ -1,4 +1,4 @@
-"""A client as the page shows it: who it is, how it stands to its quotas, and its last two minutes."""
+"""A client as the page shows it: its names, its usage of quotas, and its last two minutes."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from .meter import Meter, MeterSeen
 # Two snapshots a second for two minutes.
 POINTS = 240
 ClientKey = tuple[str, str]  # user, client id
-# The number of a snapshot, bytes per second since the one before it, and whether the client was throttled then. Points
-# without either are left out: most clients are silent most of the time.
+# Snapshot number, bytes per second since the previous snapshot, 1 if the client was throttled. Points with neither are
+# omitted, as most clients are idle most of the time.
 Point = tuple[int, int, int]
 _BYTES = ("Produce", "Fetch")
 
 
 class ClientSeen(msgspec.Struct, frozen=True, gc=False):
-    """What is sent of a client.
+    """The state of a client.
 
-    id: numbers the clients of one feed
-    meters: of each kind of quota that something is recorded for
-    connections: how many it has
-    waiting: how many of them wait, for a throttle time or an answer
+    id: number of the client in this feed
+    meters: one for each kind of quota with recorded usage
+    connections: number of connections
+    waiting: number of connections that wait for a throttle time or a response
     """
 
     id: int
@@ -38,7 +38,7 @@ class ClientSeen(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClientRow:
-    """What is known of one client."""
+    """The state and history of one client."""
 
     __slots__ = (
         "_meters",
@@ -60,12 +60,12 @@ class ClientRow:
     def __init__(self, number: int, key: ClientKey) -> None:
         self.id = number
         self.user, self.client_id = key
-        self.folded = f"{self.client_id}\n{self.user}".casefold()  # what is searched
+        self.folded = f"{self.client_id}\n{self.user}".casefold()  # for the search
         self.software = ""
         self.connections = self.waiting = 0
         self.last_active_ms = 0.0  # monotonic
-        self.snapshot_number = -1  # at which it was read last
-        self.read_ms = 0.0  # when that was, monotonic
+        self.snapshot_number = -1  # of the last read
+        self.read_ms = 0.0  # of the last read, monotonic
         self.meters: list[MeterSeen] = []
         self.points: deque[Point] = deque(maxlen=POINTS)
         self.encoded = b""
@@ -73,22 +73,22 @@ class ClientRow:
 
     @property
     def rate(self) -> float:
-        """Bytes per second over the quotas' windows."""
+        """The bytes per second over the quotas' windows."""
         return sum(meter.rate for meter in self.meters if meter.kind in _BYTES)
 
     @property
     def share(self) -> float:
-        """Of the quota that it is nearest to."""
+        """The largest share of a quota that is used."""
         return max((meter.share for meter in self.meters), default=0.0)
 
     @property
     def throttled_total_ms(self) -> int:
-        """Of all its waits."""
+        """The sum of all throttle times."""
         return sum(meter.throttled_total_ms for meter in self.meters)
 
     @property
     def may_have_changed(self) -> bool:
-        """Whether it may stand otherwise than it did when it was read last."""
+        """Whether another read may return other values."""
         if self.snapshot_number < 0 or self.last_active_ms > self.read_ms:
             return True
         return any(meter.rate or meter.held_until_ms for meter in self.meters)
@@ -96,14 +96,14 @@ class ClientRow:
     def read(
         self, brokers: Mapping[int, Broker], mutation: ClientQuotaManager | None, number: int, now_ms: float
     ) -> None:
-        """Read what all brokers have recorded of the client."""
+        """Read the usage that all brokers have recorded."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0
         is_held = False
         for node_id, broker in brokers.items():
             wall_ms = broker.throttler.time.peek(broker.clock.wall_ms())
             managers = [*broker.quotas] if mutation is None else [*broker.quotas, mutation]
-            mutation = None  # the controller's is no broker's: once is enough
+            mutation = None  # read once: it belongs to the controller, not to a broker
             for manager in managers:
                 meter = self._meter(manager, node_id)
                 if meter is None:
@@ -132,7 +132,7 @@ class ClientRow:
         return meter
 
     def _note(self, number: int, now_ms: float, charged: float, *, is_held: bool) -> None:
-        """Add a point for each snapshot since the client was last read, and spread what was charged over them."""
+        """Add a point for each snapshot since the last read, and spread the charges evenly over them."""
         elapsed_ms = now_ms - self.read_ms
         per_s = max(0, round(charged / elapsed_ms * 1000)) if self.snapshot_number >= 0 and elapsed_ms > 0 else 0
         if per_s or is_held:

@@ -1,7 +1,7 @@
-"""All clients of a cluster. Each snapshot reads the clients that are shown, and some of the others.
+"""All clients of a cluster.
 
-Reading one takes a twentieth of a millisecond, and there may be a hundred thousand. So each snapshot reads the clients
-that a viewer sees, and a few of the others that were active since. They are sorted by what was read last.
+Reading a client takes 0.05 ms, and there may be 100,000. So each snapshot reads the visible clients, and a few of the
+others that were active since their last read. The order follows from the last values read.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,17 +15,16 @@ from sluice.broker.server.cluster_server import ClusterServer
 
 from .client_row import ClientKey, ClientRow
 
-# Clients read each time beyond those that someone sees: all of 500 within ten seconds. The first time many are, so that
-# they are in their order at once.
+# Clients that a snapshot reads besides the visible ones: 500 within ten seconds. The first snapshot reads more, so that
+# the order is right at once.
 _OTHERS, _OTHERS_AT_FIRST = 25, 500
-# Of clients that are gone, so many are remembered.
-_MOST_GONE = 1000
-# Clients that left before they were ever read are searched for once in this many snapshots.
+_MOST_GONE = 1000  # clients without connections that are kept
+# Clients that disconnected before they were ever read are searched for once in this many snapshots.
 _SEEK_EVERY = 10
 
 
 def _doublings(rate: float) -> int:
-    """Rows change places only where a rate has doubled: else they could not be read."""
+    """Return a sort key that changes only when the rate doubles, as rows that often move are unreadable."""
     return -int(log2(max(rate, 0) + 1))
 
 
@@ -40,7 +39,7 @@ SORTS: dict[Sort, Callable[[ClientRow], _Key]] = {
 
 
 class Clients:
-    """The clients that there are, or were lately."""
+    """The connected clients, and those that disconnected recently."""
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
@@ -51,14 +50,14 @@ class Clients:
         return len(self._rows)
 
     def find(self, number: int) -> None:
-        """Find the clients that exist now; `number` counts the snapshots from 0."""
+        """Update the set of clients; `number` counts the snapshots from 0."""
         self._count_connections()
         if number % _SEEK_EVERY == 0:
             self._add_recorded()
             self._forget_gone()
 
     def found(self, text: str, sort: Sort) -> list[ClientRow]:
-        """Those whose client id or user has this text, sorted."""
+        """Return the clients whose client id or user contains this text, sorted."""
         folded = text.casefold()
         rows: Iterable[ClientRow] = self._rows.values()
         if folded:
@@ -66,14 +65,14 @@ class Clients:
         return sorted(rows, key=SORTS[sort])
 
     def read(self, number: int, shown: Iterable[ClientRow]) -> None:
-        """Reads what is recorded of the clients that are `shown`, and of some others."""
+        """Read the recorded usage of the clients in `shown` and of some others."""
         now_ms = self._server.cluster.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
         for row in {row.id: row for row in (*shown, *self._others(number))}.values():
             row.read(self._server.brokers, mutation, number, now_ms)
 
     def _others(self, number: int) -> list[ClientRow]:
-        """Those that may have changed, the ones read longest ago first."""
+        """Return some clients that may have changed, least recently read first."""
         changed = [row for row in self._rows.values() if row.may_have_changed]
         changed.sort(key=attrgetter("snapshot_number"))
         return changed[: _OTHERS if number else _OTHERS_AT_FIRST]
@@ -86,7 +85,7 @@ class Clients:
             for connection in server.connections:
                 ctx = connection.ctx
                 if not ctx.api and not ctx.session.client_id:
-                    continue  # nobody knows yet who that is
+                    continue  # the client is not known before its first request
                 row = rows.get((ctx.session.user, ctx.session.client_id)) or self._add(
                     (ctx.session.user, ctx.session.client_id)
                 )
@@ -97,7 +96,7 @@ class Clients:
                     row.software = " ".join(ctx.session.client_software)
 
     def _add_recorded(self) -> None:
-        """Clients of which something is recorded though they have left."""
+        """Add disconnected clients with recorded usage."""
         users, client_ids = ({key[position] for key in self._rows} for position in (0, 1))
         managers = (manager for broker in self._server.brokers.values() for manager in broker.quotas)
         for user, client_id in (bucket for manager in managers for bucket in manager.buckets()):

@@ -1,6 +1,6 @@
-"""Takes a snapshot of the cluster twice a second while there is a viewer, and none while there is not.
+"""The feed of snapshots: two per second while there is a viewer.
 
-Snapshots take at most a twentieth of the time: where one takes longer, the next one comes later.
+Snapshots use at most a twentieth of the time: if they take longer, the next one is later.
 """
 
 from collections import deque
@@ -15,12 +15,12 @@ from .view import View
 from .viewer import Viewer
 
 EVERY_MS = 500.0
-_LEAST_REST = 19  # times what a snapshot takes
-# The duration is that of the quickest of this many: the others may have waited for a processor.
+_LEAST_REST = 19  # times the duration of a snapshot
+# The fastest of this many counts, as the others may have waited for a processor.
 _TIMED = 4
-# How soon a viewer notices a snapshot, and that the broker stops: uvicorn does not wait for responses then.
+# The delay until a viewer notices a snapshot or the broker's stop, as uvicorn then does not wait for responses.
 _POLL_MS = 40.0
-# The last two minutes are forgotten after this long without a viewer: a page is reloaded sooner.
+# The history is dropped after this long without a viewer; reloading the page takes less.
 _FORGET_AFTER_MS = 10_000.0
 
 
@@ -39,7 +39,7 @@ class Feed:
 
     @contextmanager
     def watching(self, view: View) -> Iterator[Viewer]:
-        """Add a viewer for the time of the context."""
+        """Add a viewer until the context exits."""
         viewer = Viewer(view, self._server.cluster.journal)
         if not self._viewers and self._clock.monotonic_ms() - self._left_ms > _FORGET_AFTER_MS:
             self._taker, self.newest = SnapshotTaker(self._server), None
@@ -54,7 +54,7 @@ class Feed:
                 self._stop()
 
     async def after(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """Return the next snapshot after this one; None if the broker stops."""
+        """Wait for the snapshot after this one; return None if the broker stops."""
         while not self._server.is_stopping:
             if self.newest is not snapshot:
                 return self.newest
@@ -62,7 +62,7 @@ class Feed:
         return None
 
     def _take_soon(self) -> None:
-        """Take the next snapshot now: a new viewer does not wait for half a second."""
+        """Take the next snapshot now, for a new viewer."""
         self._stop()
         self._timer = self._clock.call_at(self._clock.monotonic_ms(), self._take)
 

@@ -1,7 +1,7 @@
-"""The newest of the journal, in the words of `sluice journal tail`.
+"""The newest journal events, in the format of `sluice journal tail`.
 
-Nobody reads a thousand lines a second: of what came since the last look, the newest are told, and how many more there
-were. Events are made, which is dear, of those alone.
+At thousands of events per second, only the newest are returned, with the number of omitted ones. Only for these are
+event objects created, which is expensive.
 """
 
 from msgspec import Struct
@@ -12,17 +12,16 @@ from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import EventFilter
 from sluice.journal_events import AnyEvent, ClientEvent, Fault, Request, Throttle
 
-# Lines of one look.
-_MOST = 50
-# Entries looked at for them, which takes 1 to 2 us each: what came before counts as not told.
-_LOOKED_AT = 16_384
+_MOST_LINES = 50
+# Entries to filter, at 1 to 2 us each; older ones are skipped.
+_MOST_ENTRIES = 16_384
 _NS_PER_MS = 1_000_000
 
 
 class Line(Struct, frozen=True, gc=False):
     """One event.
 
-    tone: what to mark it as: wait, fault, error, or nothing
+    tone: highlighting: wait, fault, error or ""
     """
 
     seq: int
@@ -36,9 +35,10 @@ class Line(Struct, frozen=True, gc=False):
 
 
 class Lines(Struct, frozen=True, gc=False):
-    """What there is to tell: the lines, the oldest first, and how many came that are not among them.
+    """The newest lines, oldest first.
 
-    after: the `seq` of the newest event that was looked at
+    left_off: number of matching events that are omitted
+    after: `seq` of the newest event that was read
     """
 
     lines: list[Line]
@@ -47,18 +47,18 @@ class Lines(Struct, frozen=True, gc=False):
 
 
 def newest(journal: Journal, wanted: EventFilter, after: int) -> Lines:
-    """Of the events with a `seq` above `after`, the newest that are wanted."""
-    first = max(after, journal.first, journal.written - _LOOKED_AT)
+    """Return the newest matching events with a `seq` above `after`."""
+    first = max(after, journal.first, journal.written - _MOST_ENTRIES)
     numbers: list[int] = []
     left_off = 0
-    takes_all = not any(wanted)
+    matches_all = not any(wanted)
     for number in range(journal.written - 1, first - 1, -1):
-        if takes_all and len(numbers) == _MOST:
+        if matches_all and len(numbers) == _MOST_LINES:
             left_off += number + 1 - first
             break
         if not wanted.matches(entry(journal, number)):
             continue
-        if len(numbers) < _MOST:
+        if len(numbers) < _MOST_LINES:
             numbers.append(number)
         else:
             left_off += 1
@@ -66,30 +66,30 @@ def newest(journal: Journal, wanted: EventFilter, after: int) -> Lines:
     return Lines(lines, left_off, journal.written)
 
 
-def _line(told: AnyEvent) -> Line:
-    client = told if isinstance(told, ClientEvent) else None
+def _line(found: AnyEvent) -> Line:
+    client = found if isinstance(found, ClientEvent) else None
     return Line(
-        seq=told.seq,
-        at_ms=told.at_ns / _NS_PER_MS,
-        kind=str(told.__struct_config__.tag),
-        broker=told.broker,
+        seq=found.seq,
+        at_ms=found.at_ns / _NS_PER_MS,
+        kind=str(found.__struct_config__.tag),
+        broker=found.broker,
         connection=0 if client is None else client.connection,
         client_id="" if client is None else client.client_id,
-        tone=_tone(told),
-        what=what(told),
+        tone=_tone(found),
+        what=what(found),
     )
 
 
-def _tone(told: AnyEvent) -> str:
-    match told:
+def _tone(found: AnyEvent) -> str:
+    match found:
         case Throttle():
             return "wait"
         case Fault():
             return "fault"
-        case Request() if told.rule_id:
+        case Request() if found.rule_id:
             return "fault"
-        case Request() if any(told.error_codes):
+        case Request() if any(found.error_codes):
             return "error"
-        case Request() if told.throttle_time_ms:
+        case Request() if found.throttle_time_ms:
             return "wait"
     return ""

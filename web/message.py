@@ -1,4 +1,4 @@
-"""What `/api/v1/stream` sends: as its OpenAPI document tells it. It is put together in viewer.py."""
+"""The messages of `/api/v1/stream`, as its OpenAPI document describes them; viewer.py builds them."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -10,13 +10,13 @@ from .snapshots import ClusterSeen
 
 
 class ClientsSent(Struct, frozen=True, gc=False):
-    """The clients of a page.
+    """One page of the table of clients.
 
-    total: how many there are
-    matched: how many of them have what is searched for
-    order: the ids of those that are shown
-    rows: of these the ones that are new or have changed
-    points: of those shown, by id, what has come since: look, bytes per second since the one before, 1 if it was held
+    total: number of clients
+    matched: number of clients that match the search
+    order: ids of the visible clients
+    rows: visible clients that are new or have changed
+    points: new points of the visible clients, by id: look, bytes per second since the previous look, 1 if throttled
     """
 
     total: int
@@ -27,9 +27,9 @@ class ClientsSent(Struct, frozen=True, gc=False):
 
 
 class LinesSent(Struct, frozen=True, gc=False):
-    """What is new in the journal.
+    """The new journal events.
 
-    left_off: how many events there were besides
+    left_off: number of events that are omitted
     """
 
     lines: list[Line]
@@ -37,10 +37,10 @@ class LinesSent(Struct, frozen=True, gc=False):
 
 
 class Message(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The data of one event: what has changed since the one before. The first has everything.
+    """The data of one event: the changes since the previous one. The first event has everything.
 
-    look: counts the looks at the cluster
-    at_ms: when this one was, wall clock
+    look: number of the snapshot
+    at_ms: time of the snapshot, wall clock
     """
 
     look: int

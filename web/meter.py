@@ -1,8 +1,8 @@
-"""What a quota manager has recorded of one client, read so often that reading has to be cheap.
+"""The usage that a quota manager has recorded for one client, read often and cheaply.
 
-`Rate.peek` and `peek_window_size_ms` each read all samples, which together takes a tenth of a millisecond; here they
-are read once, for the rate and for what was charged since the last read. The rate may differ from the one that is
-enforced in the last bits of a double, as the samples are added up in another order.
+`Rate.peek` and `peek_window_size_ms` each read all samples, together in 0.1 ms. Here the samples are read once, for the
+rate and the charges since the last read. As they are added in another order, the rate may differ from the enforced one
+in the last bits.
 """
 
 from msgspec import Struct
@@ -13,16 +13,16 @@ from sluice.quotas.sensor import MS_PER_S, UNLIMITED, Rate
 
 
 class MeterSeen(Struct, frozen=True, gc=False):
-    """How one client stands to one kind of quota, on the broker where it is nearest to it.
+    """The usage of one kind of quota by one client, on the broker where it uses the largest share.
 
-    rate: per second, over the quota's windows, which is what is enforced
-    bound: per second; null: there is no limit
-    throttle_ms: of the last wait, if it is not over
-    held_until_ms: when that is over, wall clock; 0: it is
-    throttled_total_ms: of all waits that the broker knows of
-    broker: its node id
-    user: whose use is counted; null: of all users together
-    client_id: the same
+    rate: enforced rate per second, over the quota's windows
+    bound: quota per second; null without a limit
+    throttle_ms: current throttle time, 0 if none is running
+    held_until_ms: end of the current throttle time, wall clock; 0 if none is running
+    throttled_total_ms: sum of all throttle times that the broker has recorded
+    broker: node id
+    user: user whose usage is counted; null for all users together
+    client_id: client id whose usage is counted; null for all client ids together
     """
 
     kind: str
@@ -37,27 +37,27 @@ class MeterSeen(Struct, frozen=True, gc=False):
 
     @property
     def share(self) -> float:
-        """Of the bound; 0 where there is none."""
+        """The rate as a share of the bound; 0 without a bound."""
         return self.rate / self.bound if self.bound else 0.0
 
 
 class Meter:
-    """One sensor, and how far it was read."""
+    """A reader of one client's sensors."""
 
     __slots__ = ("_sensors", "_values", "charged", "seen")
 
     def __init__(self, sensors: ClientSensors) -> None:
         self._sensors = sensors
-        self._values: dict[int, float] | None = None  # of the samples, by when they began
+        self._values: dict[int, float] | None = None  # of the samples, by start time
         self.charged = 0.0  # between the last two reads
         self.seen: MeterSeen | None = None
 
     def is_of(self, sensors: ClientSensors) -> bool:
-        """Whether these are the sensors that it reads: those of a client that was silent for an hour are others."""
+        """Return whether these are its sensors; a client that was idle for an hour has new ones."""
         return self._sensors is sensors
 
     def read(self, kind: str, node_id: int, bucket: Bucket, now_ms: int) -> MeterSeen:
-        """Read what is recorded now, wall clock, without a change to what is enforced."""
+        """Read the usage at `now_ms` (wall clock) without changing the sensors."""
         quota = self._sensors.quota
         rate, self.charged = self._rate_and_charged(quota.rate, now_ms)
         last = quota.last_violation
@@ -78,12 +78,12 @@ class Meter:
         return self.seen
 
     def _rate_and_charged(self, rate: Rate, now_ms: int) -> tuple[float, float]:
-        """Return the rate, and what was recorded since the last read."""
+        """Return the rate, and the charges since the last read."""
         total = charged = 0.0
         oldest_start_ms = now_ms
         values: dict[int, float] = {}
         for sample, stale in rate.peek_samples(now_ms):
-            # Those that were dropped are empty and start at the moment that they were: several may start together.
+            # Dropped samples are empty and start when they were dropped, so several may have the same start.
             values[sample.start_ms] = values.get(sample.start_ms, 0.0) + sample.value
             if not stale:
                 total += sample.value

@@ -1,4 +1,4 @@
-"""What else the page shows of a cluster: quotas, fault rules, connections."""
+"""The other parts of the page: quotas, fault rules, connections."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ _MOST = 100
 
 
 class QuotaSeen(Struct, frozen=True, gc=False):
-    """A quota that holds; `entity` is as AlterClientQuotas has it.
+    """A quota in force; `entity` has the names of AlterClientQuotas.
 
-    altered: whether it was, and can be removed; else a property says so
+    altered: true if it was set at runtime and can be removed; false if a broker property sets it
     """
 
     entity: dict[str, str | None]
@@ -27,21 +27,25 @@ class QuotaSeen(Struct, frozen=True, gc=False):
 
 
 class Quotas(Struct, frozen=True, gc=False):
-    """The quotas of clients, and how many there are in all."""
+    """The first quotas of clients, and the number of all."""
 
     rows: list[QuotaSeen]
     total: int
 
 
 class Faults(Struct, frozen=True, gc=False):
-    """The fault rules, and how many there are in all."""
+    """The first fault rules, and the number of all."""
 
     rows: list[FaultShown]
     total: int
 
 
 class ConnectionNow(Struct, frozen=True, gc=False):
-    """A connection. Times are monotonic milliseconds since it was opened and since bytes last came."""
+    """A connection.
+
+    age_s: seconds since it was opened
+    idle_s: seconds since bytes were last received
+    """
 
     broker: int
     peer: str
@@ -56,14 +60,14 @@ class ConnectionNow(Struct, frozen=True, gc=False):
 
 
 class Connections(Struct, frozen=True, gc=False):
-    """The connections that are wanted, those that wait first, and how many of them there are in all."""
+    """The first connections that match the search, waiting ones before others, and the number of all that match."""
 
     rows: list[ConnectionNow]
     total: int
 
 
 def quotas(server: ClusterServer) -> Quotas:
-    """Those that hold, whether a property says so or someone has set them."""
+    """Return the quotas in force, from broker properties and set at runtime."""
     cluster = server.cluster
     altered = {
         (frozenset(entity.items()), key)
@@ -85,7 +89,7 @@ def faults(server: ClusterServer) -> Faults:
 
 
 def connections(server: ClusterServer, text: str) -> Connections:
-    """Those whose client id or user has this text."""
+    """Return the connections whose client id or user contains this text."""
     folded = text.casefold()
     now_ms = server.cluster.clock.monotonic_ms()
     found = [

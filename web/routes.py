@@ -1,6 +1,6 @@
-"""What the admin port serves of the page: `/`, its files, and `/api/v1/stream`, what they show.
+"""The routes of the page on the admin port: `/`, its files, and its data at `/api/v1/stream`.
 
-The files are for everyone: they hold nothing of the broker's. What they ask for needs the token, if there is one.
+The files contain no data of the broker and need no token. The data needs the token, if one is configured.
 """
 
 from starlette.requests import Request
@@ -16,21 +16,21 @@ from .message import Message
 from .stream import EVENTS, EventStream
 from .view import ViewQuery
 
-_FILES = assets()  # read as this is imported, which keeps no client waiting
+_FILES = assets()  # read at import, when no client waits
 
 
 def page(server: ClusterServer) -> AdminExtension:
-    """The page of these brokers."""
+    """Return the routes and the operation of the page."""
     return AdminExtension([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
 
 
 def _stream(feed: Feed) -> Operation:
-    """All viewers of these brokers share one feed."""
+    """Return the operation that streams a feed, which all viewers share."""
 
     async def get_stream(context: AdminContext, params: ViewQuery, body: Nothing) -> Response:
         return EventStream(feed, params.view)
 
-    summary = "What the page shows, as it happens: server-sent events, each a message of what is new."
+    summary = "The data of the web page as server-sent events; each message has the changes since the previous one."
     return Operation.of(
         "GET",
         "/api/v1/stream",

@@ -17,12 +17,12 @@ from .view import View
 
 
 class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
-    """What hardly ever changes.
+    """The properties of the cluster, which rarely change.
 
-    bootstrap: where a client finds the cluster
-    counting: whether there is any quota, without which nothing is counted
-    journal_size: how many events are kept; 0: there is no journal
-    looks_kept: how many looks back the points of a client reach
+    bootstrap: bootstrap servers
+    counting: whether any quota exists; without one no usage is counted
+    journal_size: number of events that the journal keeps; 0 without a journal
+    looks_kept: number of snapshots that the points of a client cover
     """
 
     cluster_id: str
@@ -35,14 +35,14 @@ class ClusterSeen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Snapshot:
-    """A cluster at one moment. Each part is encoded once."""
+    """A cluster at one moment; each part is encoded once."""
 
     def __init__(self, server: ClusterServer, number: int, brokers: bytes) -> None:
         self.number = number
         self.at_ms = server.cluster.clock.wall_ms()
         self.brokers = brokers
-        self.clients = 0  # how many there are
-        self.pages: dict[View, tuple[list[ClientRow], int]] = {}  # of each view its rows, and how many it has in all
+        self.clients = 0  # number of all clients
+        self.pages: dict[View, tuple[list[ClientRow], int]] = {}  # view -> its rows, number of matching clients
         self._server = server
 
     @cached_property
@@ -82,7 +82,7 @@ class Snapshot:
 
 
 class SnapshotTaker:
-    """Takes the snapshots of a cluster."""
+    """The source of a cluster's snapshots."""
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server

@@ -1,7 +1,7 @@
-"""Server-sent events: what is new, to one viewer, until the viewer goes or the broker stops.
+"""The server-sent events of one viewer, until the viewer disconnects or the broker stops.
 
-A browser's EventSource cannot send the token that a port beyond loopback asks for, so the page reads this with `fetch`;
-the format is the same.
+A browser's EventSource cannot send the token that an admin port beyond loopback requires. So the page reads the same
+format with `fetch`.
 """
 
 from collections.abc import AsyncIterator
@@ -14,13 +14,13 @@ from .view import View
 from .viewer import Viewer
 
 EVENTS = "text/event-stream"
-# A comment: sent where there is nothing new, so that both sides notice when the other one is gone.
-_SIGN_OF_LIFE = b":\n\n"
+# A comment, sent if nothing has changed, so that both sides notice a lost connection.
+_KEEPALIVE = b":\n\n"
 _NOTHING = b"{}"
 
 
 class EventStream(StreamingResponse):
-    """The answer to one viewer."""
+    """The response to one viewer."""
 
     def __init__(self, feed: Feed, view: View) -> None:
         super().__init__((), media_type=EVENTS, headers={"cache-control": "no-store"})
@@ -28,7 +28,7 @@ class EventStream(StreamingResponse):
         self._view = view
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Around all of it: what is written into an answer is not told when the client of the answer goes.
+        # Around the whole call, as the body iterator is not notified when the client disconnects.
         with self._feed.watching(self._view) as viewer:
             self.body_iterator = self._events(viewer)
             await super().__call__(scope, receive, send)
@@ -37,4 +37,4 @@ class EventStream(StreamingResponse):
         snapshot = self._feed.newest
         while (snapshot := await self._feed.after(snapshot)) is not None:
             message = viewer.message(snapshot)
-            yield _SIGN_OF_LIFE if message == _NOTHING else b"data: %b\n\n" % message
+            yield _KEEPALIVE if message == _NOTHING else b"data: %b\n\n" % message

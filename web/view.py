@@ -1,4 +1,4 @@
-"""What one viewer wants to see: the query of `/api/v1/stream`."""
+"""The view of one viewer, from the query of `/api/v1/stream`."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ _MOST_PAGES = 100_000
 
 
 class View(Struct, frozen=True):
-    """What one viewer requests."""
+    """The data that one viewer requests."""
 
     search: str = ""
     sort: Sort = "activity"
@@ -28,10 +28,12 @@ class View(Struct, frozen=True):
 class ViewQuery(Filters):
     """The query parameters of a view.
 
-    search: of clients and connections: what their client id or user has
-    sort: of the clients, of which so many make a page: the first is 0
-    connections: with the connections
-    journal: with the journal, as far as the filters let it through
+    search: text that the client id or user of clients and connections contains
+    sort: order of the clients
+    page: page of clients, from 0
+    size: clients per page
+    connections: whether to include connections
+    journal: whether to include the journal events that match the filters
     """
 
     search: str = ""
@@ -43,5 +45,5 @@ class ViewQuery(Filters):
 
     @property
     def view(self) -> View:
-        """Raises ValueError for a filter that lets nothing through, ever."""
+        """The view; raises ValueError for a filter that can match no event."""
         return View(self.search, self.sort, self.page, self.size, self.connections, self.journal, self.event_filter)

@@ -1,6 +1,6 @@
-"""What one viewer has been sent, so that it is sent only what is new: the messages of `/api/v1/stream` (message.py).
+"""The messages of `/api/v1/stream` (message.py) to one viewer, with only the changes since the previous message.
 
-Most of a message is the same for all viewers, and comes as JSON already.
+Most parts are the same for all viewers, and already encoded as JSON.
 """
 
 import msgspec
@@ -15,19 +15,18 @@ from .view import View
 
 
 class Viewer:
-    """One viewer, who joins with a view and keeps it."""
+    """One viewer, with a fixed view."""
 
     def __init__(self, view: View, journal: Journal | None) -> None:
         self.view = view
         self._journal = journal if view.journal else None
         self._after = 0  # in the journal
         self._sent: dict[str, bytes] = {}
-        self._rows: dict[int, ClientRow] = {}  # those shown, by id
-        self._encoded: dict[int, bytes] = {}  # of each what was sent
-        self._sent_until: dict[int, int] = {}  # of each the snapshot up to which its points were sent
+        self._encoded: dict[int, bytes] = {}  # id -> row that was sent
+        self._sent_until: dict[int, int] = {}  # id -> last snapshot whose points were sent
 
     def message(self, snapshot: Snapshot) -> bytes:
-        """What is new to this viewer; `{}` where that is nothing."""
+        """Return the changes for this viewer as JSON; `{}` without changes."""
         changed = {
             name: Raw(value)
             for name, value in (
@@ -53,7 +52,7 @@ class Viewer:
 
     def _clients(self, snapshot: Snapshot) -> bytes:
         if self.view not in snapshot.pages:
-            return b"null"  # it joined since
+            return b"null"  # the viewer joined after the snapshot
         rows, matched = snapshot.pages[self.view]
         points = {str(row.id): new for row in rows if (new := self._new_points(row))}
         changed = [Raw(row.encoded) for row in rows if self._encoded.get(row.id) != row.encoded]
