@@ -1,4 +1,4 @@
-"""What `serve --as kafka-X` advertises and serves."""
+"""API versions that `sluice serve --as kafka-X` advertises and serves."""
 
 import pytest
 
@@ -28,7 +28,7 @@ API_VERSIONS, METADATA, PRODUCE, FETCH = 18, 3, 0, 1
         ("kafka-4.4", (0, 13), (4, 18)),
     ],
 )
-def test_each_release_tells_of_its_own_versions(
+def test_each_release_advertises_its_own_versions(
     release: str, produce_versions: tuple[int, int], fetch_versions: tuple[int, int]
 ) -> None:
     advertised = advertised_by(release)
@@ -36,14 +36,14 @@ def test_each_release_tells_of_its_own_versions(
 
 
 @pytest.mark.parametrize("release", AS_RELEASES)
-def test_what_a_release_tells_of_is_served(release: str) -> None:
+def test_advertised_versions_of_a_release_are_served(release: str) -> None:
     for key, (first, last) in advertised_by(release).items():
         handler = HANDLERS[key]
         assert handler.min_version <= first <= last <= handler.max_version, API_KEYS[key].name
     assert served_as(release).keys() == advertised_by(release).keys()
 
 
-def test_kafka_4_4_tells_of_produce_0_and_does_not_serve_it() -> None:
+def test_kafka_4_4_advertises_produce_0_and_does_not_serve_it() -> None:
     assert advertised_by("kafka-4.4")[PRODUCE] == (0, 13)
     assert served_as("kafka-4.4")[PRODUCE] == (3, 13)
     broker = VirtualBroker("sluice.kafka.release=kafka-4.4")
@@ -53,7 +53,7 @@ def test_kafka_4_4_tells_of_produce_0_and_does_not_serve_it() -> None:
     assert not client.is_open
 
 
-def test_a_version_that_came_after_the_release_closes_the_connection() -> None:
+def test_version_newer_than_the_release_closes_the_connection() -> None:
     broker = VirtualBroker("sluice.kafka.release=kafka-1.1")
     client = broker.client()
     answer = client.ask(ApiVersionsRequest(), 1)
@@ -63,7 +63,7 @@ def test_a_version_that_came_after_the_release_closes_the_connection() -> None:
     assert not client.is_open
 
 
-def test_a_newer_api_versions_is_answered_with_what_the_release_has() -> None:
+def test_newer_api_versions_request_returns_the_supported_range_of_the_release() -> None:
     client = VirtualBroker("sluice.kafka.release=kafka-0.10.2").client()
     client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, answered_in=0)
     answer = client.answer().message
@@ -71,13 +71,13 @@ def test_a_newer_api_versions_is_answered_with_what_the_release_has() -> None:
     assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(API_VERSIONS, 0, 0)]
 
 
-def test_kafka_0_9_knows_no_api_versions() -> None:
+def test_kafka_0_9_does_not_serve_api_versions() -> None:
     client = VirtualBroker("sluice.kafka.release=kafka-0.9").client()
     client.send(ApiVersionsRequest(), 0)
     assert not client.is_open
 
 
-def test_what_is_missing_is_told_by_name() -> None:
+def test_missing_apis_are_listed_by_name() -> None:
     assert missing(ALL) == []
     assert "CreateDelegationToken" in missing("kafka-2.8")
     assert "Fetch" not in missing("kafka-2.8")

@@ -1,4 +1,4 @@
-"""Requests for the controller, on a broker that does not reach it."""
+"""Requests for the controller, on a broker that cannot reach it."""
 
 import pytest
 
@@ -34,8 +34,8 @@ from sluice.protocol.message import Message
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import api_key_of, error_codes
 
-# A request for two things, and how many error codes its answer has, the one for the whole request among them.
-FOR_TWO: list[tuple[Message, int]] = [
+# Requests with two entries, and the number of error codes in the response, including the top-level one.
+TWO_ENTRIES: list[tuple[Message, int]] = [
     (
         AlterClientQuotasRequest(
             entries=[EntryData(entity=[EntityData(entity_type="user", entity_name=name)]) for name in ("a", "b")]
@@ -86,45 +86,47 @@ FOR_TWO: list[tuple[Message, int]] = [
         1,
     ),
 ]
-NAMELESS = {"CreateAcls", "DeleteAcls"}  # whose answers are in the order of what was asked
-WITHOUT_A_CODE_OF_ITS_OWN = {("ElectLeaders", 0)}
+WITHOUT_NAMES = {"CreateAcls", "DeleteAcls"}  # responses without names, in request order
+WITHOUT_TOP_LEVEL_CODE = {("ElectLeaders", 0)}
 EVERY_VERSION = [
     pytest.param(request, version, codes, id=f"{API_KEYS[key].name} v{version}")
-    for request, codes in FOR_TWO
+    for request, codes in TWO_ENTRIES
     for key in (api_key_of(request),)
     for version in range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1)
 ]
 
 
-def cut_off() -> tuple[VirtualBroker, Client]:
+def isolated() -> tuple[VirtualBroker, Client]:
     cluster = VirtualBroker("sluice.brokers=3")
     cluster.cluster_server.isolate_broker(1)
     return cluster, cluster.client(node_id=1)
 
 
-def test_every_request_for_the_controller_is_here() -> None:
-    assert {api_key_of(request) for request, _ in FOR_TWO} == FORWARDED & HANDLERS.keys()
+def test_every_forwarded_api_has_a_case() -> None:
+    assert {api_key_of(request) for request, _ in TWO_ENTRIES} == FORWARDED & HANDLERS.keys()
 
 
 @pytest.mark.parametrize(("request_", "version", "codes"), EVERY_VERSION)
-def test_after_a_minute_all_of_it_is_answered_that_time_ran_out(request_: Message, version: int, codes: int) -> None:
-    cluster, client = cut_off()
+def test_every_entry_of_a_forwarded_request_times_out_after_a_minute(
+    request_: Message, version: int, codes: int
+) -> None:
+    cluster, client = isolated()
     client.send(request_, version)
     cluster.advance(FORWARDING_TIMEOUT_MS - 1)
     assert not client.answers
     cluster.advance(1)
     answer = client.answer()
-    codes -= (answer.api, version) in WITHOUT_A_CODE_OF_ITS_OWN
+    codes -= (answer.api, version) in WITHOUT_TOP_LEVEL_CODE
     assert error_codes(answer.message) == [ErrorCode.REQUEST_TIMED_OUT] * codes
-    told = repr(answer.message)
-    assert answer.api in NAMELESS or 0 < told.index("'a'") < told.index("'b'")
+    text = repr(answer.message)
+    assert answer.api in WITHOUT_NAMES or 0 < text.index("'a'") < text.index("'b'")
     cluster.cluster_server.rejoin_broker(1)
-    assert not client.answers, "it was answered twice"
-    assert not cluster.cluster.topics, "what had timed out was done all the same"
+    assert not client.answers, "a request gets one response"
+    assert not cluster.cluster.topics, "a request that timed out is not performed"
 
 
-def test_what_a_client_asked_for_that_left_is_not_done() -> None:
-    cluster, client = cut_off()
+def test_request_of_a_disconnected_client_is_not_forwarded() -> None:
+    cluster, client = isolated()
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=1, replication_factor=1)]), 7)
     client.leave()
     cluster.cluster_server.rejoin_broker(1)
@@ -132,8 +134,8 @@ def test_what_a_client_asked_for_that_left_is_not_done() -> None:
     assert not cluster.cluster.topics
 
 
-def test_the_time_of_one_that_waits_ends_with_its_broker() -> None:
-    cluster, client = cut_off()
+def test_stopping_the_broker_closes_connections_with_waiting_requests() -> None:
+    cluster, client = isolated()
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 7)
     cluster.cluster_server.stop_broker(1)
     cluster.advance(FORWARDING_TIMEOUT_MS)

@@ -1,6 +1,4 @@
-"""Whatever happens to a broker on which a request waits, or to one that it waits for: the client is answered, or loses
-its connection, within the time that the request has.
-"""
+"""Every parked request gets a response or loses its connection within its timeout, even if a broker fails."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -44,19 +42,19 @@ from tests.support.transactions import (
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
-ASKED, PEER, SILENT = 1, 2, 3  # asked by the client; asked by that one; a follower that has stopped to fetch
+TARGET, PEER, SILENT = 1, 2, 3  # the client's broker, the broker that it calls, and a follower that stopped fetching
 ALL = -1
 HOUR_MS = 3_600_000
-TIME_MS = 10_000  # that requests say they have
+TIME_MS = 10_000  # the timeout in requests
 COMMIT_MS = 5_000  # offsets.commit.timeout.ms
-PEER_MS = 30_000  # request.timeout.ms, of one broker that asks another
-ASSIGNMENTS = {0: (ASKED, PEER, SILENT)}
+PEER_MS = 30_000  # request.timeout.ms, for requests between brokers
+ASSIGNMENTS = {0: (TARGET, PEER, SILENT)}
 
 
-def three(*overrides: str, coordinator: int = ASKED) -> VirtualBroker:
-    """Three brokers of which the first leads all there is, but for transactions, which are coordinated elsewhere.
+def three_brokers(*overrides: str, coordinator: int = TARGET) -> VirtualBroker:
+    """Start three brokers; TARGET leads all partitions except that of the transaction coordinator.
 
-    Nobody misses a broker that is gone, so nothing but its time ends what waits for one.
+    Elections and ISR changes take an hour, so only its timeout ends a request that waits for a stopped broker.
     """
     cluster = VirtualBroker(
         "sluice.brokers=3",
@@ -69,20 +67,20 @@ def three(*overrides: str, coordinator: int = ASKED) -> VirtualBroker:
         *overrides,
     )
     cluster.cluster.create(NewTopic("t", assignments=ASSIGNMENTS))
-    for topic, leader in ((GROUP_METADATA_TOPIC, ASKED), (TRANSACTION_STATE_TOPIC, coordinator)):
+    for topic, leader in ((GROUP_METADATA_TOPIC, TARGET), (TRANSACTION_STATE_TOPIC, coordinator)):
         cluster.cluster.internal_topic(topic)
         cluster.cluster_server.move_leader(topic, 0, leader)
     return cluster
 
 
-def silence(cluster: VirtualBroker) -> None:
-    """One of the replicas in sync has nothing of what is written from now on."""
+def stop_follower(cluster: VirtualBroker) -> None:
+    """Stop an in-sync replica, so that it does not acknowledge later records."""
     cluster.cluster_server.stop_broker(SILENT, controlled=False)
     cluster.settle()
 
 
-def asked(cluster: VirtualBroker, request: Message, version: int) -> Client:
-    client = cluster.client(node_id=ASKED)
+def send_to_target(cluster: VirtualBroker, request: Message, version: int) -> Client:
+    client = cluster.client(node_id=TARGET)
     client.send(request, version)
     return client
 
@@ -93,18 +91,20 @@ DELETION = DeleteRecordsRequest(
 )
 
 
-# -- what waits --------------------------------------------------------------------------------------------------------
+# -- parked requests ---------------------------------------------------------------------------------------------------
 
 
-def written(request_of: Callable[[], Message], version: int) -> Callable[[], tuple[VirtualBroker, Client]]:
-    """A request that waits until the replicas have what it wrote, or what was written before it."""
+def after_unreplicated_write(
+    request_of: Callable[[], Message], version: int
+) -> Callable[[], tuple[VirtualBroker, Client]]:
+    """Park a request that waits for the replication of new or earlier records."""
 
     def park() -> tuple[VirtualBroker, Client]:
-        cluster = three()
-        cluster.client(node_id=ASKED).ask(commit_request(), 9)  # so that there is a group, and coordinators are made
-        silence(cluster)
-        asked(cluster, commit_request(), 9)
-        return cluster, asked(cluster, request_of(), version)
+        cluster = three_brokers()
+        cluster.client(node_id=TARGET).ask(commit_request(), 9)  # creates the group and the coordinators
+        stop_follower(cluster)
+        send_to_target(cluster, commit_request(), 9)
+        return cluster, send_to_target(cluster, request_of(), version)
 
     return park
 
@@ -113,41 +113,41 @@ def in_transaction(
     request_of: Callable[[Producer], Message],
     version: int,
     *before: Callable[[Producer], object],
-    coordinator: int = ASKED,
+    coordinator: int = TARGET,
 ) -> Callable[[], tuple[VirtualBroker, Client]]:
-    """A request of a producer that has done something before."""
+    """Park a request of a transactional producer after the steps in `before`."""
 
     def park() -> tuple[VirtualBroker, Client]:
-        cluster = three(coordinator=coordinator)
+        cluster = three_brokers(coordinator=coordinator)
         producer = Producer(cluster)
         producer.client = cluster.client(node_id=coordinator)
         for step in (Producer.init, *before):
             assert step(producer) in (ErrorCode.NONE, {ErrorCode.NONE})
-        silence(cluster)
-        return cluster, asked(cluster, request_of(producer), version)
+        stop_follower(cluster)
+        return cluster, send_to_target(cluster, request_of(producer), version)
 
     return park
 
 
-def plain(request: Message, version: int) -> Callable[[], tuple[VirtualBroker, Client]]:
+def with_stopped_follower(request: Message, version: int) -> Callable[[], tuple[VirtualBroker, Client]]:
     def park() -> tuple[VirtualBroker, Client]:
-        cluster = three()
-        cluster.client(node_id=ASKED).ask(produce(9), 9)
-        silence(cluster)
-        return cluster, asked(cluster, request, version)
+        cluster = three_brokers()
+        cluster.client(node_id=TARGET).ask(produce(9), 9)
+        stop_follower(cluster)
+        return cluster, send_to_target(cluster, request, version)
 
     return park
 
 
 def member_of(cluster: VirtualBroker) -> Member:
     member = Member(cluster)
-    member.client = cluster.client(node_id=ASKED)
+    member.client = cluster.client(node_id=TARGET)
     return member
 
 
 def joining() -> tuple[VirtualBroker, Client]:
-    """Waits for a member that does not come back to join."""
-    cluster = three()
+    """Park a JoinGroup that waits for a member that does not rejoin."""
+    cluster = three_brokers()
     first, second = member_of(cluster), member_of(cluster)
     first.send_join()
     settle_round([first])
@@ -156,8 +156,8 @@ def joining() -> tuple[VirtualBroker, Client]:
 
 
 def syncing() -> tuple[VirtualBroker, Client]:
-    """Waits for a leader that does not tell the assignments."""
-    cluster = three()
+    """Park a SyncGroup that waits for the assignments of the group leader."""
+    cluster = three_brokers()
     first, second = member_of(cluster), member_of(cluster)
     first.send_join()
     settle_round([first])
@@ -169,26 +169,26 @@ def syncing() -> tuple[VirtualBroker, Client]:
 
 
 def fetching() -> tuple[VirtualBroker, Client]:
-    cluster = three()
-    return cluster, asked(cluster, fetch(0, max_wait_ms=TIME_MS, min_bytes=1), 12)
+    cluster = three_brokers()
+    return cluster, send_to_target(cluster, fetch(0, max_wait_ms=TIME_MS, min_bytes=1), 12)
 
 
 def deleting() -> tuple[VirtualBroker, Client]:
-    """Waits for followers that take longer than it has time."""
-    cluster = three(f"sluice.replication.delay.ms={2 * TIME_MS}")
-    cluster.client(node_id=ASKED).ask(produce(9), 9)
+    """Park a DeleteRecords that waits for followers longer than its timeout."""
+    cluster = three_brokers(f"sluice.replication.delay.ms={2 * TIME_MS}")
+    cluster.client(node_id=TARGET).ask(produce(9), 9)
     cluster.advance(2 * TIME_MS)
-    return cluster, asked(cluster, DELETION, 2)
+    return cluster, send_to_target(cluster, DELETION, 2)
 
 
 def throttled() -> tuple[VirtualBroker, Client]:
-    """Waits for its quota, as old clients do."""
-    cluster = three("quota.producer.default=1000")
-    return cluster, asked(cluster, produce(3, batch_of(15_000)), 3)
+    """Park a Produce whose response is held for its throttle time."""
+    cluster = three_brokers("quota.producer.default=1000")
+    return cluster, send_to_target(cluster, produce(3, batch_of(15_000)), 3)
 
 
 class Parked(NamedTuple):
-    """How a request comes to wait, and how long it may at most."""
+    """A parked request and its longest wait."""
 
     park: Callable[[], tuple[VirtualBroker, Client]]
     time_ms: float
@@ -232,39 +232,46 @@ def _have_offsets(producer: Producer) -> int:
 
 
 PARKED = {
-    "Produce with acks=all": Parked(plain(produce(9, acks=ALL, timeout_ms=TIME_MS), 9), TIME_MS),
+    "Produce with acks=all": Parked(with_stopped_follower(produce(9, acks=ALL, timeout_ms=TIME_MS), 9), TIME_MS),
     "Fetch": Parked(fetching, TIME_MS),
-    "Produce that is throttled": Parked(throttled, TIME_MS),
+    "throttled Produce": Parked(throttled, TIME_MS),
     "DeleteRecords": Parked(deleting, TIME_MS),
     "JoinGroup": Parked(joining, REBALANCE_MS),
     "SyncGroup": Parked(syncing, REBALANCE_MS),
     "LeaveGroup": Parked(
-        written(lambda: LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="m")]), 5), COMMIT_MS
+        after_unreplicated_write(
+            lambda: LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="m")]), 5
+        ),
+        COMMIT_MS,
     ),
-    "ConsumerGroupHeartbeat": Parked(written(lambda: JOINING_CONSUMER, 1), COMMIT_MS),
-    "OffsetCommit": Parked(written(commit_request, 9), COMMIT_MS),
-    "OffsetFetch": Parked(written(fetch_request, 9), COMMIT_MS),
-    "OffsetDelete": Parked(written(lambda: OFFSETS, 0), COMMIT_MS),
-    "DeleteGroups": Parked(written(lambda: DeleteGroupsRequest(groups_names=["group"]), 2), COMMIT_MS),
-    "InitProducerId": Parked(written(init_request, 5), TIMEOUT_MS),
-    "AddPartitionsToTxn": Parked(in_transaction(lambda one: add_request(3, one.producer_id, one.epoch), 3), TIMEOUT_MS),
+    "ConsumerGroupHeartbeat": Parked(after_unreplicated_write(lambda: JOINING_CONSUMER, 1), COMMIT_MS),
+    "OffsetCommit": Parked(after_unreplicated_write(commit_request, 9), COMMIT_MS),
+    "OffsetFetch": Parked(after_unreplicated_write(fetch_request, 9), COMMIT_MS),
+    "OffsetDelete": Parked(after_unreplicated_write(lambda: OFFSETS, 0), COMMIT_MS),
+    "DeleteGroups": Parked(after_unreplicated_write(lambda: DeleteGroupsRequest(groups_names=["group"]), 2), COMMIT_MS),
+    "InitProducerId": Parked(after_unreplicated_write(init_request, 5), TIMEOUT_MS),
+    "AddPartitionsToTxn": Parked(
+        in_transaction(lambda producer: add_request(3, producer.producer_id, producer.epoch), 3), TIMEOUT_MS
+    ),
     "AddOffsetsToTxn": Parked(in_transaction(_add_offsets, 3), TIMEOUT_MS),
-    "EndTxn": Parked(in_transaction(lambda one: end_request(one.producer_id, one.epoch), 4, Producer.add), TIMEOUT_MS),
+    "EndTxn": Parked(
+        in_transaction(lambda producer: end_request(producer.producer_id, producer.epoch), 4, Producer.add), TIMEOUT_MS
+    ),
     "TxnOffsetCommit": Parked(in_transaction(_commit_offsets, 4, _have_offsets), COMMIT_MS),
-    "WriteTxnMarkers": Parked(plain(MARKER, 1), PEER_MS),
+    "WriteTxnMarkers": Parked(with_stopped_follower(MARKER, 1), PEER_MS),
 }
-# Those that wait for an answer of another broker, which coordinates the transaction.
+# Requests that wait for another broker, the transaction coordinator.
 AT_PEER = {
-    "Produce that adds its partition elsewhere": Parked(
+    "Produce that adds its partition at another broker": Parked(
         in_transaction(_produce, 12, coordinator=PEER), PEER_MS + TIME_MS
     ),
-    "TxnOffsetCommit that adds its partition elsewhere": Parked(
+    "TxnOffsetCommit that adds its partition at another broker": Parked(
         in_transaction(_commit_offsets, 5, coordinator=PEER), PEER_MS + COMMIT_MS
     ),
 }
 
 
-# -- what happens ------------------------------------------------------------------------------------------------------
+# -- broker events -----------------------------------------------------------------------------------------------------
 
 
 def _stops(cluster: VirtualBroker, node_id: int) -> None:
@@ -275,45 +282,45 @@ def _crashes(cluster: VirtualBroker, node_id: int) -> None:
     cluster.cluster_server.stop_broker(node_id, controlled=False)
 
 
-def _is_back_at_once(cluster: VirtualBroker, node_id: int) -> None:
+def _restarts_immediately(cluster: VirtualBroker, node_id: int) -> None:
     _crashes(cluster, node_id)
     cluster.run(cluster.cluster_server.start_broker(node_id))
 
 
-def _is_cut_off(cluster: VirtualBroker, node_id: int) -> None:
+def _is_isolated(cluster: VirtualBroker, node_id: int) -> None:
     cluster.cluster_server.isolate_broker(node_id)
 
 
-def _is_cut_off_and_stops(cluster: VirtualBroker, node_id: int) -> None:
-    _is_cut_off(cluster, node_id)
+def _is_isolated_and_stops(cluster: VirtualBroker, node_id: int) -> None:
+    _is_isolated(cluster, node_id)
     _stops(cluster, node_id)
 
 
-def _is_cut_off_and_comes_back(cluster: VirtualBroker, node_id: int) -> None:
-    _is_cut_off(cluster, node_id)
+def _is_isolated_and_rejoins(cluster: VirtualBroker, node_id: int) -> None:
+    _is_isolated(cluster, node_id)
     cluster.advance(1_000)
     cluster.cluster_server.rejoin_broker(node_id)
 
 
-def _leads_no_more(cluster: VirtualBroker, node_id: int) -> None:
+def _loses_leaderships(cluster: VirtualBroker, node_id: int) -> None:
     for topic in ("t", GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
         if cluster.partition(topic).leader == node_id:
-            cluster.cluster_server.move_leader(topic, 0, ASKED + PEER - node_id)
+            cluster.cluster_server.move_leader(topic, 0, TARGET + PEER - node_id)
 
 
-def _goes_on(cluster: VirtualBroker, node_id: int) -> None:
-    """Nothing happens."""
+def _keeps_running(cluster: VirtualBroker, node_id: int) -> None:
+    """Do nothing."""
 
 
-HAPPENINGS = {
-    "goes on": _goes_on,
+EVENTS = {
+    "keeps running": _keeps_running,
     "stops": _stops,
     "crashes": _crashes,
-    "is back at once": _is_back_at_once,
-    "is cut off": _is_cut_off,
-    "is cut off and stops": _is_cut_off_and_stops,
-    "is cut off and comes back": _is_cut_off_and_comes_back,
-    "leads no more": _leads_no_more,
+    "restarts immediately": _restarts_immediately,
+    "is isolated": _is_isolated,
+    "is isolated and stops": _is_isolated_and_stops,
+    "is isolated and rejoins": _is_isolated_and_rejoins,
+    "loses its leaderships": _loses_leaderships,
 }
 
 
@@ -321,26 +328,26 @@ def has_ended(client: Client) -> bool:
     return bool(client.answers) or not client.is_open
 
 
-@pytest.mark.parametrize("happens", HAPPENINGS.values(), ids=[f"its broker {what}" for what in HAPPENINGS])
+@pytest.mark.parametrize("apply_event", EVENTS.values(), ids=[f"its broker {event}" for event in EVENTS])
 @pytest.mark.parametrize("parked", (PARKED | AT_PEER).values(), ids=PARKED | AT_PEER)
-def test_who_waits_is_answered_in_time_or_disconnected(
-    parked: Parked, happens: Callable[[VirtualBroker, int], None]
+def test_parked_request_ends_within_its_timeout(
+    parked: Parked, apply_event: Callable[[VirtualBroker, int], None]
 ) -> None:
     cluster, client = parked.park()
-    assert not has_ended(client), "it does not wait"
-    happens(cluster, ASKED)
+    assert not has_ended(client), "the request is parked"
+    apply_event(cluster, TARGET)
     cluster.advance(parked.time_ms)
     assert has_ended(client)
 
 
-@pytest.mark.parametrize("happens", HAPPENINGS.values(), ids=[f"the other broker {what}" for what in HAPPENINGS])
+@pytest.mark.parametrize("apply_event", EVENTS.values(), ids=[f"the other broker {event}" for event in EVENTS])
 @pytest.mark.parametrize("parked", AT_PEER.values(), ids=AT_PEER)
-def test_who_waits_for_what_another_broker_says_is_answered_in_time(
-    parked: Parked, happens: Callable[[VirtualBroker, int], None]
+def test_request_that_waits_for_another_broker_gets_a_response_within_its_timeout(
+    parked: Parked, apply_event: Callable[[VirtualBroker, int], None]
 ) -> None:
     cluster, client = parked.park()
-    assert not has_ended(client), "it does not wait"
-    happens(cluster, PEER)
+    assert not has_ended(client), "the request is parked"
+    apply_event(cluster, PEER)
     cluster.advance(parked.time_ms)
     assert client.answers
     assert client.is_open
@@ -350,35 +357,39 @@ def _codes(client: Client) -> list[int]:
     return error_codes(client.answer().message)
 
 
-ADDING = list(AT_PEER.values())
-# What their clients try again after.
-REFUSED = list(zip(ADDING, (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), strict=True))
+CALLS = list(AT_PEER.values())
+# Errors that clients retry.
+CALLS_WITH_ERRORS = list(
+    zip(CALLS, (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), strict=True)
+)
 
 
-@pytest.mark.parametrize(("parked", "code"), REFUSED, ids=AT_PEER)
-def test_that_another_broker_is_gone_is_noticed_at_once(parked: Parked, code: ErrorCode) -> None:
+@pytest.mark.parametrize(("parked", "code"), CALLS_WITH_ERRORS, ids=AT_PEER)
+def test_crash_of_the_called_broker_ends_the_request_immediately(parked: Parked, code: ErrorCode) -> None:
     cluster, client = parked.park()
     _crashes(cluster, PEER)
     cluster.settle()
     assert _codes(client) == [code]
 
 
-@pytest.mark.parametrize("node_id", [ASKED, PEER], ids=["one that asks", "the other"])
-@pytest.mark.parametrize(("parked", "code"), REFUSED, ids=AT_PEER)
-def test_an_answer_that_does_not_arrive_is_waited_for_as_long_as_brokers_wait(
+@pytest.mark.parametrize(
+    "node_id", [TARGET, PEER], ids=["the calling broker is isolated", "the called broker is isolated"]
+)
+@pytest.mark.parametrize(("parked", "code"), CALLS_WITH_ERRORS, ids=AT_PEER)
+def test_request_with_a_lost_response_ends_after_request_timeout_ms(
     parked: Parked, code: ErrorCode, node_id: int
 ) -> None:
     cluster, client = parked.park()
-    _is_cut_off(cluster, node_id)
-    cluster.run(cluster.cluster_server.start_broker(SILENT))  # what was asked is done now
+    _is_isolated(cluster, node_id)
+    cluster.run(cluster.cluster_server.start_broker(SILENT))  # the called broker performs the request now
     cluster.advance(PEER_MS - 1)
     assert not has_ended(client)
     cluster.advance(1)
     assert _codes(client) == [code]
 
 
-@pytest.mark.parametrize("parked", ADDING, ids=AT_PEER)
-def test_an_answer_that_comes_too_late_is_not_heard(parked: Parked) -> None:
+@pytest.mark.parametrize("parked", CALLS, ids=AT_PEER)
+def test_late_response_of_the_called_broker_is_ignored(parked: Parked) -> None:
     cluster, client = parked.park()
     cluster.advance(PEER_MS)
     assert len(client.take_answers()) == 1
@@ -387,8 +398,8 @@ def test_an_answer_that_comes_too_late_is_not_heard(parked: Parked) -> None:
     assert not client.answers
 
 
-@pytest.mark.parametrize("parked", ADDING, ids=AT_PEER)
-def test_what_waited_for_another_broker_goes_on_with_its_answer(parked: Parked) -> None:
+@pytest.mark.parametrize("parked", CALLS, ids=AT_PEER)
+def test_response_of_the_called_broker_completes_the_request(parked: Parked) -> None:
     cluster, client = parked.park()
     cluster.run(cluster.cluster_server.start_broker(SILENT))
     cluster.settle()

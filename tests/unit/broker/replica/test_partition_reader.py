@@ -1,4 +1,4 @@
-"""What a fetch gets of one partition: leader epochs, diverging ones, followers, and what a long poll counts."""
+"""Fetches from one partition: leader epochs, diverging logs, followers, and bytes that complete a delayed fetch."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ LONG_MS = 10_000
 
 
 def broker_of_epochs(*epochs: int) -> VirtualBroker:
-    """A partition with one record of each of these leader epochs, led in the last of them."""
+    """Return a broker that leads a partition with one record per leader epoch, in the last epoch."""
     broker = VirtualBroker()
     partition = broker.topic().partitions[0]
     for epoch in epochs:
@@ -22,11 +22,11 @@ def broker_of_epochs(*epochs: int) -> VirtualBroker:
     return broker
 
 
-def ask(broker: VirtualBroker, version: int, offset: int, **more: Any) -> Answer:
-    """One fetch that would wait long."""
+def fetch_from(broker: VirtualBroker, version: int, offset: int, **fields: Any) -> Answer:
+    """Return the response to one fetch with a long `max_wait_ms`."""
     client = broker.client()
     topic_id = broker.partition().topic.topic_id
-    client.send(fetch(offset, topic_id=topic_id, max_wait_ms=LONG_MS, **more), version)
+    client.send(fetch(offset, topic_id=topic_id, max_wait_ms=LONG_MS, **fields), version)
     return client.answer()
 
 
@@ -37,20 +37,20 @@ def ask(broker: VirtualBroker, version: int, offset: int, **more: Any) -> Answer
 @pytest.mark.parametrize(
     ("offset", "last_fetched_epoch", "expected"),
     [
-        pytest.param(2, 2, None, id="an epoch up to its end"),
-        pytest.param(1, 2, None, id="within an epoch"),
-        pytest.param(0, 0, None, id="an epoch before all, and nothing of it"),
-        pytest.param(3, 2, (2, 2), id="further than the epoch goes"),
-        pytest.param(3, 5, (2, 2), id="an epoch that the leader has not: it has an earlier one"),
-        pytest.param(5, 7, (7, 4), id="further than the leader's own epoch goes"),
-        pytest.param(1, 0, (0, 0), id="something of an epoch before all"),
+        pytest.param(2, 2, None, id="at the end of an epoch"),
+        pytest.param(1, 2, None, id="inside an epoch"),
+        pytest.param(0, 0, None, id="at the start of the log, with an earlier epoch"),
+        pytest.param(3, 2, (2, 2), id="beyond the end of the epoch"),
+        pytest.param(3, 5, (2, 2), id="an epoch that the leader does not have: the end of the previous epoch"),
+        pytest.param(5, 7, (7, 4), id="beyond the end of the leader's current epoch"),
+        pytest.param(1, 0, (0, 0), id="after the start of the log, with an earlier epoch"),
     ],
 )
-def test_a_fetch_is_told_where_the_leader_s_log_went_another_way(
+def test_fetch_returns_the_diverging_epoch(
     version: int, offset: int, last_fetched_epoch: int, expected: tuple[int, int] | None
 ) -> None:
     broker = broker_of_epochs(1, 2, 7, 7)
-    answer = ask(broker, version, offset, last_fetched_epoch=last_fetched_epoch)
+    answer = fetch_from(broker, version, offset, last_fetched_epoch=last_fetched_epoch)
     data = fetched(answer.message)
     assert (answer.at_ms, data.error_code, data.high_watermark, data.log_start_offset) == (0, 0, 4, 0)
     if expected is None:
@@ -65,21 +65,21 @@ def test_a_fetch_is_told_where_the_leader_s_log_went_another_way(
 @pytest.mark.parametrize(
     ("offset", "last_fetched_epoch", "deleted_to"),
     [
-        pytest.param(4, 8, 0, id="an epoch that is not known"),
-        pytest.param(0, 2, 1, id="an offset before the log's start, whatever the epoch"),
+        pytest.param(4, 8, 0, id="unknown epoch"),
+        pytest.param(0, 2, 1, id="offset below the log start offset"),
     ],
 )
-def test_a_fetch_whose_epoch_says_nothing_is_out_of_range(
+def test_fetch_without_a_usable_epoch_returns_offset_out_of_range(
     offset: int, last_fetched_epoch: int, deleted_to: int
 ) -> None:
     broker = broker_of_epochs(1, 2, 7, 7)
     broker.partition().log.delete_records_before(deleted_to)
-    answer = ask(broker, 12, offset, last_fetched_epoch=last_fetched_epoch)
+    answer = fetch_from(broker, 12, offset, last_fetched_epoch=last_fetched_epoch)
     assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize(("last_fetched_epoch", "code"), [(0, 0), (1, ErrorCode.OFFSET_OUT_OF_RANGE)])
-def test_of_an_empty_log_the_epoch_in_which_it_is_led_is_known(last_fetched_epoch: int, code: int) -> None:
+def test_empty_log_has_only_its_leader_epoch(last_fetched_epoch: int, code: int) -> None:
     broker = broker_of_epochs()
     client = broker.client()
     data = fetched(client.ask(fetch(0, last_fetched_epoch=last_fetched_epoch), 12))
@@ -87,26 +87,26 @@ def test_of_an_empty_log_the_epoch_in_which_it_is_led_is_known(last_fetched_epoc
 
 
 @pytest.mark.parametrize("epoch", [-1, -2])
-def test_a_negative_leader_epoch_is_none(epoch: int) -> None:
+def test_negative_leader_epoch_is_ignored(epoch: int) -> None:
     broker = broker_of_epochs(7)
-    assert fetched(ask(broker, 12, 0, current_leader_epoch=epoch).message).error_code == 0
+    assert fetched(fetch_from(broker, 12, 0, current_leader_epoch=epoch).message).error_code == 0
 
 
 @pytest.mark.parametrize("version", range(9, 19))
 @pytest.mark.parametrize(("epoch", "code"), [(6, ErrorCode.FENCED_LEADER_EPOCH), (8, ErrorCode.UNKNOWN_LEADER_EPOCH)])
-def test_who_leads_is_told_from_version_16_on_to_those_who_believe_in_an_old_epoch(
-    version: int, epoch: int, code: int
-) -> None:
+def test_fenced_leader_epoch_returns_the_current_leader_from_version_16(version: int, epoch: int, code: int) -> None:
     client = broker_of_epochs(7).client()
     topic_id = client.broker.partition().topic.topic_id
     message = client.ask(fetch(0, topic_id=topic_id, current_leader_epoch=epoch), version)
     data = fetched(message)
     assert data.error_code == code
     if version >= 16 and code == ErrorCode.FENCED_LEADER_EPOCH:
-        leader, here = data.current_leader, client.connection.advertised
+        leader, advertised = data.current_leader, client.connection.advertised
         assert leader is not None
         assert (leader.leader_id, leader.leader_epoch) == (1, 7)
-        assert [(node.node_id, node.host, node.port) for node in message.node_endpoints] == [(1, here.host, here.port)]
+        assert [(node.node_id, node.host, node.port) for node in message.node_endpoints] == [
+            (1, advertised.host, advertised.port)
+        ]
     else:
         assert data.current_leader is None
         assert message.node_endpoints == []
@@ -115,8 +115,8 @@ def test_who_leads_is_told_from_version_16_on_to_those_who_believe_in_an_old_epo
 # -- followers ---------------------------------------------------------------------------------------------------------
 
 
-def of_follower(version: int, broker: VirtualBroker, **more: Any) -> FetchRequest:
-    request = fetch(0, topic_id=broker.partition().topic.topic_id, max_wait_ms=LONG_MS, **more)
+def of_follower(version: int, broker: VirtualBroker, **fields: Any) -> FetchRequest:
+    request = fetch(0, topic_id=broker.partition().topic.topic_id, max_wait_ms=LONG_MS, **fields)
     if version >= 15:
         request.replica_state = ReplicaState(replica_id=2)
     else:
@@ -125,7 +125,7 @@ def of_follower(version: int, broker: VirtualBroker, **more: Any) -> FetchReques
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_a_follower_is_told_that_it_is_none(version: int) -> None:
+def test_fetch_of_a_broker_without_a_replica_returns_not_leader_or_follower(version: int) -> None:
     broker = broker_of_epochs(7)
     client = broker.client()
     client.send(of_follower(version, broker), version)
@@ -136,7 +136,7 @@ def test_a_follower_is_told_that_it_is_none(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(9, 19))
-def test_a_follower_that_knows_the_leader_s_epoch_is_not_known_in_it(version: int) -> None:
+def test_fetch_of_a_broker_without_a_replica_in_the_current_epoch_is_rejected(version: int) -> None:
     broker = broker_of_epochs(7)
     client = broker.client()
     client.send(of_follower(version, broker, current_leader_epoch=7), version)
@@ -145,7 +145,7 @@ def test_a_follower_that_knows_the_leader_s_epoch_is_not_known_in_it(version: in
 
 @pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
 @pytest.mark.parametrize("version", [7, 12])
-def test_a_follower_is_not_held_to_quotas(profile: str, version: int) -> None:
+def test_fetch_of_a_follower_is_exempt_from_quotas(profile: str, version: int) -> None:
     broker = VirtualBroker("quota.consumer.default=1", f"quota.profile={profile}")
     broker.topic()
     client = broker.client()
@@ -153,22 +153,22 @@ def test_a_follower_is_not_held_to_quotas(profile: str, version: int) -> None:
         assert client.ask(of_follower(version, broker), version).throttle_time_ms == 0
 
 
-# -- what a long poll counts -------------------------------------------------------------------------------------------
+# -- bytes that complete a delayed fetch -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("min_bytes", "partition_max_bytes", "at_ms"),
     [
-        pytest.param(2_400, 2_500, 0, id="bytes up to the partition's limit count, not whole batches"),
-        pytest.param(2_500, 2_500, 0, id="min_bytes that are the limit can be had"),
-        pytest.param(2_501, 2_500, LONG_MS, id="more than the limit cannot"),
-        pytest.param(5_000, 1 << 20, 0, id="all there is"),
-        pytest.param(5_001, 1 << 20, LONG_MS, id="more than there is"),
+        pytest.param(2_400, 2_500, 0, id="bytes up to the partition limit count, not whole batches"),
+        pytest.param(2_500, 2_500, 0, id="min_bytes equal to the partition limit"),
+        pytest.param(2_501, 2_500, LONG_MS, id="min_bytes above the partition limit"),
+        pytest.param(5_000, 1 << 20, 0, id="min_bytes equal to the log size"),
+        pytest.param(5_001, 1 << 20, LONG_MS, id="min_bytes above the log size"),
     ],
 )
 @pytest.mark.parametrize("segment_bytes", [2_000, 1 << 20], ids=["in several segments", "in one segment"])
 @pytest.mark.parametrize("profile", ["kip-13", "kafka-4.4"])
-def test_a_long_poll_is_answered_when_the_bytes_are_there(
+def test_delayed_fetch_completes_when_min_bytes_are_available(
     min_bytes: int, partition_max_bytes: int, at_ms: int, segment_bytes: int, profile: str
 ) -> None:
     broker = VirtualBroker(f"log.segment.bytes={segment_bytes}", f"quota.profile={profile}")
@@ -181,10 +181,10 @@ def test_a_long_poll_is_answered_when_the_bytes_are_there(
     assert client.answer().at_ms == at_ms
 
 
-def test_an_offset_that_not_all_replicas_have_is_no_error_and_does_not_wait() -> None:
+def test_fetch_above_the_high_watermark_returns_no_records_and_does_not_wait() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=1000")
     broker.topic()
     client = broker.client()
     client.ask(produce(9), 9)
-    answer = ask(broker, 12, 1)
+    answer = fetch_from(broker, 12, 1)
     assert (answer.at_ms, fetched(answer.message).error_code) == (0, 0)

@@ -1,4 +1,4 @@
-"""What a handler knows of who sent a request."""
+"""The client's host in the context of a request."""
 
 import pytest
 
@@ -9,13 +9,13 @@ from tests.support.virtual_broker import VirtualBroker
     ("peer", "expected"),
     [
         pytest.param("127.0.0.1:4711", "/127.0.0.1", id="IPv4"),
-        pytest.param("::1:4711", "/0:0:0:0:0:0:0:1", id="IPv6, whose zeros Java prints"),
-        pytest.param("2001:db8::ff00:42:8329:4711", "/2001:db8:0:0:0:ff00:42:8329", id="IPv6 with zeros within"),
-        pytest.param("fe80::1%eth0:4711", "/fe80:0:0:0:0:0:0:1%eth0", id="IPv6 of one interface"),
-        pytest.param("?", "/", id="nobody knows"),
+        pytest.param("::1:4711", "/0:0:0:0:0:0:0:1", id="IPv6 with leading zeros"),
+        pytest.param("2001:db8::ff00:42:8329:4711", "/2001:db8:0:0:0:ff00:42:8329", id="IPv6 with zeros inside"),
+        pytest.param("fe80::1%eth0:4711", "/fe80:0:0:0:0:0:0:1%eth0", id="IPv6 with a zone"),
+        pytest.param("?", "/", id="unknown address"),
     ],
 )
-def test_a_client_s_host_is_printed_as_java_does(peer: str, expected: str) -> None:
+def test_client_host_is_formatted_as_in_java(peer: str, expected: str) -> None:
     connection = VirtualBroker().client().connection
     connection.peer = peer
     assert connection.ctx.session.client_host == expected

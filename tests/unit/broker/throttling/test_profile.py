@@ -1,4 +1,4 @@
-"""Which profile throttles how. What that means for clients is in test_throttler and test_request_timer."""
+"""The throttling mode of each quota profile; test_throttler and test_request_timer test the effects on clients."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from sluice.broker.throttling.profile import HOLD, MUTE, PROFILES, WITHHOLD
 from sluice.config.kafka_releases import RELEASES
 from sluice.protocol.apis import API_KEYS
 
-# The first version whose clients wait by themselves, of each API that is served; None: they never do.
-SINCE = {
+# The first version of each API whose clients wait for the throttle time themselves (KIP-219).
+FIRST_WAITING_VERSION = {
     "Produce": 6, "Fetch": 8, "ListOffsets": 3, "Metadata": 6, "OffsetCommit": 4, "OffsetFetch": 4,
     "FindCoordinator": 2, "JoinGroup": 3, "Heartbeat": 2, "LeaveGroup": 2, "SyncGroup": 2, "DescribeGroups": 2,
     "ListGroups": 2, "ApiVersions": 2, "CreateTopics": 3, "DeleteTopics": 2, "DeleteRecords": 1, "InitProducerId": 1,
@@ -23,20 +23,20 @@ SINCE = {
 
 
 @pytest.mark.parametrize("api_key", sorted({*API_KEYS, *HANDLERS}), ids=lambda key: API_KEYS[key].name)
-def test_by_version_holds_what_clients_do_not_wait_for_by_themselves(api_key: int) -> None:
+def test_by_version_holds_the_versions_whose_clients_do_not_wait(api_key: int) -> None:
     api, profile = API_KEYS[api_key], PROFILES["by-version"]
     versions = range(api.min_version, api.max_version + 1)
     muted = [version for version in versions if profile.throttling_of(api_key, version) is MUTE]
     held = [version for version in versions if profile.throttling_of(api_key, version) is HOLD]
-    since = SINCE.get(api.name, api.max_version + 1)
-    assert (held, muted) == (list(range(since)), list(range(since, api.max_version + 1)))
+    first_muted = FIRST_WAITING_VERSION.get(api.name, api.max_version + 1)
+    assert (held, muted) == (list(range(first_muted)), list(range(first_muted, api.max_version + 1)))
 
 
 @pytest.mark.parametrize(
     ("profile", "throttling"),
     [("kip-13", HOLD), ("kafka-0.9", WITHHOLD), ("kafka-1.1", WITHHOLD), ("kafka-2.0", MUTE), ("kafka-4.4", MUTE)],
 )
-def test_the_other_profiles_treat_all_versions_alike(profile: str, throttling: object) -> None:
+def test_other_profiles_throttle_all_versions_alike(profile: str, throttling: object) -> None:
     assert {PROFILES[profile].throttling_of(key, version) for key in API_KEYS for version in (0, 20)} == {throttling}
 
 

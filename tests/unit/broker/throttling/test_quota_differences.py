@@ -1,26 +1,25 @@
-"""KIP-13's text, and each release of Kafka: every difference between them has its test here, over all profiles.
+"""Differences between KIP-13 and the Kafka releases, each with a test over all profiles.
 
 | what | KIP-13 | releases |
 |---|---|---|
-| produce over quota | the answer waits | so up to 1.1; since 2.0 it goes out, and nothing is read (KIP-219) |
-| the request's version | (one) | never decides; `by-version` is our own |
-| fetch over quota | waits, then reads | up to 1.1 reads, then waits; since 2.0 is answered without records |
-| its bytes | are charged | so up to 1.1; since 2.0 they cost nothing |
-| acks=0 over quota | what follows waits | so in all |
-| two quotas | (there is one) | one wait after the other up to 1.1, the longer one since |
-| longest wait | none | none for bytes, a second for request time |
-| no client id | shares the default quota | so up to 1.1; since 2.0 has none |
-| the last quota of a level is deleted | - | the level counts on up to 4.1, not since 4.2; here not |
-| static properties | defaults and overrides | defaults up to 2.8, overrides never; here in all profiles |
-| its example | 2 s | so for a cold sensor; 3 s for a warm one |
-| ten windows | ten | ten whole ones and the begun one, so that who sends exactly the quota waits |
-| after the wait | the rate is at the quota | it may be over it still |
-| a sample counts | - | from when it opened up to 3.7, from its last event since |
-| size of a fetch | - | since 2.5 cut to what an idle client may have |
-| oddities, not copied | - | a time that wraps around up to 4.3; a negative byte rate |
+| produce above quota | response is held | held up to 1.1; since 2.0 sent at once, connection muted (KIP-219) |
+| request version | (one) | ignored; only `by-version`, our own profile, uses it |
+| fetch above quota | waits, then reads | up to 1.1 reads, then waits; since 2.0 returns no records |
+| its bytes | are charged | charged up to 1.1; free since 2.0 |
+| acks=0 above quota | next request waits | same in all |
+| two quotas | (one quota) | up to 1.1 one wait after the other; since 2.0 the longer one |
+| longest wait | no limit | no limit for bytes, one second for request time |
+| no client id | shares the default quota | shared up to 1.1; no quota since 2.0 |
+| last quota of a level deleted | - | up to 4.1 the level still counts; not since 4.2, nor here |
+| static properties | defaults and overrides | defaults up to 2.8, no overrides; here in all profiles |
+| KIP-13's example | 2 s | 2 s for a cold sensor; 3 s for a warm one |
+| ten windows | ten | ten whole ones plus the current one, so a client at exactly its quota is throttled |
+| after the wait | the rate is at the quota | the rate may still be above the quota |
+| a sample counts | - | up to 3.7 from its start; since 3.8 from its last event |
+| fetch size | - | since 2.5 limited to the quota of an idle client |
+| bugs, not copied | - | throttle time overflow up to 4.3; negative byte rate |
 
-What each looks like for every version of a request is in test_throttler, more of two quotas in test_request_timer, and
-the arithmetic to the last bit in test_sensor.
+test_throttler tests every request version, test_request_timer two quotas, and test_sensor the exact arithmetic.
 """
 
 from collections.abc import Mapping
@@ -37,16 +36,16 @@ from tests.support.virtual_broker import VirtualBroker
 
 T = TypeVar("T")
 
-# Of those that are alike in everything one each, and the newest.
+# One profile of each group that behaves alike, and the newest.
 KINDS = ("kip-13", "kafka-0.9", "kafka-2.0", "kafka-2.5", "kafka-3.8", "kafka-4.4", "by-version")
 
-PRODUCE = "quota.producer.default=1000"  # 10,000 bytes at once, and 1 ms for each more
+PRODUCE = "quota.producer.default=1000"  # 10,000 bytes without a throttle time, then 1 ms per byte
 FETCH = "quota.consumer.default=1000"
 LONG_MS = 60_000
 
 
 def by_profile(since: Mapping[str, T]) -> list[object]:
-    """All profiles, each with what holds since the last of these; `kip-13` and `by-version` are named."""
+    """Return a case per profile, each with the value of the latest release in `since`."""
     assert {"kip-13", "by-version", "kafka-0.9"} <= since.keys() <= PROFILES.keys()
     cases: list[object] = []
     current = since["kafka-0.9"]
@@ -63,40 +62,38 @@ def broker_of(profile: str, *overrides: str) -> VirtualBroker:
     return broker
 
 
-# -- how a client is made to wait --------------------------------------------------------------------------------------
+# -- throttling modes --------------------------------------------------------------------------------------------------
 
 BEFORE_KIP_219, AFTER = 5, 6  # versions of Produce
-HELD_MS, AT_ONCE_MS = 2_000, 0
+HELD_UNTIL_MS, AT_ONCE_MS = 2_000, 0
 
 
 @pytest.mark.parametrize(
     ("profile", "answered_ms"),
     by_profile(
         {
-            "kip-13": (HELD_MS, HELD_MS),
-            "kafka-0.9": (HELD_MS, HELD_MS),
+            "kip-13": (HELD_UNTIL_MS, HELD_UNTIL_MS),
+            "kafka-0.9": (HELD_UNTIL_MS, HELD_UNTIL_MS),
             "kafka-2.0": (AT_ONCE_MS, AT_ONCE_MS),
-            "by-version": (HELD_MS, AT_ONCE_MS),
+            "by-version": (HELD_UNTIL_MS, AT_ONCE_MS),
         }
     ),
 )
-def test_when_a_produce_over_quota_is_answered_and_whether_that_depends_on_its_version(
-    profile: str, answered_ms: tuple[int, int]
-) -> None:
+def test_response_time_of_a_produce_above_the_quota(profile: str, answered_ms: tuple[int, int]) -> None:
     for version, expected_ms in zip((BEFORE_KIP_219, AFTER), answered_ms, strict=True):
         broker = broker_of(profile, PRODUCE)
         client = broker.client()
         client.send(produce_of(12_000, version, "client"), version)
-        assert broker.partition().log.log_end_offset == 1, "it is appended at once in all of them"
+        assert broker.partition().log.log_end_offset == 1, "the batch is appended at once in all profiles"
         client.send(ApiVersionsRequest(), 0)
         broker.advance(LONG_MS)
         produced, following = client.take_answers()
         assert (produced.at_ms, produced.throttle_time_ms) == (expected_ms, 2_000)
-        assert following.at_ms == 2_000, "what follows waits as long in all of them"
+        assert following.at_ms == 2_000, "the next request waits as long in all profiles"
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_after_a_produce_over_quota_without_acks_what_follows_waits(profile: str) -> None:
+def test_request_after_a_produce_with_acks_0_above_the_quota_waits(profile: str) -> None:
     broker = broker_of(profile, PRODUCE)
     client = broker.client()
     client.send(produce_of(12_000, 3, "client", acks=0), 3)
@@ -105,11 +102,11 @@ def test_after_a_produce_over_quota_without_acks_what_follows_waits(profile: str
     assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("ApiVersions", 2_000)]
 
 
-WAITS_THEN_READS, READS_THEN_WAITS, DROPS = "waits, then reads", "reads, then waits", "is answered without records"
+WAITS_THEN_READS, READS_THEN_WAITS, DROPS = "waits, then reads", "reads, then waits", "returns no records"
 
 
 @pytest.mark.parametrize(
-    ("profile", "what_it_does"),
+    ("profile", "behaviours"),
     by_profile(
         {
             "kip-13": (WAITS_THEN_READS, WAITS_THEN_READS),
@@ -119,8 +116,8 @@ WAITS_THEN_READS, READS_THEN_WAITS, DROPS = "waits, then reads", "reads, then wa
         }
     ),
 )
-def test_when_a_fetch_over_quota_reads_and_what_it_costs(profile: str, what_it_does: tuple[str, str]) -> None:
-    for version, expected in zip((7, 8), what_it_does, strict=True):
+def test_read_and_charge_of_a_fetch_above_the_quota(profile: str, behaviours: tuple[str, str]) -> None:
+    for version, expected in zip((7, 8), behaviours, strict=True):
         broker = broker_of(profile, FETCH)
         broker.client("producer").ask(produce(9, batch_of(12_000)), 9)
         client = broker.client()
@@ -131,23 +128,23 @@ def test_when_a_fetch_over_quota_reads_and_what_it_costs(profile: str, what_it_d
         (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
         charged = round(usage.rate * usage.window_size_ms / 1_000)
         if expected == DROPS:
-            assert (answer.at_ms, answer.message.responses, charged) == (0, [], 0), "it costs nothing"
+            assert (answer.at_ms, answer.message.responses, charged) == (0, [], 0), "a dropped fetch is not charged"
             continue
         assert len(fetched_bytes(answer.message)) == 12_000
         assert read_at_once == (expected == READS_THEN_WAITS)
         assert answer.at_ms == answer.throttle_time_ms >= 2_000
-        assert charged >= 12_000, "it costs what it brought"
+        assert charged >= 12_000, "a fetch is charged the bytes that it returns"
 
 
 @pytest.mark.parametrize(
     ("profile", "throttle_ms"), by_profile({"kip-13": 300, "kafka-0.9": 500, "kafka-2.0": 300, "by-version": 300})
 )
-def test_two_quotas_make_wait_one_after_the_other_or_for_the_longer_one(
+def test_throttle_times_of_two_quotas_are_added_or_the_longer_one_counts(
     monkeypatch: pytest.MonkeyPatch, profile: str, throttle_ms: int
 ) -> None:
     broker = broker_of(profile, PRODUCE)
     broker.broker.cluster.client_quotas.alter({"client-id": None}, {"request_percentage": 10.0})
-    slow_handlers(monkeypatch, broker, 1_030)  # of which 300 ms are to be waited for
+    slow_handlers(monkeypatch, broker, 1_030)  # 30 ms above the quota: a throttle time of 300 ms
     client = broker.client()
     client.send(produce_of(10_200, 3, "client"), 3)
     broker.advance(LONG_MS)
@@ -155,7 +152,7 @@ def test_two_quotas_make_wait_one_after_the_other_or_for_the_longer_one(
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_the_longest_wait_is_a_second_for_request_time_and_without_a_limit_for_bytes(
+def test_throttle_time_is_limited_for_request_time_and_unlimited_for_bytes(
     monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     broker = broker_of(profile, PRODUCE)
@@ -171,21 +168,21 @@ def test_the_longest_wait_is_a_second_for_request_time_and_without_a_limit_for_b
     assert client.answer().throttle_time_ms == 1_000
 
 
-# -- whom --------------------------------------------------------------------------------------------------------------
+# -- quota entities ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("profile", "shared"), by_profile({"kip-13": True, "kafka-0.9": True, "kafka-2.0": False, "by-version": True})
 )
-def test_clients_without_an_id_share_the_default_quota_or_have_none(profile: str, shared: bool) -> None:
+def test_clients_without_a_client_id_share_the_default_quota_or_have_no_quota(profile: str, shared: bool) -> None:
     broker = broker_of(profile, PRODUCE)
     client = broker.client(None)
     client.send(produce_of(12_000, 9, None), 9)
-    assert (broker.broker.quotas.produce.queue_size == 1) == shared, "whether it waits"
+    assert (broker.broker.quotas.produce.queue_size == 1) == shared, "the client is throttled"
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_static_quotas_hold_until_a_dynamic_one_is_set(profile: str) -> None:
+def test_static_quotas_apply_until_a_dynamic_quota_is_set(profile: str) -> None:
     broker = broker_of(profile, PRODUCE, "quota.producer.override=gold:2000")
     limits = broker.broker.quotas.produce.rules
 
@@ -198,7 +195,7 @@ def test_static_quotas_hold_until_a_dynamic_one_is_set(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_a_level_whose_last_quota_is_gone_does_not_count(profile: str) -> None:
+def test_level_without_quotas_is_ignored(profile: str) -> None:
     broker = broker_of(profile, PRODUCE).broker
     rules, client_quotas = broker.quotas.produce.rules, broker.cluster.client_quotas
     client_quotas.alter({"user": "alice"}, {"producer_byte_rate": 5_000.0})
@@ -207,13 +204,13 @@ def test_a_level_whose_last_quota_is_gone_does_not_count(profile: str) -> None:
     assert rules.bucket("alice", "client") == (None, "client")
 
 
-# -- how long ----------------------------------------------------------------------------------------------------------
+# -- throttle times ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", KINDS)
 @pytest.mark.parametrize(
     ("seconds", "throttle_ms"),
-    [pytest.param(9, 2_000, id="a cold sensor: 2 s, as the KIP says"), pytest.param(20, 3_000, id="a warm one: 3 s")],
+    [pytest.param(9, 2_000, id="cold sensor: 2 s, as in the KIP"), pytest.param(20, 3_000, id="warm sensor: 3 s")],
 )
 def test_the_example_of_kip_13(profile: str, seconds: int, throttle_ms: int) -> None:
     manager = broker_of(profile, "quota.producer.default=5000000").broker.quotas.produce
@@ -223,15 +220,17 @@ def test_the_example_of_kip_13(profile: str, seconds: int, throttle_ms: int) -> 
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_ten_windows_are_ten_whole_ones_and_the_begun_one(profile: str) -> None:
+def test_rate_covers_ten_whole_windows_and_the_current_one(profile: str) -> None:
     manager = broker_of(profile, "quota.producer.default=5000000").broker.quotas.produce
     assert (manager.config.num_samples, manager.config.window_ms) == (11, 1_000)
-    told = [manager.record("ANONYMOUS", "client", 5e6, second * 1_000) for second in range(20)]
-    assert told == [0] * 10 + [1_000] * 10, "who sends exactly the quota waits from the eleventh second on"
+    throttle_times = [manager.record("ANONYMOUS", "client", 5e6, second * 1_000) for second in range(20)]
+    assert throttle_times == [0] * 10 + [1_000] * 10, (
+        "a client at exactly its quota is throttled from the eleventh second on"
+    )
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_who_served_the_delay_may_have_to_wait_again(profile: str) -> None:
+def test_client_may_be_throttled_again_after_its_throttle_time(profile: str) -> None:
     manager = broker_of(profile, "quota.producer.default=5000000").broker.quotas.produce
     for second in range(9):
         manager.record("ANONYMOUS", "client", 5e6, second * 1_000)
@@ -245,7 +244,7 @@ def test_who_served_the_delay_may_have_to_wait_again(profile: str) -> None:
         {"kip-13": 260869.5652173913, "kafka-0.9": 1e5, "kafka-3.8": 260869.5652173913, "by-version": 260869.5652173913}
     ),
 )
-def test_a_sample_counts_from_its_last_event_or_from_when_it_opened(profile: str, rate: float) -> None:
+def test_sample_age_counts_from_its_last_event_or_from_its_start(profile: str, rate: float) -> None:
     manager = broker_of(profile, PRODUCE).broker.quotas.produce
     for at_ms in (0, 900, 11_500):
         manager.record("ANONYMOUS", "client", 1e6, at_ms)
@@ -254,26 +253,26 @@ def test_a_sample_counts_from_its_last_event_or_from_when_it_opened(profile: str
 
 
 @pytest.mark.parametrize(
-    ("profile", "is_cut"), by_profile({"kip-13": True, "kafka-0.9": False, "kafka-2.5": True, "by-version": True})
+    ("profile", "is_limited"), by_profile({"kip-13": True, "kafka-0.9": False, "kafka-2.5": True, "by-version": True})
 )
-def test_a_fetch_is_cut_to_what_an_idle_client_may_have_or_not(profile: str, is_cut: bool) -> None:
+def test_fetch_size_is_limited_to_the_quota_of_an_idle_client(profile: str, is_limited: bool) -> None:
     broker = broker_of(profile, FETCH)
     client = broker.client()
     client.ask(ApiVersionsRequest(), 0)
-    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10_000) == is_cut
+    assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10_000) == is_limited
 
 
-# -- oddities that no profile has --------------------------------------------------------------------------------------
+# -- Kafka's bugs that no profile has ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_a_throttle_time_past_an_int32_does_not_wrap_around(profile: str) -> None:
+def test_throttle_time_above_int32_does_not_overflow(profile: str) -> None:
     manager = broker_of(profile, "quota.producer.default=1").broker.quotas.produce
     assert manager.record("ANONYMOUS", "client", 2.2e6 * 1_000, 0) == MAX_THROTTLE_TIME_MS
 
 
 @pytest.mark.parametrize("profile", KINDS)
-def test_a_fetch_throttled_by_request_time_alone_leaves_no_negative_byte_rate(
+def test_fetch_throttled_only_by_request_time_leaves_no_negative_byte_rate(
     monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     broker = broker_of(profile)

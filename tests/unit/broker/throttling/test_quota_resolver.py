@@ -1,4 +1,4 @@
-"""A quota callback in a broker: it decides, it is told of topics, and a class that is none stops the start."""
+"""A client.quota.callback.class in a broker: its limits, topic updates, and an invalid class."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def callback_of(broker: VirtualBroker) -> Tenants:
     return callback
 
 
-def test_a_callback_holds_clients_without_any_quota_being_set() -> None:
+def test_callback_limits_clients_without_configured_quotas() -> None:
     broker = VirtualBroker(CLASS, "quota.profile=kafka-4.4")
     broker.topic()
     for client_id, throttle_ms in (("a.one", 0), ("a.two", 2_000), ("b.one", 0)):
@@ -26,7 +26,7 @@ def test_a_callback_holds_clients_without_any_quota_being_set() -> None:
         assert client.answer().throttle_time_ms == throttle_ms
 
 
-def test_it_is_told_of_topics_within_a_second_and_then_no_more() -> None:
+def test_callback_gets_changed_topics_once_within_a_second() -> None:
     broker = VirtualBroker(CLASS)
     tenants = callback_of(broker)
     broker.topic("t", 2)
@@ -40,7 +40,7 @@ def test_it_is_told_of_topics_within_a_second_and_then_no_more() -> None:
     assert tenants.told[2:] == [{"t": (1, 1), "u": (1,)}]
 
 
-def test_limits_that_change_with_topics_hold_for_what_was_recorded() -> None:
+def test_limit_changed_by_a_topic_update_applies_to_existing_records() -> None:
     broker = VirtualBroker(CLASS, "quota.profile=kafka-4.4")
     broker.topic("t")
     broker.advance(1_000)
@@ -54,16 +54,16 @@ def test_limits_that_change_with_topics_hold_for_what_was_recorded() -> None:
     assert usage.bound == 10.0
 
 
-def test_it_is_closed_with_the_broker() -> None:
+def test_callback_is_closed_with_the_broker() -> None:
     broker = VirtualBroker(CLASS)
     broker.broker.close()
     assert callback_of(broker).told[-1] == "closed"
 
 
-def test_a_class_that_is_none_stops_the_start() -> None:
+def test_unknown_callback_class_fails_the_start() -> None:
     with pytest.raises(ConfigError, match=r"client\.quota\.callback\.class=nowhere\.Class: cannot load"):
         VirtualBroker("client.quota.callback.class=nowhere.Class")
 
 
-def test_without_a_class_nothing_is_asked() -> None:
+def test_broker_without_a_callback_class_creates_no_callback() -> None:
     assert VirtualBroker().broker._quota_resolver.callback is None

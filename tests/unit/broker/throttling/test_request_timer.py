@@ -1,7 +1,7 @@
-"""Quotas of request time (KIP-124): what is charged to whom, and how that wait goes together with others.
+"""Request quotas (KIP-124): charges, exemptions, and the combination with byte quotas.
 
-The arithmetic of the tests: with a quota of 10 %, a request of 1,000 + x ms is x ms more than ten windows hold, and
-waits 10 x ms, but a second at most. With 1,000 bytes/s, one of 10,000 + x bytes waits x ms.
+With a quota of 10 %, a request of 1,000 + x ms is x ms above the quota of ten windows: throttle time 10 x ms, at most
+1 s. With a quota of 1,000 bytes/s, a request of 10,000 + x bytes has a throttle time of x ms.
 """
 
 import pytest
@@ -20,11 +20,11 @@ from tests.support.virtual_broker import Client, VirtualBroker
 
 QUOTA = {"request_percentage": 10.0}
 EVERYONE = {"client-id": None}
-WORK_MS = 1_030  # waits 300 ms
+WORK_MS = 1_030  # a throttle time of 300 ms
 
 
 def broker_with_quota(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides: str) -> VirtualBroker:
-    """Each API takes WORK_MS from its first request on."""
+    """Return a broker with a request quota; every request takes WORK_MS."""
     broker = VirtualBroker(f"quota.profile={profile}", *overrides)
     broker.topic()
     broker.broker.cluster.client_quotas.alter(EVERYONE, QUOTA)
@@ -32,30 +32,30 @@ def broker_with_quota(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides:
     return broker
 
 
-def used(broker: VirtualBroker) -> list[ClientUsage]:
+def request_usages(broker: VirtualBroker) -> list[ClientUsage]:
     assert broker.broker.quotas.request is not None
     return broker.broker.quotas.request.snapshot(broker.clock.wall_ms())
 
 
-def worked_ms(broker: VirtualBroker) -> float:
-    (usage,) = used(broker)
+def charged_ms(broker: VirtualBroker) -> float:
+    (usage,) = request_usages(broker)
     return round(usage.rate * usage.window_size_ms / 100, 3)
 
 
 def throttled_by(broker: VirtualBroker) -> dict[str, int]:
-    """Throttle time by the kind of quota that demanded it."""
+    """Return the total throttle time (ms) by kind of quota."""
     usages = {manager.kind: manager.snapshot(broker.clock.wall_ms()) for manager in broker.broker.quotas}
     totals = {kind: sum(usage.throttle_time_total_ms for usage in found) for kind, found in usages.items()}
     return {kind: total for kind, total in totals.items() if total}
 
 
-def times(client: Client) -> list[tuple[str, float, int]]:
-    """API, moment and throttle time of each answer."""
+def responses(client: Client) -> list[tuple[str, float, int]]:
+    """Return API, time (ms) and throttle time of each response."""
     return [(answer.api, answer.at_ms, answer.throttle_time_ms) for answer in client.take_answers()]
 
 
-def reads(client: Client) -> bool:
-    """Whether what the client sends is looked at."""
+def is_read(client: Client) -> bool:
+    """Return whether the broker reads the client's connection."""
     return client.transport.reading
 
 
@@ -74,53 +74,53 @@ HELD = [("ApiVersions", WORK_MS + 300, 300)]
         ("kafka-1.1", 3, HELD),
     ],
 )
-def test_any_request_over_its_quota_waits_as_the_profile_says(
+def test_request_above_the_request_quota_is_throttled_by_the_mode_of_the_profile(
     monkeypatch: pytest.MonkeyPatch, profile: str, version: int, expected: list[tuple[str, float, int]]
 ) -> None:
     broker = broker_with_quota(monkeypatch, profile)
     client = broker.client()
     client.send(ApiVersionsRequest(client_software_name="t", client_software_version="1"), version)
     broker.advance(299)
-    assert times(client) == (MUTED if expected == MUTED else [])
-    assert not reads(client)
+    assert responses(client) == (MUTED if expected == MUTED else [])
+    assert not is_read(client)
     broker.advance(1)
-    assert times(client) == ([] if expected == MUTED else HELD)
-    assert reads(client)
+    assert responses(client) == ([] if expected == MUTED else HELD)
+    assert is_read(client)
     assert throttled_by(broker) == {"Request": 300}
 
 
-def test_without_such_a_quota_no_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_time_is_not_measured_without_a_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
     slow_handlers(monkeypatch, broker, WORK_MS)
     assert broker.client().ask(ApiVersionsRequest(), 1).throttle_time_ms == 0
     assert broker.broker.quotas.request is None
 
 
-def test_a_quota_that_was_removed_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_request_quota_throttles_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     broker.broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": None})
     assert broker.client().ask(ApiVersionsRequest(), 1).throttle_time_ms == 0
 
 
-def test_requests_of_one_read_are_charged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_one_read_are_charged_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     broker.broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0})
     client = broker.client()
     client.send_together(*[(ApiVersionsRequest(), 0)] * 3)
-    assert worked_ms(broker) == 3 * WORK_MS
+    assert charged_ms(broker) == 3 * WORK_MS
 
 
-def test_what_a_request_waits_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_purgatory_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.send(fetch(0, max_wait_ms=20_000), 11)
     broker.advance(20_000)
     answer = client.answer()
     assert (answer.at_ms, answer.throttle_time_ms) == (WORK_MS + 20_000, 300)
-    assert worked_ms(broker) == WORK_MS, "handling, not the wait for records"
+    assert charged_ms(broker) == WORK_MS, "the wait for records is not charged"
 
 
-def test_what_another_client_worked_meanwhile_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_other_clients_during_the_wait_are_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4", "group.initial.rebalance.delay.ms=5000")
     broker.broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 1_000.0})
     joining, other = broker.client("joining"), broker.client("other")
@@ -130,7 +130,7 @@ def test_what_another_client_worked_meanwhile_is_not_charged(monkeypatch: pytest
     )
     other.send(ApiVersionsRequest(), 0)
     broker.advance(5_000)
-    by_client = {usage.client_id: usage.rate * usage.window_size_ms / 100 for usage in used(broker)}
+    by_client = {usage.client_id: usage.rate * usage.window_size_ms / 100 for usage in request_usages(broker)}
     assert by_client == pytest.approx({"joining": WORK_MS, "other": WORK_MS})
 
 
@@ -140,40 +140,40 @@ BYTES = "quota.producer.default=1000", "quota.consumer.default=1000"
 
 
 @pytest.mark.parametrize(
-    ("byte_ms", "expected", "by"),
+    ("byte_ms", "expected", "throttled_ms_by_quota"),
     [
-        pytest.param(200, 300, {"Request": 300}, id="time is the longer wait"),
-        pytest.param(300, 300, {"Request": 300}, id="of two equal waits it is that of time"),
-        pytest.param(400, 400, {"Produce": 400}, id="bytes are the longer wait"),
+        pytest.param(200, 300, {"Request": 300}, id="request time has the longer throttle time"),
+        pytest.param(300, 300, {"Request": 300}, id="equal throttle times count as request time"),
+        pytest.param(400, 400, {"Produce": 400}, id="bytes have the longer throttle time"),
     ],
 )
 @pytest.mark.parametrize("profile", ["kafka-4.4", "kip-13"])
-def test_a_produce_waits_once_for_the_longer_of_two_times(
-    monkeypatch: pytest.MonkeyPatch, profile: str, byte_ms: int, expected: int, by: dict[str, int]
+def test_produce_above_two_quotas_has_the_longer_throttle_time(
+    monkeypatch: pytest.MonkeyPatch, profile: str, byte_ms: int, expected: int, throttled_ms_by_quota: dict[str, int]
 ) -> None:
     broker = broker_with_quota(monkeypatch, profile, *BYTES)
     client = broker.client()
     client.send(produce_of(10_000 + byte_ms, 9, "client"), 9)
     broker.advance(5_000)
     held_ms = 0 if profile == "kafka-4.4" else expected
-    assert times(client) == [("Produce", WORK_MS + held_ms, expected)]
-    assert throttled_by(broker) == by
+    assert responses(client) == [("Produce", WORK_MS + held_ms, expected)]
+    assert throttled_by(broker) == throttled_ms_by_quota
 
 
 @pytest.mark.parametrize("byte_ms", [0, 200])
-def test_up_to_kafka_1_1_a_produce_waits_for_one_after_the_other(monkeypatch: pytest.MonkeyPatch, byte_ms: int) -> None:
+def test_kafka_1_1_adds_both_throttle_times_of_a_produce(monkeypatch: pytest.MonkeyPatch, byte_ms: int) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-1.1", *BYTES)
     client = broker.client()
     client.send(produce_of(10_000 + byte_ms, 3, "client"), 3)
     broker.advance(byte_ms + 299)
-    assert times(client) == []
+    assert responses(client) == []
     broker.advance(1)
     both_ms = byte_ms + 300
-    assert times(client) == [("Produce", WORK_MS + both_ms, both_ms)]
+    assert responses(client) == [("Produce", WORK_MS + both_ms, both_ms)]
     assert throttled_by(broker) == ({"Produce": byte_ms} if byte_ms else {}) | {"Request": 300}
 
 
-def test_up_to_kafka_1_1_a_fetch_waits_for_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_1_1_holds_a_fetch_that_exceeds_only_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker("quota.profile=kafka-1.1", *BYTES)
     broker.topic()
     broker.client("producer").ask(produce(9, batch_of(9_000)), 9)
@@ -187,17 +187,17 @@ def test_up_to_kafka_1_1_a_fetch_waits_for_one_after_the_other(monkeypatch: pyte
     assert len(fetched_bytes(answer.message)) == 9_000
 
 
-def filled(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides: str) -> VirtualBroker:
+def broker_with_records(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides: str) -> VirtualBroker:
     broker = broker_with_quota(monkeypatch, profile, *overrides)
     topic = broker.broker.cluster.topics["t"]
     topic.partitions[0].log.append(memoryview(batch_of(9_000)), broker.clock.wall_ms(), 0)
     return broker
 
 
-def test_a_fetch_over_its_time_alone_brings_nothing_and_is_not_charged_its_bytes(
+def test_fetch_above_only_the_request_quota_returns_no_records_and_charges_no_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broker = filled(monkeypatch, "kafka-4.4", "quota.consumer.default=1000000")
+    broker = broker_with_records(monkeypatch, "kafka-4.4", "quota.consumer.default=1000000")
     client = broker.client()
     client.send(fetch(0), 11)
     answer = client.answer()
@@ -207,17 +207,17 @@ def test_a_fetch_over_its_time_alone_brings_nothing_and_is_not_charged_its_bytes
     assert throttled_by(broker) == {"Request": 300}
 
 
-def test_without_a_quota_of_bytes_a_throttled_fetch_leaves_no_negative_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Kafka takes the bytes off a sensor that was never charged; its byte-rate goes below zero.
-    broker = filled(monkeypatch, "kafka-4.4")
+def test_throttled_fetch_without_a_byte_quota_leaves_no_negative_byte_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kafka subtracts the bytes from a sensor that was never charged, so its byte-rate becomes negative.
+    broker = broker_with_records(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.send(fetch(0), 11)
     assert client.answer().throttle_time_ms == 300
     assert broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms()) == []
 
 
-def test_a_held_fetch_waits_for_the_longer_of_two_times_and_then_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = filled(monkeypatch, "kip-13", "quota.consumer.default=1000000")
+def test_held_fetch_reads_after_the_longer_of_two_throttle_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = broker_with_records(monkeypatch, "kip-13", "quota.consumer.default=1000000")
     client = broker.client()
     client.send(fetch(0), 4)
     broker.advance(299)
@@ -229,52 +229,54 @@ def test_a_held_fetch_waits_for_the_longer_of_two_times_and_then_reads(monkeypat
     assert len(fetched_bytes(answer.message)) == 9_000
 
 
-# -- what is exempt ----------------------------------------------------------------------------------------------------
+# -- exempt requests ---------------------------------------------------------------------------------------------------
 
 
 def exempt_ms(broker: VirtualBroker) -> float:
     assert broker.broker.quotas.request is not None
     rate = broker.broker.quotas.request.exempt_request_time(broker.clock.wall_ms())
-    return round(rate * (30_000 + WORK_MS) / 100, 3)  # recorded when its turn began
+    return round(rate * (30_000 + WORK_MS) / 100, 3)  # recorded at the start of the request
 
 
-def test_produce_without_an_answer_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_produce_with_acks_0_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.send(produce(9, acks=0), 9)
     assert client.transport.reading
-    assert (used(broker), exempt_ms(broker)) == ([], WORK_MS)
+    assert (request_usages(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 
 @pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
-def test_a_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+def test_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
     broker = broker_with_quota(monkeypatch, profile)
     request = fetch(0)
     request.replica_id = 2
     client = broker.client()
     client.send(request, 11)
     assert client.answer().throttle_time_ms == 0
-    assert (used(broker), exempt_ms(broker)) == ([], WORK_MS)
+    assert (request_usages(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 
 @pytest.mark.parametrize(
     ("code", "reading"),
     [
-        pytest.param(ErrorCode.NONE, True, id="is exempt"),
-        pytest.param(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False, id="unless it was no broker's"),
+        pytest.param(ErrorCode.NONE, True, id="authorized: exempt"),
+        pytest.param(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False, id="not authorized: throttled"),
     ],
 )
-def test_what_only_brokers_ask(monkeypatch: pytest.MonkeyPatch, code: ErrorCode, reading: bool) -> None:
+def test_request_between_brokers_is_exempt_if_authorized(
+    monkeypatch: pytest.MonkeyPatch, code: ErrorCode, reading: bool
+) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.ask(WriteTxnMarkersRequest(), 1)
     (route,) = broker.broker.dispatcher.routes
 
-    def refuse(ctx: RequestContext, request: Message, services: object) -> WriteTxnMarkersResponse:
+    def handle(ctx: RequestContext, request: Message, services: object) -> WriteTxnMarkersResponse:
         broker.clock.advance(WORK_MS)
         ctx.error_code = code
         return WriteTxnMarkersResponse()
 
-    monkeypatch.setattr(route, "handle", refuse)
+    monkeypatch.setattr(route, "handle", handle)
     client.ask(WriteTxnMarkersRequest(), 1)
     assert client.transport.reading == reading
