@@ -15,11 +15,14 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"
 README = ROOT / "README.md"
 SHORT_BEGIN, SHORT_END = "<!-- compatibility: written by `make matrix` -->\n", "<!-- end of compatibility -->\n"
-HEAD = """# What works with which client
+HEAD = """# Client compatibility
 
-Every cell is a test, `tests/clients/test_matrix.py`, run with the real client. This page is written from the results by
-`make matrix`. "ok": it does what it does with Apache Kafka 4.4, where the same tests pass. A number: the client has no
-means for it, for the reason below.
+Which features of each client work with sluice. Use this page to check whether your client, and what you do with it, is
+tested.
+
+Each cell is a test with the real client (`tests/clients/test_matrix.py`); `make matrix` writes this page from the results.
+"ok": the client behaves as with Apache Kafka 4.4, where the same tests pass. A number: the client does not support it, for
+the reason below the table.
 """
 
 Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run, by client and scenario
