@@ -20,9 +20,9 @@ HEAD = """# Client compatibility
 Which features of each client work with sluice. Use this page to check whether your client, and what you do with it, is
 tested.
 
-Each cell is a test with the real client (`tests/clients/test_matrix.py`); `make matrix` writes this page from the results.
-"ok": the client behaves as with Apache Kafka 4.4, where the same tests pass. A number: the client does not support it, for
-the reason below the table.
+Each cell is a test with the real client (`tests/clients/test_matrix.py`); `make matrix` writes this page from the
+results. "ok": the client behaves as with Apache Kafka 4.4, where the same tests pass. A number: the client does not
+support it, for the reason below the table.
 """
 
 Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run, by client and scenario
