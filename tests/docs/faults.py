@@ -1,9 +1,8 @@
-"""The tables of docs/faults.md, from the code: `python -m tests.docs.faults` writes them.
+"""The reference page of fault rules, docs/reference/faults.md: `python -m tests.docs.faults` writes it from the code.
 
 The examples are here, so that they are checked as rules are when they are added.
 """
 
-import re
 import types
 import typing
 from collections.abc import Iterable
@@ -18,10 +17,26 @@ from sluice.broker.faults.actions.action import Action, ConnectionAction, Reques
 from sluice.broker.faults.rule import Rule
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.error_codes import codes_of
+from tests.docs.tables import code, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
-_PART = re.compile(r"(<!-- (?P<name>[a-z ]+): [^\n]*-->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
+_HEAD = """\
+# Fault rules
 
+This page lists the fields of fault rules, the actions with their options, and the error codes that each API accepts. It
+is generated from the code; [Faults](../faults.md) explains how to use rules.
+
+- **Patterns**: text fields accept `*` for any text, `?` for one character and `[abc]` for one of these characters.
+- **Durations**: `250ms`, `5s`, `2m`, or a number of milliseconds.
+- **Rates**: a number of bytes per second, or text such as `50k`, `1M` or `64Ki`.
+"""
+_CODES = """\
+## Error codes of each API
+
+The action `error` accepts these codes, and for every API also {codes_of_all}. The level is the place of the code in the
+response: once (`top`), or in each partition, topic, group or other item. In API versions without that level, a `group`
+code is at the top, and any other code is on the deepest level.
+"""
 EXAMPLES = {
     "error": 'action = { kind = "error", code = "NOT_LEADER_OR_FOLLOWER" }\napi = "Produce"\npartition = 0\ntimes = 3',
     "delay": 'action = { kind = "delay", mean = "50ms", stddev = "10ms" }\napi = "Fetch"\nprobability = 0.1',
@@ -58,30 +73,61 @@ EXAMPLES = {
     "disk-full": 'action = "disk-full"\nbroker = 1\ntopic = "orders"',
 }  # fmt: skip
 _CLASSES: dict[type[Action], str] = {
-    RequestAction: "Hits requests",
-    ConnectionAction: "Hits connections",
-    StateAction: "A state, in force while its rule is",
+    RequestAction: "requests",
+    ConnectionAction: "connections",
+    StateAction: "brokers, while the rule is in force",
 }
 
 
-def _fields(struct: type[msgspec.Struct], names: Iterable[str]) -> list[str]:
+def faults_page() -> str:
+    """Return the whole page."""
+    summary = [[f"[`{kind}`](#{kind})", _affects(action), action.SUMMARY] for kind, action in KINDS.items()]
+    parts = [
+        _HEAD,
+        "## Actions\n",
+        table(("action", "affects", "description"), summary),
+        "## Fields of a rule\n",
+        "`action` is the only required field. A rule without a condition affects everything that its action can "
+        "affect.\n",
+        _fields(Rule, (name for name in Rule.__struct_fields__ if name != "action")),
+    ]
+    for kind, action in KINDS.items():
+        parts += [f"## `{kind}`\n", f"{action.SUMMARY}\n", f"```toml\n[[faults]]\n{EXAMPLES[kind]}\n```\n"]
+        if action.__struct_fields__:
+            parts.append(_fields(action, action.__struct_fields__))
+        accepted_fields = [name for name in Rule.__struct_fields__ if name in action.FIELDS - {"id", "action"}]
+        if len(accepted_fields) < len(Rule.__struct_fields__) - 2:
+            parts.append(f"Fields of its rules: {', '.join(map(code, accepted_fields))}.\n")
+    return "\n".join([*parts, _error_codes()])
+
+
+def _affects(action: type[Action]) -> str:
+    return next(text for cls, text in _CLASSES.items() if issubclass(action, cls))
+
+
+def _fields(struct: type[msgspec.Struct], names: Iterable[str]) -> str:
     hints = typing.get_type_hints(struct, include_extras=True)
     defaults = dict(zip(reversed(struct.__struct_fields__), reversed(struct.__struct_defaults__), strict=False))
-    lines = []
+    rows = []
     for name in names:
-        declared = hints[name]
-        shown = "needed" if name not in defaults else "" if defaults[name] is None else f"`{_toml(defaults[name])}`"
-        lines.append(f"| `{name}` | {accepted(declared.__origin__)} | {shown} | {field_description(declared)} |")
-    return ["| field | accepted | default | what it is |", "| --- | --- | --- | --- |", *lines]
+        default = "required" if name not in defaults else "" if defaults[name] is None else _toml(defaults[name])
+        rows.append([code(name), _type(hints[name], name), default, field_description(hints[name])])
+    return table(("field", "type", "default", "description"), rows)
+
+
+def _type(declared: typing.Any, name: str) -> str:
+    if {str, float} <= {*typing.get_args(declared.__origin__)}:
+        return "rate" if name.endswith("_bytes_per_s") or name == "bytes_per_s" else "duration"
+    return accepted(declared.__origin__)
+
+
+def _toml(value: object) -> str:
+    return code(msgspec.json.encode(value).decode())
 
 
 def field_description(declared: typing.Any) -> str:
     """Return the description of a field's annotated type, or ""."""
     return next((each.description or "" for each in declared.__metadata__ if isinstance(each, Meta)), "")
-
-
-def _toml(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def accepted(declared: object) -> str:
@@ -102,53 +148,19 @@ def accepted(declared: object) -> str:
     return names.get(declared, "table") if isinstance(declared, type) else "table"
 
 
-def rule_fields() -> str:
-    names = [name for name in Rule.__struct_fields__ if name != "action"]
-    return "\n".join([*_fields(Rule, names), ""])
-
-
-def actions() -> str:
-    lines: list[str] = []
-    for kind, action in KINDS.items():
-        lines += [f"### `{kind}`", "", action.SUMMARY, ""]
-        lines += [_takes(action), "", "```toml", "[[faults]]", *EXAMPLES[kind].splitlines(), "```", ""]
-        if action.__struct_fields__:
-            lines += [*_fields(action, action.__struct_fields__), ""]
-    return "\n".join(lines)
-
-
-def _takes(action: type[Action]) -> str:
-    name = next(text for cls, text in _CLASSES.items() if issubclass(action, cls))
-    left_out = [field for field in Rule.__struct_fields__ if field not in action.FIELDS]
-    if not left_out:
-        return f"{name}."
-    taken = [
-        f"`{field}`" for field in Rule.__struct_fields__ if field in action.FIELDS and field not in ("id", "action")
-    ]
-    return f"{name}. Of a rule's fields it takes {', '.join(taken)}."
-
-
-def error_codes() -> str:
-    lines = ["| API | level | codes |", "| --- | --- | --- |"]
+def _error_codes() -> str:
+    of_all = set.intersection(*({each.name for each in codes_of(key)} for key in HANDLERS))
+    rows = []
     for key in HANDLERS:
         by_level: dict[str, list[str]] = {}
-        for code, level in codes_of(key).items():
-            by_level.setdefault(level, []).append(code.name)
-        first = True
+        for each, level in codes_of(key).items():
+            by_level.setdefault(level, []).append(each.name)
+        api = API_KEYS[key].name
         for level, names in by_level.items():
-            own = sorted(set(names) - _ANY)
-            lines.append(f"| {API_KEYS[key].name if first else ''} | {level} | {', '.join(own)} |")
-            first = False
-    return "\n".join([*lines, ""])
-
-
-_ANY = set.intersection(*({code.name for code in codes_of(key)} for key in HANDLERS))
-_PARTS = {"fields": rule_fields, "actions": actions, "codes": error_codes}
-
-
-def with_tables(page: str) -> str:
-    return _PART.sub(lambda match: f"{match[1]}\n{_PARTS[match['name']]()}\n{match[3]}", page)
+            rows.append([api, level, ", ".join(sorted({*names} - of_all))])
+            api = ""
+    return f"{_CODES.format(codes_of_all=', '.join(sorted(of_all)))}\n{table(('API', 'level', 'codes'), rows)}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_tables(PAGE.read_text()))
+    PAGE.write_text(faults_page())

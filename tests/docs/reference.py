@@ -3,19 +3,14 @@
 The HTTP API is in reference_http.py, because it reads a document and no code.
 """
 
-import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
-import msgspec
 
-from sluice.broker.faults.actions import KINDS
-from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
-from sluice.broker.faults.rule import Rule
 from sluice.cli.main import cli
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from sluice.metrics import METRICS
-from tests.docs.faults import accepted, field_description
+from tests.docs.faults import faults_page
 from tests.docs.reference_http import http_page
 from tests.docs.tables import code, table
 
@@ -40,8 +35,6 @@ _UNITS = {
     ".bytes": "bytes",
     ".ms": "ms",
 }
-# Fields of fault rules and actions that are durations accept a number of milliseconds, or text with a unit.
-_DURATION = "ms, or text such as `5s`"
 _PYTHON = {
     "Brokers for tests": ("sluice.Broker", "sluice.SyncBroker"),
     "unittest": ("sluice.kafka_test_case.KafkaTestCase",),
@@ -143,61 +136,6 @@ def metrics_page() -> str:
         "the label `broker`. [Run and configure a broker](../serve.md#monitor-it) shows how to scrape them.\n\n"
         + table(("metric", "type", "unit", "labels", "description"), rows)
     )
-
-
-# -- fault rules -------------------------------------------------------------------------------------------------------
-
-
-def faults_page() -> str:
-    summary = [[f"[`{kind}`](#{kind})", _class_of(action), action.SUMMARY] for kind, action in KINDS.items()]
-    parts = [
-        "# Fault rules\n",
-        "Fields of fault rules and of their actions. [Faults](../faults.md) explains how to use them.\n",
-        "## Actions\n",
-        table(("action", "affects", "description"), summary),
-        "## Fields of a rule\n",
-        "`action` is the only required field. Without another field, a rule affects everything that its action can "
-        "affect.\n",
-        _fields(Rule, (name for name in Rule.__struct_fields__ if name != "action")),
-    ]
-    for kind, action in KINDS.items():
-        parts += [f"## `{kind}`\n", f"{action.SUMMARY}\n"]
-        if action.__struct_fields__:
-            parts.append(_fields(action, action.__struct_fields__))
-        ignored = [name for name in Rule.__struct_fields__ if name not in action.FIELDS]
-        if ignored:
-            parts.append(f"Not accepted in its rules: {', '.join(map(code, ignored))}.\n")
-    return "\n".join(parts)
-
-
-def _class_of(action: type[Action]) -> str:
-    kinds = {RequestAction: "requests", ConnectionAction: "connections", StateAction: "brokers, while the rule exists"}
-    return next(text for kind, text in kinds.items() if kind in action.__mro__)
-
-
-def _fields(struct: type[msgspec.Struct], names: Iterable[str]) -> str:
-    hints = typing.get_type_hints(struct, include_extras=True)
-    defaults = dict(zip(reversed(struct.__struct_fields__), reversed(struct.__struct_defaults__), strict=False))
-    rows = []
-    for name in names:
-        type_ = accepted(hints[name])
-        duration = type_ == "text or number"
-        default = "required" if name not in defaults else "" if defaults[name] is None else _toml(defaults[name])
-        unit = _DURATION if duration and not unit_of(f"_{name}") else unit_of(f"_{name}")
-        rows.append(
-            [
-                code(name),
-                "duration" if duration and unit == _DURATION else type_,
-                default,
-                unit,
-                field_description(hints[name]),
-            ]
-        )
-    return table(("field", "type", "default", "unit", "description"), rows)
-
-
-def _toml(value: object) -> str:
-    return code(msgspec.json.encode(value).decode())
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _reason(block: Block) -> str | None:
 
 
 def _is_run(block: Block) -> bool:
-    if block.page == "docs/faults.md" and block.language == "toml":
+    if block.page in ("docs/faults.md", "docs/reference/faults.md") and block.language == "toml":
         return True  # below
     return block.page != "CONTRIBUTING.md" and block.language in ("console", "python")
 
