@@ -1,4 +1,4 @@
-"""The table of docs/journal.md, from the types of events: `python -m tests.docs.journal_events` writes it."""
+"""The tables of docs/journal.md, from the types of events: `python -m tests.docs.journal_events` writes them."""
 
 import inspect
 from pathlib import Path
@@ -10,30 +10,30 @@ BEGIN, END = "<!-- made from sluice/journal_events.py: begin -->", "<!-- end -->
 
 
 def rendered() -> str:
-    """The table of each kind's own fields, after those of all events and of those of clients."""
+    """Return the tables of the fields of all events, of events of clients, and of each kind."""
     parts = [
         _section("All events", Event),
         _section("Events of clients", ClientEvent),
         *(_section(f"`{name}`", kind) for name, kind in KINDS.items()),
-        _section("An item of `partitions`", TopicPartition),
+        _section("Items of `partitions`", TopicPartition),
     ]
     return "\n\n".join(parts)
 
 
 def page_with_table(text: str) -> str:
-    """The page with the table as it is to be."""
+    """Return the page with current tables."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{rendered()}\n\n{END}{after}"
 
 
 def _section(title: str, kind: type[Event] | type[TopicPartition]) -> str:
-    about, told = _docstring(kind)
+    about, descriptions = _docstring(kind)
     own = inspect.get_annotations(kind)
     lines = [f"### {title}", "", about]
-    if told:
-        lines += ["", "| field | type | what it is |", "|---|---|---|"]
-        lines += [f"| `{name}` | {_type(own[name])} | {words} |" for name, words in told.items()]
+    if descriptions:
+        lines += ["", "| field | type | description |", "|---|---|---|"]
+        lines += [f"| `{name}` | {_type(own[name])} | {words} |" for name, words in descriptions.items()]
     return "\n".join(lines)
 
 
@@ -43,17 +43,17 @@ def _type(annotation: object) -> str:
 
 
 def _docstring(kind: type) -> tuple[str, dict[str, str]]:
-    """What a type is, and what its fields are."""
+    """Return the summary of a type, and the descriptions of its fields."""
     first, *rest = inspect.cleandoc(kind.__doc__ or "").splitlines()
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     name = ""
     for line in filter(None, rest):
         if line.startswith(" "):
-            told[name] += f" {line.strip()}"
+            fields[name] += f" {line.strip()}"
         else:
             name, _, words = line.partition(": ")
-            told[name] = words
-    return first, told
+            fields[name] = words
+    return first, fields
 
 
 if __name__ == "__main__":
