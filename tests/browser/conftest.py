@@ -1,6 +1,6 @@
-"""One Chromium for all tests of the page (mark `browser`), found at SLUICE_CHROMIUM or where Debian has it.
+"""One Chromium for all tests of the page (mark `browser`), from SLUICE_CHROMIUM or PATH.
 
-Skipped where there is none; the reason is in the report's header.
+Without one these tests are skipped, with the reason in the report's header.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.support.wire import WireClient
 
 _HERE = Path(__file__).parent
 _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
-# Nothing of it asks the network for anything.
+# Prevent network requests by the browser itself.
 _FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -28,8 +28,7 @@ _FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# The first connection to an admin port loads the HTTP stack, on a busy machine. It is only waited for in vain where
-# something is wrong.
+# Generous, as the first connection to an admin port loads the HTTP stack, possibly on a busy machine.
 _TIMEOUT_MS = 30_000
 
 OpenPage = Callable[..., Page]
@@ -39,7 +38,7 @@ Connect = Callable[[SyncBroker, str], WireClient]
 def pytest_report_header() -> list[str]:
     if _CHROMIUM:
         return []
-    return ["tests/browser: skipped, as there is no Chromium (apt-get install chromium, or say where: SLUICE_CHROMIUM)"]
+    return ["tests/browser: skipped: no Chromium found (apt-get install chromium, or set SLUICE_CHROMIUM to its path)"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,10 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
             if not _CHROMIUM:
-                item.add_marker(pytest.mark.skip(reason="there is no Chromium"))
+                item.add_marker(pytest.mark.skip(reason="no Chromium found"))
 
 
-# Of the package, not of the session: while it is open an event loop runs in this thread, which no other test stands.
+# Package scope, not session: its event loop in this thread would break other tests.
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -62,21 +61,21 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Opens the page of a broker as someone new; the options are those of a Playwright context.
+    """Open the page of a broker in a new browser context with these Playwright options.
 
-    At the end there must have been no error in a script, and nothing that the policy had to forbid.
+    Fails at the end if a script raised an error or the security policy blocked anything.
     """
     problems: list[str] = []
     with ExitStack() as stack:
 
         def opened(broker: SyncBroker, **options: object) -> Page:
-            context = chromium.new_context(**{"viewport": {"width": 1400, "height": 1000}, **options})  # type: ignore[arg-type]  # they are the caller's
+            context = chromium.new_context(**{"viewport": {"width": 1400, "height": 1000}, **options})  # type: ignore[arg-type]  # any option
             stack.callback(context.close)
             page = context.new_page()
             page.set_default_timeout(_TIMEOUT_MS)
             page.on("pageerror", lambda error: problems.append(str(error)))
             page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
-            page.on("console", lambda said: _note(problems, said.type, said.text))
+            page.on("console", lambda message: _note(problems, message.type, message.text))
             assert broker.admin is not None
             page.goto(broker.admin)
             return page
@@ -86,13 +85,13 @@ def open_page(chromium: Browser) -> Iterator[OpenPage]:
 
 
 def _note(problems: list[str], kind: str, text: str) -> None:
-    # That a request was refused, or nobody was there to take it, is what some tests are about.
+    # Some tests expect rejected requests, or stop the broker.
     if kind == "error" and not text.startswith("Failed to load resource"):
         problems.append(text)
 
 
 @pytest.fixture
 def connect() -> Iterator[Connect]:
-    """Connects a client of this id, until the test is over."""
+    """Connect clients with a given id until the end of the test."""
     with ExitStack() as stack:
         yield lambda broker, client_id: stack.enter_context(WireClient(broker.bootstrap.split(",")[0], client_id))

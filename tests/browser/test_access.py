@@ -1,4 +1,4 @@
-"""Everyone can read and use the page: hostile names, a phone, the dark, a keyboard, axe."""
+"""Safety and accessibility of the page: hostile names, small screens, dark mode, keyboard, axe."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 
 @pytest.fixture
 def busy(connect: Connect) -> Iterator[SyncBroker]:
-    """A broker with clients of hostile names, one of which waits, a fault rule and a quota of such a name."""
+    """A broker with clients of hostile names, a throttled client, and a fault rule and a quota with hostile names."""
     with SyncBroker(2, admin_port=0, config={"quota.producer.default": "1k"}) as broker:
         for name in (*HOSTILE, "shop"):
             client = connect(broker, name)
@@ -41,34 +41,34 @@ def busy(connect: Connect) -> Iterator[SyncBroker]:
 def _open_everything(page: Page) -> None:
     for summary in ("#quota-new", "#fault-new", "#scenario-catalogue", "#connection-list"):
         page.locator(f"{summary} > summary").click()
-    expect(page.locator("#fault-form").get_by_role("button", name="Add the rule")).to_be_visible()
+    expect(page.locator("#fault-form").get_by_role("button", name="Add rule")).to_be_visible()
     expect(page.locator("#scenario-rows li").first).to_be_visible()
     expect(page.locator("#connection-rows tr")).to_have_count(len(HOSTILE) + 1)
 
 
-def test_whatever_clients_call_themselves_is_text(busy: SyncBroker, open_page: OpenPage) -> None:
+def test_client_names_are_shown_as_text(busy: SyncBroker, open_page: OpenPage) -> None:
     page = open_page(busy)
     _open_everything(page)
-    names = page.locator("#client-rows .who button")
+    names = page.locator("#client-rows .identity button")
     expect(names).to_have_count(len(HOSTILE) + 1)
     shown = names.all_text_contents()
     assert {HOSTILE[0], HOSTILE[1], HOSTILE[2]} <= set(shown)
-    assert "\\u{202e}gnp\\u{0}\\u{a}.exe" in shown, "signs that hide or turn what follows are told"
+    assert "\\u{202e}gnp\\u{0}\\u{a}.exe" in shown, "control and format characters are escaped"
     page.get_by_role("button", name=f"{HOSTILE[0]}: explain").click()
     expect(page.locator("#explain-title")).to_have_text(HOSTILE[0])
     assert page.locator("main img, main script, dialog img, dialog script").count() == 0
 
 
 @pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 768, "height": 900}}], ids=["phone", "tablet"])
-def test_nothing_is_wider_than_the_screen(busy: SyncBroker, open_page: OpenPage, options: dict[str, Any]) -> None:
+def test_the_page_fits_the_width_of_the_screen(busy: SyncBroker, open_page: OpenPage, options: dict[str, Any]) -> None:
     page = open_page(busy, **options)
     _open_everything(page)
     expect(page.locator("#client-rows tr")).to_have_count(len(HOSTILE) + 1)
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide == 0, "it scrolls sideways"
+    assert wide == 0, "the page scrolls horizontally"
 
 
-def test_it_is_dark_where_that_is_preferred(busy: SyncBroker, open_page: OpenPage) -> None:
+def test_the_page_is_dark_if_the_system_prefers_it(busy: SyncBroker, open_page: OpenPage) -> None:
     colours = []
     for scheme in ("light", "dark"):
         page = open_page(busy, color_scheme=scheme)
@@ -78,8 +78,8 @@ def test_it_is_dark_where_that_is_preferred(busy: SyncBroker, open_page: OpenPag
 
 
 def _serious(page: Page, **options: object) -> list[tuple[str, str, str]]:
-    """What axe finds that keeps people out: the rule, the element, what to do."""
-    # Of what passes, axe would tell each element and why.
+    """Return the serious violations that axe finds: rule, element, remedy."""
+    # Without this option axe also returns all elements that pass.
     found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
     return [
         (each["id"], node["html"], node["failureSummary"])
@@ -90,7 +90,7 @@ def _serious(page: Page, **options: object) -> list[tuple[str, str, str]]:
 
 
 def test_axe_finds_nothing_serious(busy: SyncBroker, open_page: OpenPage) -> None:
-    page = open_page(busy, bypass_csp=True)  # axe is a script that the page does not have
+    page = open_page(busy, bypass_csp=True)  # the policy forbids the script of axe
     _open_everything(page)
     assert _serious(page) == []
     page.get_by_role("button", name="shop: explain").click()
@@ -98,10 +98,10 @@ def test_axe_finds_nothing_serious(busy: SyncBroker, open_page: OpenPage) -> Non
     assert _serious(page) == []
     dark = open_page(busy, bypass_csp=True, color_scheme="dark")
     _open_everything(dark)
-    assert _serious(dark, runOnly=["color-contrast"]) == [], "all else is the same in the dark"
+    assert _serious(dark, runOnly=["color-contrast"]) == [], "dark mode changes only colours"
 
 
-def test_all_that_can_be_clicked_is_reached_by_the_keyboard_and_seen(busy: SyncBroker, open_page: OpenPage) -> None:
+def test_every_control_is_reached_by_the_keyboard_with_visible_focus(busy: SyncBroker, open_page: OpenPage) -> None:
     page = open_page(busy)
     expect(page.locator("#client-rows tr")).to_have_count(len(HOSTILE) + 1)
     clickable = page.locator("button:visible, input:visible, select:visible, summary:visible").count()
@@ -112,21 +112,19 @@ def test_all_that_can_be_clicked_is_reached_by_the_keyboard_and_seen(busy: SyncB
             """() => {
               const node = document.activeElement, style = getComputedStyle(node);
               node.dataset.reached ??= String(document.querySelectorAll('[data-reached]').length);
-              const isSeen = style.outlineStyle !== 'none' && style.outlineWidth !== '0px';
-              return [node.tagName, node.dataset.reached, isSeen];
+              const isVisible = style.outlineStyle !== 'none' && style.outlineWidth !== '0px';
+              return [node.tagName, node.dataset.reached, isVisible];
             }"""
         )
         if focused[0] == "BODY":
             break
-        assert focused[2], f"the focus on {focused[0]} is not seen"
+        assert focused[2], f"the focus on {focused[0]} is not visible"
         if focused[0] in ("BUTTON", "INPUT", "SELECT", "SUMMARY"):
             reached.add(focused[1])
     assert len(reached) == clickable
 
 
-def test_rows_stay_where_they_are_while_someone_is_at_one(
-    busy: SyncBroker, open_page: OpenPage, connect: Connect
-) -> None:
+def test_rows_keep_their_order_while_one_has_the_focus(busy: SyncBroker, open_page: OpenPage, connect: Connect) -> None:
     page = open_page(busy)
     rows = page.locator("#client-rows tr")
     expect(rows).to_have_count(len(HOSTILE) + 1)

@@ -1,4 +1,4 @@
-"""Clients, their quotas and their waits, as someone sees and changes them."""
+"""Clients, their quotas and throttle times on the page."""
 
 import re
 from collections.abc import Iterator
@@ -26,11 +26,11 @@ def _row(page: Page, name: str) -> Locator:
 
 
 def _produce(client: WireClient, size: int) -> None:
-    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), VERSION)  # which makes it
+    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), VERSION)  # creates it
     client.ask(produce_of(size, VERSION, client.client_id), VERSION)
 
 
-def test_a_quota_is_edited_in_its_row_and_the_wait_appears(
+def test_a_quota_is_edited_in_its_row_and_the_throttle_time_appears(
     broker: SyncBroker, open_page: OpenPage, connect: Connect
 ) -> None:
     shop = connect(broker, "shop")
@@ -48,11 +48,11 @@ def test_a_quota_is_edited_in_its_row_and_the_wait_appears(
     field.press("Enter")
     expect(row.get_by_role("button", name="produce quota: of 1 kB/s")).to_be_focused()
     shop.ask(produce_of(1000, VERSION, "shop"), VERSION)
-    expect(row.locator(".held")).to_have_text(re.compile(r"1 min \d+ s"))
+    expect(row.locator(".throttled")).to_have_text(re.compile(r"1 min \d+ s"))
     expect(page.locator("#quota-rows")).to_contain_text("client id shop")
 
 
-def test_a_click_on_a_name_explains_the_wait_with_its_arithmetic(
+def test_a_click_on_a_name_explains_the_throttle_time_with_its_arithmetic(
     broker: SyncBroker, open_page: OpenPage, connect: Connect
 ) -> None:
     broker.quota(client_id="shop", produce=1000)
@@ -62,22 +62,20 @@ def test_a_click_on_a_name_explains_the_wait_with_its_arithmetic(
     name.focus()
     page.keyboard.press("Enter")
     sheet = page.get_by_role("dialog", name="shop")
-    expect(sheet).to_contain_text("It waits for its Produce quota")
+    expect(sheet).to_contain_text("Throttled by its Produce quota")
     expect(sheet.locator(".sum").first).to_contain_text(re.compile(r"100,\d+ / 10\.\d+ s = "))
     expect(sheet.locator(".sum").last).to_contain_text(re.compile(r"\(10,000 - 1,000\) / 1,000 \* 10000 ms = 90000 ms"))
-    expect(sheet.locator(".holds")).to_contain_text("client id shop")
+    expect(sheet.locator(".applies")).to_contain_text("client id shop")
     page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()
     expect(name).to_be_focused()
 
 
-def test_of_many_clients_a_page_is_shown_and_others_are_found(
-    broker: SyncBroker, open_page: OpenPage, connect: Connect
-) -> None:
+def test_many_clients_are_paged_and_searched(broker: SyncBroker, open_page: OpenPage, connect: Connect) -> None:
     for number in range(30):
         connect(broker, f"client-{number:02}").ask(MetadataRequest(), VERSION)
     page = open_page(broker)
-    page.get_by_label("Sorted by").select_option("By name")
+    page.get_by_label("Sort by").select_option("Name")
     expect(page.locator("#client-rows tr")).to_have_count(25)
     page.get_by_role("button", name="Next").click()
     expect(page.locator("#client-rows tr")).to_have_count(5)
@@ -85,18 +83,18 @@ def test_of_many_clients_a_page_is_shown_and_others_are_found(
     page.get_by_label("Client id or user").fill("NT-07")
     expect(page.locator("#client-rows tr")).to_have_count(1)
     expect(page.locator("#client-count")).to_have_text("1 of 30")
-    page.get_by_label("Client id or user").fill("nobody")
-    expect(page.get_by_text("No client has “nobody”")).to_be_visible()
+    page.get_by_label("Client id or user").fill("missing")
+    expect(page.get_by_text("No client id or user contains “missing”.")).to_be_visible()
 
 
-def test_a_newcomer_is_told_what_to_do_next(open_page: OpenPage, connect: Connect) -> None:
+def test_a_page_without_clients_shows_the_first_steps(open_page: OpenPage, connect: Connect) -> None:
     with SyncBroker(admin_port=0) as broker:
         page = open_page(broker)
         welcome = page.locator("#welcome")
-        expect(welcome).to_contain_text("No client has come yet")
+        expect(welcome).to_contain_text("No client has connected yet")
         expect(welcome).to_contain_text(f'bootstrap_servers="{broker.bootstrap}"')
         page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth") == 390, "what is told is wider than a phone"
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, "the first steps are wider than a phone"
         connect(broker, "shop").ask(MetadataRequest(), VERSION)
         expect(welcome).to_be_hidden()
         page.locator("#hint").get_by_role("button", name="1 MB/s for each producer").click()
@@ -104,14 +102,14 @@ def test_a_newcomer_is_told_what_to_do_next(open_page: OpenPage, connect: Connec
         expect(page.locator("#quota-rows")).to_contain_text("every client id")
 
 
-def test_quotas_are_set_by_the_form_and_removed(broker: SyncBroker, open_page: OpenPage) -> None:
+def test_a_quota_is_set_with_the_form_and_removed(broker: SyncBroker, open_page: OpenPage) -> None:
     page = open_page(broker)
     page.locator("#quota-new summary").click()
     form = page.locator("#quota-form")
-    form.get_by_label("Whose").select_option("One client id of one user")
-    form.get_by_label("Of what").select_option("fetch")
+    form.get_by_label("Entity").select_option("One client id of one user")
+    form.get_by_label("Quota").select_option("fetch")
     form.get_by_label("User", exact=True).fill("alice")
-    form.get_by_label("At most, a second").fill("2.5M")
+    form.get_by_label("Limit per second").fill("2.5M")
     form.get_by_role("button", name="Set").click()
     expect(form.get_by_role("alert")).to_contain_text("Empty client-id not supported")
     form.get_by_label("Client id", exact=True).fill("shop")

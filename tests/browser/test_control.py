@@ -1,4 +1,4 @@
-"""What someone does to brokers from the page: faults, scenarios, stops; and what the journal tells of it."""
+"""Control of brokers from the page: faults, scenarios, stops, journal, token."""
 
 from playwright.sync_api import expect
 
@@ -8,19 +8,19 @@ from tests.browser.conftest import Connect, OpenPage
 from tests.support.records import produce
 
 
-def test_a_fault_is_added_by_the_form_hits_and_is_switched_off(open_page: OpenPage, connect: Connect) -> None:
+def test_a_fault_rule_is_added_with_the_form_hits_and_is_switched_off(open_page: OpenPage, connect: Connect) -> None:
     with SyncBroker(admin_port=0) as broker:
         page = open_page(broker)
         page.locator("#fault-new summary").first.click()
         form = page.locator("#fault-form")
-        form.get_by_label("What it does").select_option("error")
+        form.get_by_label("Kind of fault").select_option("error")
         form.get_by_label("code").fill("NO_SUCH")
         form.get_by_label("api", exact=True).fill("Produce")
-        form.get_by_role("button", name="Add the rule").click()
+        form.get_by_role("button", name="Add rule").click()
         expect(form.get_by_role("alert")).to_contain_text("unknown error code 'NO_SUCH'")
         expect(form.get_by_label("code")).to_be_focused()
         form.get_by_label("code").fill("NOT_LEADER_OR_FOLLOWER")
-        form.get_by_role("button", name="Add the rule").click()
+        form.get_by_role("button", name="Add rule").click()
         rule = page.locator("#fault-rows li", has_text="fault-1")
         expect(rule).to_contain_text("action=error code=NOT_LEADER_OR_FOLLOWER api=Produce")
 
@@ -42,22 +42,22 @@ def test_a_fault_is_added_by_the_form_hits_and_is_switched_off(open_page: OpenPa
         expect(rule).to_have_count(0)
 
 
-def test_a_fault_is_added_as_json(open_page: OpenPage) -> None:
+def test_a_fault_rule_is_added_as_json(open_page: OpenPage) -> None:
     with SyncBroker(admin_port=0) as broker:
         page = open_page(broker)
         page.locator("#fault-new summary").first.click()
         form = page.locator("#fault-form")
-        form.get_by_label("Write it as JSON").check()
-        field = form.get_by_label("The rule as JSON")
+        form.get_by_label("Edit as JSON").check()
+        field = form.get_by_label("Rule as JSON")
         field.fill('{"action": "close", "id": "cut", "colour": 1}')
-        form.get_by_role("button", name="Add the rule").click()
+        form.get_by_role("button", name="Add rule").click()
         expect(form.get_by_role("alert").last).to_contain_text("fault.colour: unknown field")
         field.fill('{"action": "close", "id": "cut"}')
-        form.get_by_role("button", name="Add the rule").click()
+        form.get_by_role("button", name="Add rule").click()
         expect(page.locator("#fault-rows li")).to_contain_text("action=close")
 
 
-def test_the_journal_is_filtered_and_stands_still_when_told_to(open_page: OpenPage, connect: Connect) -> None:
+def test_the_journal_is_filtered_and_paused(open_page: OpenPage, connect: Connect) -> None:
     with SyncBroker(admin_port=0) as broker:
         shop, other = connect(broker, "shop"), connect(broker, "other")
         for client in (shop, other):
@@ -67,7 +67,7 @@ def test_the_journal_is_filtered_and_stands_still_when_told_to(open_page: OpenPa
         expect(lines).to_have_count(4)
         page.get_by_label("Kind of event").select_option("request")
         expect(lines).to_have_count(2)
-        page.get_by_label("Client id, exactly").fill("shop")
+        page.get_by_label("Exact client id").fill("shop")
         expect(lines).to_have_count(1)
         expect(lines.first).to_contain_text("Metadata v9")
         page.get_by_label("API", exact=True).fill("Prodcue")
@@ -77,11 +77,11 @@ def test_the_journal_is_filtered_and_stands_still_when_told_to(open_page: OpenPa
         expect(lines).to_have_count(1)
         page.get_by_role("button", name="Pause").click()
         shop.ask(MetadataRequest(), 9)
-        expect(page.get_by_role("button", name="Go on (1 since)")).to_be_visible()
+        expect(page.get_by_role("button", name="Resume (1 new)")).to_be_visible()
         expect(lines).to_have_count(1)
 
 
-def test_brokers_are_stopped_and_started_and_a_scenario_is_run(open_page: OpenPage) -> None:
+def test_a_broker_is_isolated_stopped_and_started_and_a_scenario_runs(open_page: OpenPage) -> None:
     with SyncBroker(3, admin_port=0) as broker:
         page = open_page(broker)
         page.get_by_role("button", name="Isolate broker 2").click()
@@ -101,13 +101,13 @@ def test_brokers_are_stopped_and_started_and_a_scenario_is_run(open_page: OpenPa
         expect(run).to_contain_text("stopped, ")
 
 
-def test_the_token_is_asked_for_and_kept_in_the_tab(open_page: OpenPage) -> None:
+def test_the_page_prompts_for_the_token_and_keeps_it_in_the_tab(open_page: OpenPage) -> None:
     with SyncBroker(admin_port=0, config={"sluice.admin.token": "a secret"}) as broker:
         page = open_page(broker)
-        dialog = page.get_by_role("dialog", name="This broker asks for a token")
+        dialog = page.get_by_role("dialog", name="This broker requires a token")
         dialog.get_by_label("Token").fill("another")
-        dialog.get_by_role("button", name="Watch").click()
-        expect(dialog.get_by_role("alert")).to_contain_text("That was not it.")
+        dialog.get_by_role("button", name="Connect").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("Invalid token.")
         dialog.get_by_label("Token").fill("a secret")
         page.keyboard.press("Enter")
         expect(page.locator("#live")).to_have_text("live")
@@ -116,14 +116,14 @@ def test_the_token_is_asked_for_and_kept_in_the_tab(open_page: OpenPage) -> None
         assert page.evaluate("localStorage.length + document.cookie.length") == 0
 
 
-def test_that_the_broker_is_gone_is_told_and_that_it_is_back(open_page: OpenPage) -> None:
+def test_the_page_reports_a_lost_broker_and_reconnects(open_page: OpenPage) -> None:
     with SyncBroker(admin_port=0) as broker:
         page = open_page(broker)
         expect(page.locator("#live")).to_have_text("live")
         assert broker.admin is not None
         port = int(broker.admin.rpartition(":")[2])
-    expect(page.locator("#gone")).to_contain_text("The broker is gone")
-    expect(page.locator("#live")).to_have_text("broker gone")
+    expect(page.locator("#gone")).to_contain_text("The broker cannot be reached")
+    expect(page.locator("#live")).to_have_text("disconnected")
     with SyncBroker(admin_port=port):
         expect(page.locator("#live")).to_have_text("live")
         expect(page.locator("#gone")).to_be_hidden()

@@ -1,7 +1,7 @@
-"""Takes the pictures in docs/page of brokers with clients at work: `python -m tests.docs.page_pictures`.
+"""Take the screenshots in docs/page of brokers with active clients: `python -m tests.docs.page_pictures`.
 
-What is seen first on a desktop, in light and in dark; why a client waits; and the clients on a phone. It takes a
-minute, in which the clients come to have a history to show.
+The page on a desktop, light and dark; the dialog on a throttled client; the clients on a phone. It takes a
+minute, so that the clients have a history.
 """
 
 import os
@@ -33,7 +33,7 @@ _FAULT = {
     "schedule": "1 fail, 30 pass, repeat",
 }
 _QUOTA = {"entity": {"client-id": "checkout"}, "quotas": {"producer_byte_rate": 250_000}}
-# Client id -> bytes of a record, and seconds from one to the next: two want more than they may have.
+# Client id -> bytes of a record, seconds between records; two clients are throttled.
 _PRODUCERS = {"gold": (80_000, 0.004), "bronze": (25_000, 0.008), "steady": (10_000, 0.1), "checkout": (1_000, 0.1)}
 _HISTORY_S = 45
 _DESKTOP: ViewportSize = {"width": 1360, "height": 860}
@@ -43,7 +43,7 @@ _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
 
 
 def main() -> None:
-    """Runs brokers and clients, and takes all pictures."""
+    """Run brokers and clients, and take all screenshots."""
     with running_broker(Path(mkdtemp()) / "log", "--brokers", "2", *overrides(*_PROPERTIES)) as broker:
         admin = AdminClient(broker.admin, token=None)
         admin.post("/api/v1/faults", _FAULT, object)
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _take(browser: Browser, broker: BrokerProcess) -> None:
     page = _opened(browser, broker, _DESKTOP)
-    page.wait_for_timeout(_HISTORY_S * 1000)  # the lines are of what somebody looked at
+    page.wait_for_timeout(_HISTORY_S * 1000)  # history is recorded only while a page is open
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.screenshot(path=PICTURES / f"{scheme}.png")
@@ -66,7 +66,7 @@ def _take(browser: Browser, broker: BrokerProcess) -> None:
     phone.screenshot(path=PICTURES / "phone.png")
     why = _opened(browser, broker, _SHEET)
     why.get_by_role("button", name="bronze: explain").click()
-    why.get_by_text("It waits for its Produce quota").wait_for()
+    why.get_by_text("Throttled by its Produce quota").wait_for()
     why.screenshot(path=PICTURES / "explain.png")
 
 
@@ -108,7 +108,7 @@ def _consume(bootstrap: str, over: Event) -> None:
         client_id="reader",
         group_id="readers",
         auto_offset_reset="earliest",
-        max_partition_fetch_bytes=200_000,  # with a megabyte at a time it would fetch every half second
+        max_partition_fetch_bytes=200_000,  # with 1 MB per fetch it would fetch only every half second
     )
     while not over.is_set():
         consumer.poll(100)

@@ -1,33 +1,33 @@
-// Asks the admin API. The token, where there is one, stays in this tab.
+// Requests to the admin API. The token, if required, stays in this tab.
 
 const KEY = "sluice-token";
-let askForToken = async () => {};
+let promptForToken = async () => {};
 
 export class Problem extends Error {
   constructor(message, status, path) {
     super(message);
     this.status = status;
-    this.path = path; // where in what was sent the mistake is, or ""
+    this.path = path; // of the invalid field in the request, or ""
   }
 }
 
-/** What is called where the broker asks for a token: it is over when there is one. */
-export function onTokenWanted(ask) {
-  askForToken = ask;
+/** Sets the function that is called if the broker requires a token; its promise resolves when one is entered. */
+export function onTokenRequired(prompt) {
+  promptForToken = prompt;
 }
 
 export function keepToken(token) {
   sessionStorage.setItem(KEY, token);
 }
 
-/** An answer, whatever it is; asks for a token until it is the right one. */
+/** Sends a request and returns the response of any status except 401: it prompts for the token until it is valid. */
 export async function open(path, options = {}) {
   for (;;) {
     const token = sessionStorage.getItem(KEY);
     const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
     const answer = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit", redirect: "error" });
     if (answer.status !== 401) return answer;
-    await askForToken(token !== null);
+    await promptForToken(token !== null);
   }
 }
 
@@ -35,23 +35,23 @@ export async function get(path) {
   return result(await open(path));
 }
 
-/** Changes something. The header and the type of what is sent say that this page does, and no other. */
+/** Sends a change. The header and the content type prove that this page, not another site, sends it. */
 export async function send(method, path, body) {
   const headers = { "x-sluice-request": "1", "content-type": "application/json" };
   return result(await open(path, { method, headers, body: JSON.stringify(body ?? {}) }));
 }
 
-/** What went wrong, in the broker's own words where it has any. */
-export function words(error) {
+/** Returns the broker's error message, if there is one. */
+export function messageOf(error) {
   return error instanceof Problem ? error.message : "The broker cannot be reached.";
 }
 
 export async function problemOf(answer) {
-  const otherwise = `the broker answered ${answer.status}`;
+  const otherwise = `the broker returned status ${answer.status}`;
   try {
     const { error, path } = await answer.json();
     return new Problem(error ?? otherwise, answer.status, path ?? "");
-  } catch { // it was no JSON
+  } catch { // the body is not JSON
     return new Problem(otherwise, answer.status, "");
   }
 }

@@ -1,4 +1,4 @@
-// The clients that this page shows of all there are: those searched for, a page of them, busiest first.
+// The table of clients: search, order and pages.
 
 import { Children, byId, el, setAttribute, setText } from "./dom.js";
 import { count, milliseconds, named, seconds } from "./format.js";
@@ -10,8 +10,8 @@ const TYPING_MS = 250;
 const OTHERS = { Request: "request time", ControllerMutation: "partitions created and deleted" };
 
 export class Clients {
-  /** `asked()` is called when another view is wanted, `explain(client)` when someone wants to know why one waits. */
-  constructor(asked, explain) {
+  /** `onViewChange()` is called when the view changes, `explain(client)` when a client is clicked. */
+  constructor(onViewChange, explain) {
     this.view = { search: "", sort: "activity", page: 0, size: PAGE };
     this.seen = new Map(); // by id
     this.order = [];
@@ -19,9 +19,9 @@ export class Clients {
     this.rows = new Children(byId("client-rows"), (client) => new Row(client, this.clock, explain));
     const form = byId("client-search");
     let typing = 0;
-    const changed = (wish) => {
-      Object.assign(this.view, { page: 0 }, wish);
-      asked();
+    const changed = (change) => {
+      Object.assign(this.view, { page: 0 }, change);
+      onViewChange();
     };
     form.addEventListener("submit", (event) => event.preventDefault());
     form.elements.search.addEventListener("input", () => {
@@ -35,7 +35,7 @@ export class Clients {
     });
   }
 
-  /** Another stream begins: it sends everything. */
+  /** Resets the table for a new stream, which sends everything. */
   begin() {
     this.seen.clear();
     this.rows.byKey.forEach((row) => row.forget());
@@ -56,12 +56,12 @@ export class Clients {
     for (const [id, row] of this.rows.byKey) row.draw(clients?.points[id] ?? []);
   }
 
-  /** While someone is at a row all stay where they are, so that Tab leads to each once: the order comes when they have left. */
+  /** Keeps the order of the rows while one of them has the focus, so that Tab reaches each row once. */
   inPlace(order) {
-    const standing = this.rows.byKey;
+    const current = this.rows.byKey;
     if (!this.rows.parent.contains(document.activeElement)) return order;
     const wanted = new Set(order);
-    return [...[...standing.keys()].filter((id) => wanted.has(id)), ...order.filter((id) => !standing.has(id))];
+    return [...[...current.keys()].filter((id) => wanted.has(id)), ...order.filter((id) => !current.has(id))];
   }
 
   total({ total, matched }) {
@@ -69,7 +69,7 @@ export class Clients {
     byId("client-table").hidden = !this.order.length;
     setText(byId("client-count"), matched === total ? count(total) : `${count(matched)} of ${count(total)}`);
     byId("client-none").hidden = total === 0 || matched > 0;
-    setText(byId("client-none"), `No client has “${search}” in its client id or user.`);
+    setText(byId("client-none"), `No client id or user contains “${search}”.`);
     const pages = Math.max(1, Math.ceil(matched / size));
     const [previous, next] = byId("client-pages").querySelectorAll("button");
     byId("client-pages").hidden = pages === 1 && page === 0;
@@ -92,15 +92,15 @@ class Row {
       new Meter("Produce", `${label}: produce`, save("producer_byte_rate")),
       new Meter("Fetch", `${label}: fetch`, save("consumer_byte_rate")),
     ];
-    this.held = el("span");
+    this.throttled = el("span");
     this.why = el("small", { class: "sub" });
     this.spark = new Spark();
-    this.total = el("td", { role: "cell", class: "number", "data-label": "Held in all" });
+    this.total = el("td", { role: "cell", class: "number", "data-label": "Throttled" });
     this.node = el("tr", { role: "row" },
-      el("td", { role: "cell", class: "who" }, this.name, this.about),
+      el("td", { role: "cell", class: "identity" }, this.name, this.about),
       el("td", { role: "cell", "data-label": "Produce" }, this.meters[0].node),
       el("td", { role: "cell", "data-label": "Fetch" }, this.meters[1].node),
-      el("td", { role: "cell", "data-label": "Throttle now" }, this.held, this.why),
+      el("td", { role: "cell", "data-label": "Throttle time" }, this.throttled, this.why),
       el("td", { role: "cell", "data-label": "Last two minutes", class: "wide" }, this.spark.node),
       this.total);
   }
@@ -112,9 +112,9 @@ class Row {
   update(client) {
     this.client = client;
     setText(this.name, named(client.client_id, "(no id)"));
-    setAttribute(this.name, "aria-label", `${named(client.client_id, "(no id)")}: explain why it waits`);
+    setAttribute(this.name, "aria-label", `${named(client.client_id, "(no id)")}: explain its quotas`);
     setText(this.about, aboutOf(client));
-    setAttribute(this.about, "title", this.about.textContent); // there may be room for its beginning alone
+    setAttribute(this.about, "title", this.about.textContent); // the text may be truncated
     for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
     const total = client.meters.reduce((sum, seen) => sum + seen.throttled_total_ms, 0);
     setText(this.total, total ? seconds(total / 1000) : "—");
@@ -124,17 +124,17 @@ class Row {
     this.spark.add(points);
     this.spark.draw(this.clock.look, this.clock.kept);
     const now = Date.now() + this.clock.offset;
-    const held = this.client.meters.filter((seen) => seen.held_until_ms > now);
-    const longest = held.reduce((best, seen) => (best && best.held_until_ms >= seen.held_until_ms ? best : seen), null);
-    this.held.className = longest ? "held" : "none";
-    setText(this.held, longest ? milliseconds(longest.throttle_ms) : "—");
+    const throttled = this.client.meters.filter((seen) => seen.held_until_ms > now);
+    const longest = throttled.reduce((best, seen) => (best && best.held_until_ms >= seen.held_until_ms ? best : seen), null);
+    this.throttled.className = longest ? "throttled" : "none";
+    setText(this.throttled, longest ? milliseconds(longest.throttle_ms) : "—");
     const left = longest ? `${milliseconds(longest.held_until_ms - now)} left` : "";
     const other = longest && OTHERS[longest.kind] ? `, for ${OTHERS[longest.kind]}` : "";
     setText(this.why, left + other);
   }
 }
 
-/** Whose use is counted: there a quota takes effect at once. */
+/** Returns the entity whose usage is counted, so that a new quota takes effect at once. */
 function bucketOf(client, seen) {
   const entity = {};
   if (seen !== null && seen.user !== null) entity.user = seen.user;
@@ -143,7 +143,7 @@ function bucketOf(client, seen) {
 }
 
 function aboutOf(client) {
-  const parts = [client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "gone"];
+  const parts = [client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "disconnected"];
   if (client.user !== "ANONYMOUS") parts.push(named(client.user, "(no user)"));
   if (client.software) parts.push(named(client.software, ""));
   return parts.join(" · ");

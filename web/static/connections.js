@@ -1,16 +1,16 @@
-// The connections of the clients that are searched for: while somebody wants to see them.
+// The connections of the clients that match the search; requested only while the list is open.
 
 import { Children, byId, el, setText } from "./dom.js";
 import { count, named, seconds } from "./format.js";
 
 export class Connections {
-  constructor(asked) {
+  constructor(onViewChange) {
     this.list = byId("connection-list");
-    this.list.addEventListener("toggle", asked);
+    this.list.addEventListener("toggle", onViewChange);
     this.rows = new Children(byId("connection-rows"), () => new Row());
   }
 
-  /** As the stream takes it. */
+  /** The query parameters of the stream. */
   get view() {
     return this.list.open ? { connections: true } : {};
   }
@@ -26,14 +26,14 @@ class Row {
     const cell = (label, name = "") => el("td", { role: "cell", "data-label": label, class: name });
     this.client = el("b");
     this.about = el("small");
-    this.cells = [cell("From"), cell("To"), cell("Last request"), cell("Open for", "number"), cell("Silent for", "number")];
-    this.node = el("tr", { role: "row" }, el("td", { role: "cell", class: "who" }, this.client, this.about), ...this.cells);
+    this.cells = [cell("From"), cell("To"), cell("Last request"), cell("Open for", "number"), cell("Idle for", "number")];
+    this.node = el("tr", { role: "row" }, el("td", { role: "cell", class: "identity" }, this.client, this.about), ...this.cells);
   }
 
   update(row) {
     setText(this.client, named(row.client_id, "(no id)"));
     setText(this.about, [row.user === "ANONYMOUS" ? "" : row.user, row.software].filter(Boolean).map((text) => named(text, "")).join(" · "));
-    const said = [row.peer, `broker ${row.broker}, ${row.listener}`, row.api + (row.waiting ? ", waits" : ""), seconds(row.age_s), seconds(row.idle_s)];
-    said.forEach((text, at) => setText(this.cells[at], text));
+    const texts = [row.peer, `broker ${row.broker}, ${row.listener}`, row.api + (row.waiting ? ", waiting" : ""), seconds(row.age_s), seconds(row.idle_s)];
+    texts.forEach((text, at) => setText(this.cells[at], text));
   }
 }

@@ -1,23 +1,22 @@
-// Elements, and lists of them that change. What comes from the broker only ever becomes text (textContent): a client may
-// call itself anything.
+// Elements and dynamic lists. Data of the broker becomes only text (textContent), as clients choose their ids freely.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with attributes (functions are listeners, false and null are left out) and children: nodes or text. */
+/** Creates an element with attributes (functions are listeners; false and null are omitted) and children (nodes or text). */
 export function el(tag, attributes = {}, ...children) {
-  return furnished(document.createElement(tag), attributes, children);
+  return withContent(document.createElement(tag), attributes, children);
 }
 
-/** The same for SVG. */
+/** Creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
-  return furnished(document.createElementNS(SVG, tag), attributes, children);
+  return withContent(document.createElementNS(SVG, tag), attributes, children);
 }
 
 export function byId(id) {
   return document.getElementById(id);
 }
 
-/** Sets a text only where it is another: what did not change is neither laid out anew nor read out again. */
+/** Sets a text only if it differs: no new layout, and screen readers do not repeat it. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -27,15 +26,15 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-/** Shows a problem, or none. */
-export function tell(node, problem) {
+/** Shows a message, or hides the node if it is empty. */
+export function showProblem(node, problem) {
   setText(node, problem || "");
   node.hidden = !problem;
 }
 
-/** The children of a parent, one for each key: those that stay are changed where they stand. */
+/** The children of a parent, one per key; existing ones are updated in place. */
 export class Children {
-  /** `make(item)` gives an object with `node` and `update(item)`. */
+  /** `make(item)` returns an object with `node` and `update(item)`. */
   constructor(parent, make) {
     this.parent = parent;
     this.make = make;
@@ -57,12 +56,12 @@ export class Children {
       else this.parent.insertBefore(child.node, next);
     }
     for (const gone of before.values()) gone.node.remove();
-    // Who is moved loses the focus, which is to stay where someone has put it.
+    // A node that is moved loses the focus.
     if (focused !== document.activeElement && this.parent.contains(focused)) focused.focus({ preventScroll: true });
   }
 }
 
-function furnished(node, attributes, children) {
+function withContent(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(name, value);
     else if (value === true) node.setAttribute(name, "");

@@ -1,17 +1,19 @@
-// A value that is edited where it stands: a button that becomes a field, with the broker's own words beneath if it does
-// not take what was typed.
+// A value that is edited in place: a button that becomes a field, with the broker's error message below it.
 
-import { words } from "./api.js";
-import { el, setText, tell } from "./dom.js";
+import { messageOf } from "./api.js";
+import { el, setText, showProblem } from "./dom.js";
 import { typed } from "./format.js";
 
 let number = 0;
 
-/** `shown()` is the text of the value, `unset` that of none; `value()` is it as a number, or null; `save(text)` throws. */
+/**
+ * `shown()` returns the text of the value, `unset` is the text without one. `value()` returns the number or null.
+ * `save(text)` throws an error if the broker rejects the value.
+ */
 export function editable({ label, shown, unset, value, save }) {
   const id = `edit-${++number}`;
   const button = el("button", { type: "button", class: "plain editable of", click: open });
-  const input = el("input", { "aria-label": `${label}, such as 1M or 250k; empty: none`, autocomplete: "off",
+  const input = el("input", { "aria-label": `${label}, such as 1M or 250k; leave empty for none`, autocomplete: "off",
     spellcheck: "false", "aria-describedby": id });
   const problem = el("span", { class: "problem", id, role: "alert", hidden: true });
   const form = el("form", { class: "edit", hidden: true, submit, keydown },
@@ -35,7 +37,7 @@ export function editable({ label, shown, unset, value, save }) {
   }
 
   function failed(message) {
-    tell(problem, message);
+    showProblem(problem, message);
     if (message) input.setAttribute("aria-invalid", "true");
     else input.removeAttribute("aria-invalid");
   }
@@ -46,7 +48,7 @@ export function editable({ label, shown, unset, value, save }) {
       await save(input.value.trim());
       close();
     } catch (error) {
-      failed(words(error));
+      failed(messageOf(error));
       input.focus();
     }
   }

@@ -1,6 +1,6 @@
-// Why a client waits: what `sluice quotas explain` tells, with its arithmetic in words, renewed while it is open.
+// The dialog with the quota decisions of a client, from the same data as `sluice explain`, updated while it is open.
 
-import { get, words } from "./api.js";
+import { get, messageOf } from "./api.js";
 import { byId, el, setText, svg } from "./dom.js";
 import { clock, count, entityInWords, measured, milliseconds, named } from "./format.js";
 
@@ -36,9 +36,9 @@ export class Explain {
     const query = new URLSearchParams({ client_id: client.client_id, user: client.user });
     let content;
     try {
-      content = told(await get(`/api/v1/quotas/explain?${query}`));
+      content = contentOf(await get(`/api/v1/quotas/explain?${query}`));
     } catch (error) {
-      content = [el("p", { class: "problem" }, words(error))];
+      content = [el("p", { class: "problem" }, messageOf(error))];
     }
     if (this.client !== client) return;
     this.body.replaceChildren(...content);
@@ -46,7 +46,7 @@ export class Explain {
   }
 }
 
-function told(answer) {
+function contentOf(answer) {
   return [
     el("p", { class: "verdict" }, verdict(answer), el("small", { class: "sub" },
       `user ${named(answer.user, "(no user)")}, quota.profile=${answer.profile}`)),
@@ -55,23 +55,23 @@ function told(answer) {
   ];
 }
 
-/** What it all comes to, in a sentence. */
+/** Returns a summary in one sentence. */
 function verdict(answer) {
   const quotas = answer.brokers.flatMap((broker) => broker.quotas);
-  const held = quotas.map((quota) => [quota, endOf(quota) - answer.at_ms]).filter(([, left]) => left > 0).sort((a, b) => b[1] - a[1]);
-  if (held.length) {
-    const [quota, left] = held[0];
-    return `It waits for its ${quota.kind} quota, ${milliseconds(left)} more of ${milliseconds(quota.last_delay.throttle_ms)}.`;
+  const throttled = quotas.map((quota) => [quota, endOf(quota) - answer.at_ms]).filter(([, left]) => left > 0).sort((a, b) => b[1] - a[1]);
+  if (throttled.length) {
+    const [quota, left] = throttled[0];
+    return `Throttled by its ${quota.kind} quota: ${milliseconds(left)} of ${milliseconds(quota.last_delay.throttle_ms)} left.`;
   }
   const bounded = quotas.filter((quota) => quota.bound !== null);
-  if (!bounded.length) return "Nothing makes it wait: no quota holds it.";
+  if (!bounded.length) return "Not throttled: no quota applies to this client.";
   const over = bounded.find((quota) => quota.rate > quota.bound);
-  if (over) return `It does not wait now, and is over its ${over.kind} quota: its next request will wait.`;
-  const waited = bounded.some((quota) => quota.last_delay !== null);
-  return waited ? "It does not wait now; it did, as told below." : "It has never had to wait: it is within its quotas.";
+  if (over) return `Not throttled now, but above its ${over.kind} quota: the next request will be throttled.`;
+  const wasThrottled = bounded.some((quota) => quota.last_delay !== null);
+  return wasThrottled ? "Not throttled now; the last throttle time is below." : "Never throttled: within its quotas.";
 }
 
-/** Of each kind the brokers where something is recorded; where there is none, one of them for the limit. */
+/** For each kind of quota: the brokers with recorded usage, or one broker for the limit. */
 function articles(answer) {
   const several = answer.brokers.length > 1;
   const all = answer.brokers.flatMap((broker) => broker.quotas.map((quota) => [quota, broker.node_id]));
@@ -97,23 +97,23 @@ function article(quota, where) {
 }
 
 function rateInWords(quota) {
-  const bound = quota.bound === null ? "no limit" : `a limit of ${measured(quota.kind, quota.bound)}`;
-  if (quota.rate === null) return `Nothing is recorded yet; there is ${bound}.`;
-  return `It uses ${measured(quota.kind, quota.rate)}; there is ${bound}.`;
+  const bound = quota.bound === null ? "no quota" : `quota ${measured(quota.kind, quota.bound)}`;
+  if (quota.rate === null) return `No usage recorded, ${bound}.`;
+  return `Rate ${measured(quota.kind, quota.rate)}, ${bound}.`;
 }
 
 function ladder(quota) {
   const set = quota.candidates.filter((candidate) => candidate.bound !== null);
-  return el("ul", { class: "ladder", "aria-label": "Quotas that match, the most specific first" }, ...set.map((candidate) => {
+  return el("ul", { class: "ladder", "aria-label": "Matching quotas, most specific first" }, ...set.map((candidate) => {
     const entity = {};
     if (candidate.user !== null) entity.user = candidate.user === "<default>" ? null : candidate.user;
     if (candidate.client_id !== null) entity["client-id"] = candidate.client_id === "<default>" ? null : candidate.client_id;
-    return el("li", { class: candidate.holds ? "holds" : "" }, el("span", {}, candidate.holds ? "holds" : ""),
+    return el("li", { class: candidate.holds ? "applies" : "" }, el("span", {}, candidate.holds ? "applies" : ""),
       el("span", {}, entityInWords(entity)), el("span", {}, measured(quota.kind, candidate.bound)));
   }));
 }
 
-/** The window: what counts of the last seconds, as bars and as a sum. */
+/** The samples in the window as bars, with the arithmetic of the rate. */
 function window_(quota) {
   if (!quota.samples.length || quota.tokens !== null) return quota.arithmetic ? [sum("Now", quota.arithmetic)] : [];
   const most = Math.max(1, ...quota.samples.map((sample) => sample.value));
@@ -126,9 +126,9 @@ function window_(quota) {
   const requests = counting.reduce((all, sample) => all + sample.events, 0);
   return [
     svg("svg", { class: "samples", viewBox: "0 0 100 56", preserveAspectRatio: "none", role: "img",
-      "aria-label": `${counting.length} samples count, of ${count(requests)} requests` }, ...bars),
-    el("p", { class: "sub" }, `${counting.length} samples of about a second count, the oldest first: ${count(requests)} requests. What they hold is forgotten a whole sample at a time.`),
-    sum("What they hold, over the time they stand for", quota.arithmetic),
+      "aria-label": `${counting.length} samples with ${count(requests)} requests` }, ...bars),
+    el("p", { class: "sub" }, `The window has ${counting.length} samples of about one second, oldest first, with ${count(requests)} requests. Usage leaves the window one sample at a time.`),
+    sum("Rate: usage in the window ÷ length of the window", quota.arithmetic),
   ];
 }
 
@@ -136,10 +136,10 @@ function lastDelay(quota) {
   const delay = quota.last_delay;
   if (delay === null) return [];
   return [
-    sum(`The last wait, at ${clock(delay.at_ms)}`, delay.arithmetic),
+    sum(`Last throttle time, at ${clock(delay.at_ms)}`, delay.arithmetic),
     el("p", { class: "sub" }, quota.tokens === null
-      ? "That is (rate − quota) ÷ quota × window: the time in which, at its quota, what was too much would have gone through."
-      : "That is the time in which the tokens come back that it owes."),
+      ? "Formula: (rate − quota) ÷ quota × window. This is how long the excess takes at the rate of the quota."
+      : "This is how long the missing tokens take to refill."),
   ];
 }
 
@@ -152,7 +152,7 @@ function connections(answer) {
   if (!all.length) return [];
   return [el("article", {}, el("h3", {}, "Connections"), el("ul", {}, ...all.slice(0, 20).map((connection) => el("li", {},
     el("span", { class: "mono" }, connection.peer), ` to broker ${connection.broker}`,
-    connection.waits ? ", waits" : "", averages(connection)))),
+    connection.waits ? ", waiting" : "", averages(connection)))),
     all.length > 20 ? el("p", { class: "sub" }, `and ${count(all.length - 20)} more`) : null)];
 }
 
@@ -160,5 +160,5 @@ function averages(connection) {
   const parts = ["produce", "fetch"]
     .filter((kind) => connection[`${kind}_throttle_time_avg_ms`] !== null)
     .map((kind) => `${kind} ${milliseconds(connection[`${kind}_throttle_time_avg_ms`])} on average, ${milliseconds(connection[`${kind}_throttle_time_max_ms`])} at most`);
-  return parts.length ? `; told to wait in the last minute: ${parts.join(", ")}` : "";
+  return parts.length ? `; throttle times in the last minute: ${parts.join(", ")}` : "";
 }

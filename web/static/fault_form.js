@@ -1,10 +1,10 @@
-// A form for a fault rule, made from the JSON Schema that the broker tells; or the rule as JSON.
+// A form for a fault rule, built from the broker's JSON Schema; or the rule as JSON.
 
-import { get, send, words } from "./api.js";
-import { el, tell } from "./dom.js";
-import { field, tellAt } from "./field.js";
+import { get, send, messageOf } from "./api.js";
+import { el, showProblem } from "./dom.js";
+import { field, showProblemAt } from "./field.js";
 
-// Fields of a rule that most need; the others are one step away.
+// Frequently used fields of a rule; the others are folded.
 const FIRST = ["api", "client_id", "topic", "times", "probability", "broker"];
 const OTHERS_OF = new Set(["action"]);
 const EXAMPLE = `{
@@ -19,14 +19,14 @@ export class FaultForm {
     this.schema = null;
   }
 
-  /** Asks for the schema when the form is first opened. */
+  /** Requests the schema when the form is opened for the first time. */
   async open() {
     if (this.schema !== null) return;
     try {
       this.schema = (await get("/api/v1/faults/schema")).$defs;
       this.build();
     } catch (error) {
-      this.parent.replaceChildren(el("p", { class: "problem" }, words(error)));
+      this.parent.replaceChildren(el("p", { class: "problem" }, messageOf(error)));
     }
   }
 
@@ -36,27 +36,27 @@ export class FaultForm {
     this.kind = el("select", { name: "kind", change: () => this.shape() },
       ...Object.keys(this.kinds).map((kind) => el("option", { value: kind }, kind)));
     this.about = el("span");
-    this.action = field("What it does", this.kind, this.about);
+    this.action = field("Kind of fault", this.kind, this.about);
     this.action.node.classList.add("whole");
     this.ofAction = el("div", { class: "form whole" });
     const others = Object.keys(Rule.properties).filter((name) => !OTHERS_OF.has(name) && !FIRST.includes(name));
     this.fields = Object.fromEntries([...FIRST, ...others].map((name) => [name, fieldOf(name, Rule.properties[name])]));
     this.json = el("textarea", { name: "json", spellcheck: "false", rows: 8 });
     this.json.value = EXAMPLE;
-    this.byJson = field("The rule as JSON", this.json);
+    this.byJson = field("Rule as JSON", this.json);
     this.byJson.node.classList.add("whole");
     this.byJson.node.hidden = true;
     this.problem = el("p", { class: "problem whole", role: "alert", hidden: true });
     this.byFields = el("div", { class: "form whole" },
       this.action.node, this.ofAction,
       ...FIRST.map((name) => this.fields[name].node),
-      el("details", { class: "whole" }, el("summary", {}, "More that it may ask for"),
+      el("details", { class: "whole" }, el("summary", {}, "More fields"),
         el("div", { class: "form" }, ...others.map((name) => this.fields[name].node))));
     this.asJson = el("input", { type: "checkbox", change: () => this.turn() });
     this.parent.replaceChildren(el("form", { class: "form", autocomplete: "off", novalidate: true, submit: (event) => this.submit(event) },
-      el("label", { class: "field check whole" }, this.asJson, "Write it as JSON"),
+      el("label", { class: "field check whole" }, this.asJson, "Edit as JSON"),
       this.byFields, this.byJson.node, this.problem,
-      el("span", { class: "whole" }, el("button", { class: "main" }, "Add the rule"))));
+      el("span", { class: "whole" }, el("button", { class: "main" }, "Add rule"))));
     this.shape();
   }
 
@@ -75,7 +75,7 @@ export class FaultForm {
     if (isJson && Object.keys(this.rule()).length > 1) this.json.value = JSON.stringify(this.rule(), null, 2);
     this.byJson.node.hidden = !isJson;
     this.byFields.hidden = isJson;
-    tell(this.problem, "");
+    showProblem(this.problem, "");
   }
 
   rule() {
@@ -90,33 +90,33 @@ export class FaultForm {
     try {
       rule = isJson ? JSON.parse(this.json.value) : this.rule();
     } catch (error) {
-      this.byJson.failed(`This is no JSON: ${error.message}`);
+      this.byJson.failed(`Invalid JSON: ${error.message}`);
       return;
     }
     try {
       await send("POST", "/api/v1/faults", rule);
-      tellAt(this.places(), this.problem, null);
+      showProblemAt(this.places(), this.problem, null);
       for (const each of Object.values(this.fields)) each.clear();
     } catch (error) {
-      if (isJson) this.byJson.failed(words(error));
-      else tellAt(this.places(), this.problem, error);
+      if (isJson) this.byJson.failed(messageOf(error));
+      else showProblemAt(this.places(), this.problem, error);
     }
   }
 
-  /** The fields by their places in a rule. */
+  /** The fields by their paths in a rule. */
   places() {
     const ofAction = Object.entries(this.actionFields).map(([name, each]) => [`action.${name}`, each]);
     return { ...this.fields, action: this.action, ...Object.fromEntries(ofAction) };
   }
 }
 
-/** The name of each action's definition, by its kind. */
+/** The names of the actions' definitions, by kind. */
 function actionsOf(rule) {
   const mapping = rule.properties.action.anyOf.find((each) => each.discriminator).discriminator.mapping;
   return Object.fromEntries(Object.entries(mapping).map(([kind, ref]) => [kind, ref.split("/").pop()]));
 }
 
-/** One field of the form, from the schema of its value: `value()` is what was typed, or undefined. */
+/** Creates a field from the schema of its value; `value()` returns the input, or undefined if it is empty. */
 function fieldOf(name, property, required = false) {
   const types = property.anyOf ?? [property];
   const choices = types.flatMap((type) => type.enum ?? []).filter((word) => word !== null);
@@ -133,7 +133,7 @@ function fieldOf(name, property, required = false) {
   };
 }
 
-/** As what it is meant, of the types that the field may have; what is none of them the broker refuses. */
+/** Converts the input to a type that the field accepts; the broker rejects other input. */
 function valueOf(text, types) {
   const has = (type) => types.some((each) => each.type === type);
   const items = types.find((each) => each.type === "array")?.items;

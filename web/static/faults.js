@@ -1,15 +1,15 @@
-// The fault rules: what they do, what they have hit, switched on and off.
+// The fault rules: conditions, hits, and switches.
 
-import { send, words } from "./api.js";
-import { Children, byId, el, setAttribute, setText, tell } from "./dom.js";
+import { send, messageOf } from "./api.js";
+import { Children, byId, el, setAttribute, setText, showProblem } from "./dom.js";
 import { FaultForm } from "./fault_form.js";
 import { count, named } from "./format.js";
 
-const SAID = { "in force": "in force", over: "over: it will hit nothing more", disabled: "went wrong", off: "switched off" };
+const STATES = { "in force": "active", over: "exhausted: no more hits", disabled: "disabled by an error", off: "switched off" };
 
 export class Faults {
   constructor() {
-    this.off = new Map(); // by id: rules that this page has switched off, until the broker has them again
+    this.off = new Map(); // by id: rules that this page has switched off
     this.shown = [];
     this.total = 0;
     this.problem = byId("fault-problem");
@@ -23,7 +23,7 @@ export class Faults {
     this.total = total;
     for (const rule of rows) this.off.delete(rule.id);
     for (const [id, rule] of this.off) {
-      if (rule.state !== "off") this.off.delete(id); // it was removed meanwhile
+      if (rule.state !== "off") this.off.delete(id); // it has been removed
     }
     this.draw();
   }
@@ -37,7 +37,7 @@ export class Faults {
 
   async turn(rule) {
     const isOff = rule.state === "off";
-    await this.trying(async () => {
+    await this.attempt(async () => {
       if (isOff) await send("POST", "/api/v1/faults", { ...rule.rule, id: rule.id });
       else await send("DELETE", `/api/v1/faults/${encodeURIComponent(rule.id)}`);
       this.off.set(rule.id, { ...rule, state: isOff ? "in force" : "off" });
@@ -45,18 +45,18 @@ export class Faults {
   }
 
   async remove(rule) {
-    await this.trying(async () => {
+    await this.attempt(async () => {
       if (rule.state !== "off") await send("DELETE", `/api/v1/faults/${encodeURIComponent(rule.id)}`);
       this.off.delete(rule.id);
     });
   }
 
-  async trying(what) {
+  async attempt(change) {
     try {
-      await what();
-      tell(this.problem, "");
+      await change();
+      showProblem(this.problem, "");
     } catch (error) {
-      tell(this.problem, words(error));
+      showProblem(this.problem, messageOf(error));
     }
     this.draw();
   }
@@ -67,9 +67,9 @@ class Row {
     this.name = el("span", { class: "name" });
     this.turn = el("button", { type: "button", class: "switch", role: "switch", click: () => faults.turn(this.rule) });
     this.remove = el("button", { type: "button", click: () => faults.remove(this.rule) }, "Remove");
-    this.what = el("span", { class: "text mono" });
-    this.came = el("span", { class: "text" });
-    this.node = el("li", {}, this.name, el("span", { class: "value edit" }, this.turn, this.remove), this.what, this.came);
+    this.description = el("span", { class: "text mono" });
+    this.hits = el("span", { class: "text" });
+    this.node = el("li", {}, this.name, el("span", { class: "value edit" }, this.turn, this.remove), this.description, this.hits);
   }
 
   update(rule) {
@@ -78,13 +78,13 @@ class Row {
     setAttribute(this.turn, "aria-checked", String(rule.state !== "off"));
     setAttribute(this.turn, "aria-label", `Fault rule ${rule.id}`);
     setAttribute(this.remove, "aria-label", `Remove fault rule ${rule.id}`);
-    setText(this.what, inWords(rule.rule));
+    setText(this.description, inWords(rule.rule));
     const hits = `${count(rule.hits)} hit${rule.hits === 1 ? "" : "s"} of ${count(rule.matched)} matched`;
-    setText(this.came, `${SAID[rule.state] ?? rule.state} · ${hits}${rule.problem ? ` · ${rule.problem}` : ""}`);
+    setText(this.hits, `${STATES[rule.state] ?? rule.state} · ${hits}${rule.problem ? ` · ${rule.problem}` : ""}`);
   }
 }
 
-/** As `sluice faults add` takes it. */
+/** Formats a rule as the arguments of `sluice faults add`. */
 function inWords(rule) {
   const { action, id, ...rest } = rule;
   const { kind, ...fields } = typeof action === "string" ? { kind: action } : action;

@@ -1,11 +1,11 @@
-// A field of a form, and what the broker says of what was typed there, told where it stands.
+// Form fields with the broker's error messages.
 
-import { words } from "./api.js";
-import { el, tell } from "./dom.js";
+import { messageOf } from "./api.js";
+import { el, showProblem } from "./dom.js";
 
 let number = 0;
 
-/** A field with its label and a hint beneath. `failed(message)` tells of a mistake in it, or with "" of none. */
+/** Creates a field with a label and a hint. `failed(message)` shows an error, or clears it with "". */
 export function field(label, input, hint = "") {
   const id = `field-${++number}`;
   const problem = el("span", { class: "problem", role: "alert", hidden: true });
@@ -16,7 +16,7 @@ export function field(label, input, hint = "") {
     node,
     input,
     failed(message) {
-      tell(problem, message);
+      showProblem(problem, message);
       if (message) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     },
@@ -24,21 +24,21 @@ export function field(label, input, hint = "") {
 }
 
 /**
- * Tells of an error, or with null that there is none: at the field that it is about, or in `rest` where it is about none
- * that can be seen. `fields` are by their places in what was sent, such as `action.code`; the most exact one is taken.
+ * Shows an error at the field that it names, or in `rest` if no visible field matches; null clears all errors.
+ * The keys of `fields` are paths in the request, such as `action.code`; the longest match is used.
  */
-export function tellAt(fields, rest, error) {
+export function showProblemAt(fields, rest, error) {
   for (const each of Object.values(fields)) each.failed("");
   const path = error?.path ?? "";
   const places = Object.keys(fields).filter((place) => isWithin(path, place) && !fields[place].node.hidden);
   const found = fields[places.sort((one, other) => other.length - one.length)[0]];
-  tell(rest, error === null || found ? "" : words(error));
+  showProblem(rest, error === null || found ? "" : messageOf(error));
   if (!found) return;
-  found.failed(withoutPlace(words(error), path));
+  found.failed(withoutPlace(messageOf(error), path));
   const folded = found.node.closest("details");
   if (folded) folded.open = true;
-  // The answer took a while: who has gone on to type elsewhere is not called back.
-  const focused = document.activeElement; // the body where a browser does not focus the button that is clicked
+  // Do not move the focus if it has left the form while the request was pending.
+  const focused = document.activeElement; // the body, in browsers that do not focus a clicked button
   if (focused === document.body || found.input.form.contains(focused)) found.input.focus();
 }
 
@@ -46,7 +46,7 @@ function isWithin(path, place) {
   return path === place || path.startsWith(`${place}.`) || path.startsWith(`${place}[`);
 }
 
-/** Where it stands is seen: the words need not say it. */
+/** Removes the path of the field from its message. */
 function withoutPlace(message, path) {
   const [place, rest] = message.split(/: (.*)/s, 2);
   return rest && place.endsWith(path) ? rest : message;

@@ -1,4 +1,4 @@
-// Numbers and names, for people.
+// Formats numbers and names.
 
 const STEPS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
@@ -9,7 +9,7 @@ export function count(number) {
   return whole.format(number);
 }
 
-/** Three digits: 950, 12.3 k, 1.07 M. */
+/** Formats with three digits: 950, 12.3 k, 1.07 M. */
 export function scaled(number) {
   for (const [size, letter] of STEPS) {
     if (Math.abs(number) >= size * 0.9995) return `${digits(number / size)} ${letter}`;
@@ -21,7 +21,7 @@ export function bytesPerSecond(number) {
   return `${scaled(number)}B/s`;
 }
 
-/** A value of one kind of quota or its rate, with the unit. */
+/** Formats a quota or rate with its unit. */
 export function measured(kind, value) {
   switch (kind) {
     case "Produce": case "Fetch": case "producer_byte_rate": case "consumer_byte_rate":
@@ -46,7 +46,7 @@ export function seconds(s) {
   return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
 }
 
-/** Local time of day, with milliseconds. */
+/** Formats the local time of day, with milliseconds. */
 export function clock(ms) {
   const at = new Date(ms);
   const two = (number) => String(number).padStart(2, "0");
@@ -54,13 +54,13 @@ export function clock(ms) {
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${rest}`;
 }
 
-/** A name that may be empty, or be made of blanks and of characters that hide. */
+/** Escapes control and format characters in a name. */
 export function named(text, empty) {
   if (text === "") return empty;
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
 }
 
-/** The entity of a quota in words. */
+/** Describes the entity of a quota. */
 export function entityInWords(entity) {
   const parts = [];
   if ("user" in entity) parts.push(entity.user === null ? "every user" : `user ${named(entity.user, "(empty)")}`);
@@ -71,7 +71,7 @@ export function entityInWords(entity) {
   return parts.join(", ");
 }
 
-/** 2M and 512Ki as numbers; what is none stays as it is, for the broker to say what it accepts. */
+/** Parses 2M and 512Ki as numbers; returns other text unchanged, so that the broker reports the error. */
 export function rateOf(text) {
   const found = RATE.exec(text);
   if (found === null) return text;
@@ -80,7 +80,7 @@ export function rateOf(text) {
   return Number((Number(found[1]) * FACTORS[unit]).toPrecision(15));
 }
 
-/** A number as one types it: 1M rather than 1000000. */
+/** Formats a number as input: 1M instead of 1000000. */
 export function typed(value) {
   for (const [size, letter] of STEPS) {
     const part = value / size;

@@ -1,12 +1,12 @@
-// The journal while it is written, the newest first.
+// The live journal, newest events first.
 
-import { byId, el, setText, tell } from "./dom.js";
+import { byId, el, setText, showProblem } from "./dom.js";
 import { clock, count, named } from "./format.js";
 
 const MOST = 300;
 const TYPING_MS = 400;
 const MARKS = { wait: "‖", fault: "✗", error: "!", "": "" };
-const SAID = { wait: "wait", fault: "fault", error: "error" };
+const TONES = { wait: "wait", fault: "fault", error: "error" };
 const KINDS = [
   "request", "throttle", "fault", "connection-opened", "connection-closed", "connection-refused", "group-state",
   "transaction-state", "leader-change", "broker-state", "scenario-step",
@@ -15,7 +15,7 @@ const APIS = ["Produce", "Fetch", "Metadata", "ListOffsets", "FindCoordinator", 
   "OffsetCommit", "OffsetFetch", "ApiVersions", "CreateTopics", "InitProducerId", "ConsumerGroupHeartbeat"];
 
 export class Journal {
-  constructor(asked) {
+  constructor(onViewChange) {
     this.lines = byId("journal-lines");
     this.none = byId("journal-none");
     this.paused = false;
@@ -27,19 +27,19 @@ export class Journal {
     let typing = 0;
     const changed = () => {
       clearTimeout(typing);
-      typing = setTimeout(asked, TYPING_MS);
+      typing = setTimeout(onViewChange, TYPING_MS);
     };
     this.form.addEventListener("input", changed);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       clearTimeout(typing);
-      asked();
+      onViewChange();
     });
     this.button = byId("journal-pause");
     this.button.addEventListener("click", () => this.pause(!this.paused));
   }
 
-  /** The filters, as the stream takes them. */
+  /** The filters as query parameters of the stream. */
   get view() {
     return Object.fromEntries(new FormData(this.form));
   }
@@ -48,11 +48,11 @@ export class Journal {
     this.lines.replaceChildren();
     this.missed = 0;
     this.problem("");
-    this.say();
+    this.updateEmpty();
   }
 
   problem(message) {
-    tell(byId("journal-problem"), message);
+    showProblem(byId("journal-problem"), message);
     const at = /^(kind|client_id|api|broker)=/.exec(message)?.[1];
     for (const name of ["kind", "client_id", "api"]) {
       if (name === at) this.form.elements[name].setAttribute("aria-invalid", "true");
@@ -62,45 +62,45 @@ export class Journal {
 
   cluster({ journal_size: size }) {
     this.size = size;
-    this.say();
+    this.updateEmpty();
   }
 
   show({ lines, left_off: leftOff }) {
     if (this.paused) {
       this.missed += lines.length + leftOff;
-      setText(this.button, `Go on (${count(this.missed)} since)`);
+      setText(this.button, `Resume (${count(this.missed)} new)`);
       return;
     }
     const isAtTop = this.lines.scrollTop < 4;
     const height = this.lines.scrollHeight;
     const nodes = lines.map(lineOf).reverse();
-    if (leftOff) nodes.push(el("li", { class: "gap" }, el("span"), el("span"), el("span", { class: "what" }, `and ${count(leftOff)} more before`)));
+    if (leftOff) nodes.push(el("li", { class: "gap" }, el("span"), el("span"), el("span", { class: "what" }, `${count(leftOff)} more events omitted`)));
     this.lines.prepend(...nodes);
     while (this.lines.childElementCount > MOST) this.lines.lastElementChild.remove();
-    if (!isAtTop) this.lines.scrollTop += this.lines.scrollHeight - height; // what is being read stays where it is
-    this.say();
+    if (!isAtTop) this.lines.scrollTop += this.lines.scrollHeight - height; // keep the visible lines in place
+    this.updateEmpty();
   }
 
   pause(paused) {
     this.paused = paused;
     this.missed = 0;
     this.button.setAttribute("aria-pressed", String(paused));
-    setText(this.button, paused ? "Go on" : "Pause");
+    setText(this.button, paused ? "Resume" : "Pause");
   }
 
-  say() {
+  updateEmpty() {
     this.none.hidden = this.lines.childElementCount > 0;
     this.lines.hidden = !this.none.hidden;
     setText(this.none, this.size
-      ? "Nothing yet that fits."
-      : "There is no journal. Start the broker with --override sluice.journal.events=16384, and it writes down what happens.");
+      ? "No matching events yet."
+      : "The journal is disabled. Start the broker with --override sluice.journal.events=16384 to enable it.");
   }
 }
 
 function lineOf(line) {
   return el("li", { "data-tone": line.tone },
     el("time", {}, clock(line.at_ms)),
-    el("span", { class: "mark" }, MARKS[line.tone], line.tone ? el("span", { class: "unseen" }, SAID[line.tone]) : null),
+    el("span", { class: "mark" }, MARKS[line.tone], line.tone ? el("span", { class: "unseen" }, TONES[line.tone]) : null),
     el("span", { class: "from" }, line.client_id ? named(line.client_id, "") : line.connection ? `#${line.connection}` : `broker ${line.broker}`),
     el("span", { class: "what" }, line.what));
 }

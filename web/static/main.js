@@ -1,4 +1,4 @@
-// Puts the page together: one stream in, and each panel shows its part of it.
+// Connects the stream with the panels, which each show a part of it.
 
 import { Brokers } from "./brokers.js";
 import { Clients } from "./clients.js";
@@ -10,15 +10,15 @@ import { Journal } from "./journal.js";
 import { Quotas } from "./quotas.js";
 import { Scenarios } from "./scenarios.js";
 import { Stream } from "./stream.js";
-import { askWhenWanted } from "./token.js";
+import { enableTokenDialog } from "./token.js";
 import { Welcome } from "./welcome.js";
 
 const explain = new Explain();
 const brokers = new Brokers();
-const clients = new Clients(ask, (client) => explain.open(client));
-const connections = new Connections(ask);
+const clients = new Clients(subscribe, (client) => explain.open(client));
+const connections = new Connections(subscribe);
 const faults = new Faults();
-const journal = new Journal(ask);
+const journal = new Journal(subscribe);
 const quotas = new Quotas();
 const scenarios = new Scenarios();
 const welcome = new Welcome();
@@ -49,8 +49,8 @@ const stream = new Stream({
     gone.hidden = true;
   },
   gone() {
-    state("gone", "broker gone");
-    setText(gone, "The broker is gone, or cannot be reached. What is shown is how it was; this page tries again by itself.");
+    state("gone", "disconnected");
+    setText(gone, "The broker cannot be reached. This page shows the last known state and reconnects automatically.");
     gone.hidden = false;
   },
   refused(problem) {
@@ -58,22 +58,22 @@ const stream = new Stream({
   },
 });
 
-function ask() {
+function subscribe() {
   const query = { ...clients.view, ...connections.view, journal: true, ...journal.view };
-  stream.ask(new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString());
+  stream.subscribe(new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString());
 }
 
-function state(name, said) {
+function state(name, label) {
   live.dataset.state = name;
-  setText(byId("live-words"), said);
+  setText(byId("live-words"), label);
 }
 
 function cluster(seen) {
   clients.clock.kept = seen.looks_kept;
   journal.cluster(seen);
   const fact = (label, value) => el("span", {}, `${label} `, el("b", {}, value));
-  byId("facts").replaceChildren(fact("bootstrap", seen.bootstrap), fact("throttles as", seen.profile), fact("version", seen.version));
+  byId("facts").replaceChildren(fact("bootstrap", seen.bootstrap), fact("quota profile", seen.profile), fact("version", seen.version));
 }
 
-askWhenWanted();
-ask();
+enableTokenDialog();
+subscribe();

@@ -1,17 +1,17 @@
-// A rate against its quota as a bar, and two minutes as a line.
+// A bar for the rate against its quota, and a line for two minutes of traffic.
 
 import { el, setAttribute, setText, svg } from "./dom.js";
 import { editable } from "./editable.js";
 import { measured } from "./format.js";
 
-const MARK = 0.8; // where on the bar the quota is
+const MARK = 0.8; // position of the quota on the bar
 const WIDTH = 150;
 const HEIGHT = 30;
-const BASE = 25; // below it are the marks of being held
+const BASE = 25; // the throttle marks are below it
 
 /** One kind of quota of one client. */
 export class Meter {
-  /** `save(text, meter)` sets the quota; it throws what went wrong. */
+  /** `save(text, meter)` sets the quota, or throws an error. */
   constructor(kind, label, save) {
     this.kind = kind;
     this.rate = el("b");
@@ -41,14 +41,14 @@ export class Meter {
   }
 }
 
-/** What was charged in each half second, and when the client was held. */
+/** The charges in each half second, and the times when the client was throttled. */
 export class Spark {
   constructor() {
     this.area = svg("path", { class: "area" });
     this.line = svg("path");
-    this.held = svg("path", { class: "held-marks" });
+    this.throttled = svg("path", { class: "throttled-marks" });
     this.node = svg("svg", { class: "spark", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-      this.area, this.line, this.held);
+      this.area, this.line, this.throttled);
     this.points = [];
   }
 
@@ -59,13 +59,13 @@ export class Spark {
   draw(look, kept) {
     const first = look - kept;
     while (this.points.length && this.points[0][0] <= first) this.points.shift();
-    const heights = new Array(kept + 2).fill(0); // a look without a point: nothing was charged
+    const heights = new Array(kept + 2).fill(0); // a snapshot without a point has no charges
     const most = Math.max(1, ...this.points.map((point) => point[1]));
     const x = (at) => ((at / kept) * WIDTH).toFixed(1);
-    let held = "";
-    for (const [number, perSecond, isHeld] of this.points) {
+    let throttled = "";
+    for (const [number, perSecond, isThrottled] of this.points) {
       heights[number - first] = perSecond / most;
-      if (isHeld) held += `M${x(number - first - 1)} ${HEIGHT - 2}H${x(number - first)}`;
+      if (isThrottled) throttled += `M${x(number - first - 1)} ${HEIGHT - 2}H${x(number - first)}`;
     }
     let line = `M0 ${BASE}`;
     for (let at = 1; at <= kept; at++) {
@@ -75,7 +75,7 @@ export class Spark {
     line += `H${WIDTH}`;
     setAttribute(this.line, "d", line);
     setAttribute(this.area, "d", `${line}V${BASE}H0Z`);
-    setAttribute(this.held, "d", held || "M0 0");
-    setAttribute(this.node, "aria-label", `at most ${measured("Produce", most === 1 ? 0 : most)}; held for ${Math.round(seconds)} s`);
+    setAttribute(this.throttled, "d", throttled || "M0 0");
+    setAttribute(this.node, "aria-label", `at most ${measured("Produce", most === 1 ? 0 : most)}; throttled for ${Math.round(seconds)} s`);
   }
 }

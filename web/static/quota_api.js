@@ -1,11 +1,11 @@
-// Sets a quota, or removes it where nothing was typed.
+// Sets a quota, or removes it if the input is empty.
 
 import { send } from "./api.js";
 import { rateOf } from "./format.js";
 
 const BYTE_RATES = new Set(["producer_byte_rate", "consumer_byte_rate"]);
 
-/** Throws what the broker says of a value that it does not take. */
+/** Throws the broker's error if it rejects the value. */
 export async function setQuota(key, entity, text) {
   await send("PUT", "/api/v1/quotas", { entity, quotas: { [key]: text === "" ? null : valueOf(key, text) } });
 }

@@ -1,9 +1,9 @@
-// All quotas that hold, edited where they stand, and a form for new ones.
+// The quotas in force, editable in place, and a form for new ones.
 
-import { words } from "./api.js";
-import { Children, byId, el, setText, tell } from "./dom.js";
+import { messageOf } from "./api.js";
+import { Children, byId, el, setText, showProblem } from "./dom.js";
 import { editable } from "./editable.js";
-import { field, tellAt } from "./field.js";
+import { field, showProblemAt } from "./field.js";
 import { count, entityInWords, measured } from "./format.js";
 import { setQuota } from "./quota_api.js";
 
@@ -14,16 +14,16 @@ const KEYS = {
   controller_mutation_rate: "partitions created and deleted",
   connection_creation_rate: "new connections",
 };
-// Whose quota: which names are asked for.
-const WHOSE = [
+// Label, names to enter, entity if there are none.
+const ENTITIES = [
   ["One client id", ["client-id"]],
   ["Every client id", [], { "client-id": null }],
   ["One user", ["user"]],
   ["Every user", [], { user: null }],
   ["One client id of one user", ["user", "client-id"]],
-  ["One address", ["ip"]],
+  ["One IP address", ["ip"]],
 ];
-const NAMES = { user: "User", "client-id": "Client id", ip: "Address" };
+const NAMES = { user: "User", "client-id": "Client id", ip: "IP address" };
 
 export class Quotas {
   constructor() {
@@ -49,8 +49,8 @@ class Row {
       value: () => this.quota.value,
       save: (text) => setQuota(quota.key, quota.entity, text),
     });
-    this.remove = el("button", { type: "button", "aria-label": `Remove the quota of ${label}`, click: () => this.taken() }, "Remove");
-    this.origin = el("small", { class: "sub" }, "by a property");
+    this.remove = el("button", { type: "button", "aria-label": `Remove the quota of ${label}`, click: () => this.removeQuota() }, "Remove");
+    this.origin = el("small", { class: "sub" }, "broker property");
     this.node = el("li", {},
       el("span", { class: "name" }, entityInWords(quota.entity)),
       el("span", { class: "value" }, this.remove, this.origin),
@@ -65,48 +65,48 @@ class Row {
     this.value.update();
   }
 
-  async taken() {
+  async removeQuota() {
     try {
       await setQuota(this.quota.key, this.quota.entity, "");
     } catch (error) {
-      tell(this.problem, words(error));
+      showProblem(this.problem, messageOf(error));
     }
   }
 }
 
 function form() {
-  const whose = el("select", { name: "whose", change: shape }, ...WHOSE.map(([label], at) => el("option", { value: at }, label)));
+  const whose = el("select", { name: "whose", change: shape }, ...ENTITIES.map(([label], at) => el("option", { value: at }, label)));
   const key = el("select", { name: "key" }, ...Object.entries(KEYS).map(([name, label]) => el("option", { value: name }, label)));
   const named = (name) => field(NAMES[name], el("input", { name, autocomplete: "off", spellcheck: "false" }));
   const names = Object.fromEntries(Object.keys(NAMES).map((name) => [name, named(name)]));
-  const value = field("At most, a second", el("input", { name: "value", placeholder: "1M", autocomplete: "off" }));
+  const value = field("Limit per second", el("input", { name: "value", placeholder: "1M", autocomplete: "off" }));
   const problem = el("p", { class: "problem whole", role: "alert", hidden: true });
   const places = { quotas: value, ...Object.fromEntries(Object.entries(names).map(([name, each]) => [`entity.${name}`, each])) };
   const node = el("form", { class: "form", autocomplete: "off", submit },
-    el("label", { class: "field" }, "Whose", whose), el("label", { class: "field" }, "Of what", key),
+    el("label", { class: "field" }, "Entity", whose), el("label", { class: "field" }, "Quota", key),
     ...Object.values(names).map((each) => each.node), value.node, problem,
     el("span", { class: "whole" }, el("button", { class: "main" }, "Set")));
   shape();
   return node;
 
   function shape() {
-    const [, wanted] = WHOSE[whose.value || 0];
+    const [, wanted] = ENTITIES[whose.value || 0];
     for (const [name, each] of Object.entries(names)) each.node.hidden = !wanted.includes(name);
     const isOfAddress = wanted.includes("ip");
     for (const option of key.options) option.disabled = (option.value === "connection_creation_rate") !== isOfAddress;
     if (key.selectedOptions[0]?.disabled ?? true) key.value = [...key.options].find((option) => !option.disabled).value;
-    tellAt(places, problem, null);
+    showProblemAt(places, problem, null);
   }
 
   async function submit(event) {
     event.preventDefault();
-    const [, wanted, entity] = WHOSE[whose.value];
+    const [, wanted, entity] = ENTITIES[whose.value];
     try {
       await setQuota(key.value, entity ?? Object.fromEntries(wanted.map((name) => [name, names[name].input.value])), value.input.value.trim());
-      tellAt(places, problem, null);
+      showProblemAt(places, problem, null);
       value.input.value = "";
     } catch (error) {
-      tellAt(places, problem, error);
+      showProblemAt(places, problem, error);
     }
   }
 }

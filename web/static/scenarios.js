@@ -1,7 +1,7 @@
-// Scenarios: the catalogue, and the run that is under way or was the last.
+// Scenarios: the catalogue, and the current or last run.
 
-import { get, send, words } from "./api.js";
-import { byId, el, setText, tell } from "./dom.js";
+import { get, send, messageOf } from "./api.js";
+import { byId, el, setText, showProblem } from "./dom.js";
 import { seconds } from "./format.js";
 
 const EVERY_MS = 1000;
@@ -18,18 +18,18 @@ export class Scenarios {
     catalogue.addEventListener("toggle", () => catalogue.open && !this.list.childElementCount && this.load());
   }
 
-  /** The stream begins: a run may be under way. */
+  /** A new stream: a scenario may be running. */
   begin() {
     this.look();
   }
 
-  /** The journal tells of a step: someone runs one. */
+  /** The journal has a step: a scenario is running. */
   stepped() {
     if (!this.timer) this.look();
   }
 
   async load() {
-    await trying(this.problem, async () => {
+    await attempt(this.problem, async () => {
       const { scenarios } = await get("/api/v1/scenarios");
       this.list.replaceChildren(...scenarios.map((each) => this.entry(each)));
     });
@@ -45,14 +45,14 @@ export class Scenarios {
   }
 
   async run(name, problem) {
-    await trying(problem, async () => {
+    await attempt(problem, async () => {
       this.draw(await send("POST", "/api/v1/scenarios/run", { name }));
       this.look();
     });
   }
 
   async stop() {
-    await trying(this.problem, async () => this.draw(await send("DELETE", `/api/v1/scenarios/runs/${encodeURIComponent(this.report.id)}`)));
+    await attempt(this.problem, async () => this.draw(await send("DELETE", `/api/v1/scenarios/runs/${encodeURIComponent(this.report.id)}`)));
   }
 
   async look() {
@@ -63,7 +63,7 @@ export class Scenarios {
       if (!runs.length) return;
       this.draw(runs.at(-1));
       if (!runs.at(-1).done) this.timer = setTimeout(() => this.look(), EVERY_MS);
-    } catch { /* that the broker is gone is told elsewhere */ }
+    } catch { /* the stream reports that the broker cannot be reached */ }
   }
 
   draw(report) {
@@ -92,12 +92,12 @@ export class Scenarios {
   }
 }
 
-async function trying(problem, what) {
+async function attempt(problem, change) {
   try {
-    await what();
-    tell(problem, "");
+    await change();
+    showProblem(problem, "");
   } catch (error) {
-    tell(problem, words(error));
+    showProblem(problem, messageOf(error));
   }
 }
 

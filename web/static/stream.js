@@ -1,24 +1,27 @@
-// The stream of what is new: server-sent events, read with fetch, since an EventSource cannot send a token.
+// The stream of changes: server-sent events, read with fetch, as an EventSource cannot send a token.
 
 import { open, problemOf } from "./api.js";
 
 const AGAIN_MS = [500, 1000, 2000, 3000];
-const SILENT_MS = 10_000; // the broker sends something twice a second
-const HIDDEN_MS = 15_000; // who does not look costs nothing
+const SILENT_MS = 10_000; // the broker sends at least a comment twice a second
+const HIDDEN_MS = 15_000; // a hidden page closes the stream
 
 export class Stream {
-  /** `on.begin()` where all comes anew, `on.message(message)`, `on.live()`, `on.gone()`, and `on.refused(problem)` for a view that the broker does not take. */
+  /**
+   * Callbacks: `on.begin()` before a message with all data, `on.message(message)`, `on.live()`, `on.gone()`, and
+   * `on.refused(problem)` if the broker rejects the view.
+   */
   constructor(on) {
     this.on = on;
     this.query = "";
     this.tries = 0;
-    this.reader = null; // aborts what is being read
+    this.reader = null; // aborts the current stream
     this.timer = 0;
     document.addEventListener("visibilitychange", () => this.seen());
   }
 
-  /** Watches with this view from now on. */
-  ask(query) {
+  /** Opens the stream with this view, unless it is already open. */
+  subscribe(query) {
     if (query === this.query && this.reader !== null) return;
     this.query = query;
     this.begin();
@@ -31,7 +34,7 @@ export class Stream {
     this.read(reader)
       .catch((error) => error)
       .then((error) => {
-        if (this.reader !== reader) return; // another one has begun
+        if (this.reader !== reader) return; // a newer stream has started
         if (error?.status === 400) {
           this.on.refused(error.message);
           return;

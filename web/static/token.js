@@ -1,29 +1,29 @@
-// Asks a person for the token.
+// The dialog that prompts for the token.
 
-import { keepToken, onTokenWanted } from "./api.js";
-import { byId, tell } from "./dom.js";
+import { keepToken, onTokenRequired } from "./api.js";
+import { byId, showProblem } from "./dom.js";
 
 /** One dialog for all requests that wait for the token. */
-export function askWhenWanted() {
+export function enableTokenDialog() {
   const dialog = byId("token");
   const form = byId("token-form");
-  let asked = null;
-  dialog.addEventListener("cancel", (event) => event.preventDefault()); // there is nothing to see without one
+  let pending = null;
+  dialog.addEventListener("cancel", (event) => event.preventDefault()); // the page has no data without a token
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     keepToken(form.elements.token.value);
     form.reset();
     dialog.close();
-    asked.resolve();
-    asked = null;
+    pending.resolve();
+    pending = null;
   });
-  onTokenWanted((wasWrong) => {
-    tell(byId("token-problem"), wasWrong ? "That was not it." : "");
-    if (asked === null) {
-      asked = Promise.withResolvers?.() ?? resolvers();
+  onTokenRequired((wasWrong) => {
+    showProblem(byId("token-problem"), wasWrong ? "Invalid token." : "");
+    if (pending === null) {
+      pending = Promise.withResolvers?.() ?? resolvers();
       dialog.showModal();
     }
-    return asked.promise;
+    return pending.promise;
   });
 }
 

@@ -1,7 +1,7 @@
-// What a newcomer does next: where nobody has connected yet, and where nothing is counted.
+// First steps: shown without clients, and without quotas.
 
 import { byId, el } from "./dom.js";
-import { words } from "./api.js";
+import { messageOf } from "./api.js";
 import { setQuota } from "./quota_api.js";
 
 export class Welcome {
@@ -26,19 +26,19 @@ export class Welcome {
   build() {
     const { bootstrap, counting } = this.cluster;
     this.card.replaceChildren(
-      el("h3", {}, "No client has come yet"),
+      el("h3", {}, "No client has connected yet"),
       el("ol", {},
-        el("li", {}, "Point a client at ", el("code", {}, bootstrap), " and give it a name:",
+        el("li", {}, "Connect a client with an id to ", el("code", {}, bootstrap), ":",
           el("pre", { tabindex: "0", role: "region", "aria-label": "A producer in Python" }, `from kafka import KafkaProducer
 
 producer = KafkaProducer(bootstrap_servers="${bootstrap}", client_id="bronze")
 while True:
     producer.send("greetings", bytes(100_000)).get(timeout=60)`)),
-        el("li", {}, counting ? "A quota is set already: it will be made to wait as soon as it sends more." : "Give every client a quota, so that it is made to wait: ",
+        el("li", {}, counting ? "A quota is already set. A client that sends more is throttled." : "Set a quota, to throttle clients that send more: ",
           counting ? null : this.offer()),
-        el("li", {}, "Watch it here: the bar fills up to the quota, then the client waits. Its name tells why.")));
+        el("li", {}, "Watch the client here: the bar fills up to the quota, then the client is throttled. Click its name for the reason.")));
     this.hint.replaceChildren(
-      el("span", {}, "No quota is set, so nothing that clients send is counted, and nobody waits."), this.offer());
+      el("span", {}, "No quota is set. Usage is not counted, and no client is throttled."), this.offer());
   }
 
   offer() {
@@ -47,7 +47,7 @@ while True:
       try {
         await setQuota("producer_byte_rate", { "client-id": null }, "1M");
       } catch (error) {
-        problem.textContent = words(error);
+        problem.textContent = messageOf(error);
         problem.hidden = false;
       }
     };

@@ -1,4 +1,4 @@
-"""What the broker does not take is told where it was typed, in the broker's words."""
+"""The broker's error messages are shown at the fields that caused them."""
 
 import re
 
@@ -8,25 +8,25 @@ from sluice import SyncBroker
 from tests.browser.conftest import OpenPage
 
 
-def _told(page: Page, panel: str) -> Locator:
+def _alert(page: Page, panel: str) -> Locator:
     return page.locator(panel).get_by_role("alert")
 
 
 def _expect_at(field: Locator, message: str) -> None:
-    """It is the field that has the focus, and the message belongs to it, for those who do not see it as well."""
+    """Expect the focus on the field, and the message as its accessible description."""
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_accessible_description(re.compile(re.escape(message)))
 
 
-def test_a_mistake_is_told_at_its_field(open_page: OpenPage) -> None:
+def test_an_error_is_shown_at_its_field(open_page: OpenPage) -> None:
     with SyncBroker(admin_port=0) as broker:
         broker.faults.add({"action": "close", "id": "taken", "after": "60m"})
         page = open_page(broker)
         page.locator("#fault-new > summary").click()
         form = page.locator("#fault-form")
-        add = form.get_by_role("button", name="Add the rule")
-        form.get_by_label("What it does").select_option("close")
+        add = form.get_by_role("button", name="Add rule")
+        form.get_by_label("Kind of fault").select_option("close")
         api = form.get_by_label("api", exact=True)
         api.fill("Produce, Fetsh")
         add.click()
@@ -39,24 +39,24 @@ def test_a_mistake_is_told_at_its_field(open_page: OpenPage) -> None:
         add.click()
         expect(folded).to_have_attribute("open", "")
         expect(api).not_to_have_attribute("aria-invalid", "true")
-        expect(_told(page, "#fault-form")).to_contain_text("expected a phase that fails")
+        expect(_alert(page, "#fault-form")).to_contain_text("expected a phase that fails")
         form.get_by_label("schedule", exact=True).fill("")
         form.get_by_label("id", exact=True).fill("taken")
         add.click()
-        expect(_told(page, "#fault-form")).to_have_text("there is a fault rule taken already; choose another id")
+        expect(_alert(page, "#fault-form")).to_have_text("there is a fault rule taken already; choose another id")
         expect(form.get_by_label("id", exact=True)).to_be_focused()
 
         page.locator("#quota-new > summary").click()
         quota = page.locator("#quota-form")
-        quota.get_by_label("Whose").select_option("One address")
-        quota.get_by_label("Address", exact=True).fill("nowhere.example")
-        quota.get_by_label("At most, a second").fill("5")
+        quota.get_by_label("Entity").select_option("One IP address")
+        quota.get_by_label("IP address", exact=True).fill("nowhere.example")
+        quota.get_by_label("Limit per second").fill("5")
         quota.get_by_role("button", name="Set").click()
-        _expect_at(quota.get_by_label("Address", exact=True), "nowhere.example is not a valid IP")
-        quota.get_by_label("Address", exact=True).fill("::1")
-        quota.get_by_label("At most, a second").fill("0")
+        _expect_at(quota.get_by_label("IP address", exact=True), "nowhere.example is not a valid IP")
+        quota.get_by_label("IP address", exact=True).fill("::1")
+        quota.get_by_label("Limit per second").fill("0")
         quota.get_by_role("button", name="Set").click()
-        _expect_at(quota.get_by_label("At most, a second"), "must be greater than 0")
+        _expect_at(quota.get_by_label("Limit per second"), "must be greater than 0")
 
         page.locator("#scenario-catalogue > summary").click()
         row = page.locator("#scenario-rows li", has_text="rolling-restart")
