@@ -30,13 +30,13 @@ def _probes() -> str:
         f"| `{probe.name}` | {probe.role} | {probe.what} | {' '.join(in_order(probe.statements))} |"
         for probe in PROBES.values()
     ]
-    return "\n".join(["| probe | client is a | what happens | is for |", "|---|---|---|---|", *rows])
+    return "\n".join(["| probe | role | injected failure | statements |", "|---|---|---|---|", *rows])
 
 
 def _unseen() -> str:
     found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
     rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
-    return "\n".join(["| statement | what it says | why it cannot be seen |", "|---|---|---|", *rows])
+    return "\n".join(["| statement | text | reason |", "|---|---|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -11,13 +11,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "audit-matrix.md"
 _ABOVE = """\
 # What clients do when the broker fails
 
-What [the audit](audit.md) measured, which also says how to read this. `make audit` writes this page anew, in a quarter
-of an hour. What each client deviates in was looked up in its documentation or source, and is told in our words; the
-link goes to the place. Before it stands what was read: the version measured, or the nearest one whose source is public.
-Whatever is said here is about these versions, with these settings, on this machine; authors of clients who find it
-wrong are asked to say so.
+These are the results of [the audit](audit.md) for five clients: which statements of the KIPs each follows, and where it
+deviates. Use them to choose a client or its settings; [Read a verdict](audit.md#read-a-verdict) explains the signs.
 
-`java` is Apache Kafka's own client, `confluent-kafka` is librdkafka, and `sluice` is [our own](producer.md).
+Each deviation links to the place in the client's documentation or source that explains it, with the version that was
+read: the measured version, or the nearest one with public source. Results apply to these versions, with these settings,
+on this machine. If you maintain a client and find an error, please report it.
+
+`java` is Apache Kafka's own client, `confluent-kafka` uses librdkafka, and `sluice` is [sluice's own
+client](producer.md). `make audit` rewrites this page in 15 minutes.
 
 """
 
