@@ -1,4 +1,4 @@
-"""What is not written has not happened: every change of a group whose records the log does not take."""
+"""Group changes whose records cannot be appended: the state does not change."""
 
 from collections.abc import Callable
 
@@ -21,8 +21,8 @@ from tests.support.virtual_broker import VirtualBroker
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-class Shut:
-    """While it is entered, __consumer_offsets takes no record."""
+class FailingAppends:
+    """A context manager that makes each append to __consumer_offsets fail."""
 
     def __init__(self, broker: VirtualBroker) -> None:
         self._cluster = broker.broker.cluster
@@ -40,10 +40,10 @@ class Shut:
         return sum(partition.log.log_end_offset for partition in self._topic.partitions)
 
 
-def test_a_classic_group_does_not_begin() -> None:
+def test_failed_append_creates_no_classic_group() -> None:
     broker = VirtualBroker()
     member = Member(broker, instance_id="i")
-    with Shut(broker):
+    with FailingAppends(broker):
         member.send_join()
         assert member.joined().error_code == FAILED
     assert broker.broker.groups.groups == {}
@@ -52,25 +52,25 @@ def test_a_classic_group_does_not_begin() -> None:
     assert member.joined().error_code == ErrorCode.NONE
 
 
-def test_an_empty_consumer_group_keeps_its_place() -> None:
+def test_failed_append_keeps_an_empty_consumer_group() -> None:
     broker = VirtualBroker(AT_ONCE)
     broker.topic()
-    gone = ConsumerMember(broker)
-    gone.join()
-    gone.leave()
+    former = ConsumerMember(broker)
+    former.join()
+    former.leave()
     group = consumer_group(broker)
     member = Member(broker, instance_id="i")
-    with Shut(broker):
+    with FailingAppends(broker):
         member.send_join()
         assert member.joined().error_code == FAILED
     assert broker.broker.groups.groups == {"group": group}
 
 
-def test_a_static_member_does_not_come_back_and_who_had_its_place_keeps_it() -> None:
+def test_failed_append_keeps_a_static_member_and_its_member_id() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1, instance_id="i")
     again = Member(broker, instance_id="i")
-    with Shut(broker):
+    with FailingAppends(broker):
         again.send_join(session_timeout_ms=20_000)
         answer = again.joined()
     assert (answer.error_code, answer.member_id, answer.generation_id) == (FAILED, "", 1)
@@ -81,32 +81,32 @@ def test_a_static_member_does_not_come_back_and_who_had_its_place_keeps_it() -> 
     assert classic_group(broker).state is EMPTY
 
 
-def test_a_generation_without_its_assignment_is_over() -> None:
+def test_failed_append_of_an_assignment_starts_a_rebalance() -> None:
     broker = VirtualBroker()
     member = Member(broker, instance_id="i")
     member.send_join()
     broker.advance(3_000)
     member.joined()
-    with Shut(broker):
+    with FailingAppends(broker):
         member.send_sync({member.member_id: b"mine"})
         assert member.client.answer().message.error_code == FAILED
     assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_an_offset_is_not_committed_and_no_simple_group_begins() -> None:
+def test_failed_append_commits_no_offset_and_creates_no_group() -> None:
     broker = VirtualBroker()
     broker.topic()
-    with Shut(broker):
+    with FailingAppends(broker):
         assert commit_code(broker.client().ask(commit_request(), 9)) == FAILED
     groups = broker.broker.groups
     assert (groups.groups, dict(groups.offsets.of_group("group"))) == ({}, {})
 
 
-def test_nothing_is_pending_in_a_transaction() -> None:
+def test_failed_append_leaves_no_pending_transactional_offset() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker, NEW)
-    with Shut(broker):
+    with FailingAppends(broker):
         assert producer.commit_offset("group", 3) == FAILED
     groups = broker.broker.groups
     assert (groups.groups, list(groups.offsets.unstable("group"))) == ({}, [])
@@ -123,12 +123,12 @@ def _delete_offset(broker: VirtualBroker) -> int:
     return code
 
 
-@pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["the group", "the offset"])
-def test_what_is_deleted_stays(delete: Callable[[VirtualBroker], int]) -> None:
+@pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
+def test_failed_append_deletes_nothing(delete: Callable[[VirtualBroker], int]) -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.client().ask(commit_request(), 9)
-    with Shut(broker):
+    with FailingAppends(broker):
         assert delete(broker) == FAILED
     groups = broker.broker.groups
     assert (list(groups.groups), list(groups.offsets.of_group("group"))) == (["group"], [("t", 0)])
@@ -136,28 +136,28 @@ def test_what_is_deleted_stays(delete: Callable[[VirtualBroker], int]) -> None:
     assert list(groups.offsets.of_group("group")) == []
 
 
-def test_what_is_expired_goes_when_that_can_be_written() -> None:
+def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
     broker = VirtualBroker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
     broker.topic()
     broker.client().ask(commit_request(), 9)
     groups = broker.broker.groups
-    with Shut(broker):
+    with FailingAppends(broker):
         broker.advance(60_000)
         assert list(groups.offsets.of_group("group")) == [("t", 0)]
     broker.advance(60_000)
     assert groups.groups == {}
 
 
-def test_a_member_does_not_join_a_consumer_group() -> None:
+def test_failed_append_adds_no_member_to_a_consumer_group() -> None:
     broker = VirtualBroker(AT_ONCE)
     broker.topic("t", partitions=2)
     first, second = ConsumerMember(broker, "a"), ConsumerMember(broker, "b")
-    with Shut(broker):
+    with FailingAppends(broker):
         assert first.join().error_code == FAILED
     assert broker.broker.groups.groups == {}
     first.join()
     epoch = consumer_group(broker).group_epoch
-    with Shut(broker):
+    with FailingAppends(broker):
         assert second.join().error_code == FAILED
     group = consumer_group(broker)
     assert (list(group.members), group.group_epoch) == (["a"], epoch)
@@ -166,33 +166,33 @@ def test_a_member_does_not_join_a_consumer_group() -> None:
     assert (first.partitions, second.partitions) == ({"t": {0}}, {"t": {1}})
 
 
-@pytest.mark.parametrize("epoch", [-1, -2], ids=["for good", "for a while"])
-def test_a_member_does_not_leave_a_consumer_group(epoch: int) -> None:
+@pytest.mark.parametrize("epoch", [-1, -2], ids=["permanently", "temporarily"])
+def test_failed_append_removes_no_leaving_member(epoch: int) -> None:
     broker = VirtualBroker(AT_ONCE)
     broker.topic()
     member = ConsumerMember(broker, "a", instance_id="i")
     member.join()
     known = consumer_group(broker).members["a"]
-    with Shut(broker):
+    with FailingAppends(broker):
         assert member.send(member_epoch=epoch).error_code == FAILED
     assert consumer_group(broker).members["a"] == known
     assert member.heartbeat().error_code == ErrorCode.NONE
 
 
-def test_members_that_are_removed_stay_and_all_are_told_so() -> None:
+def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
     broker = VirtualBroker(AT_ONCE)
     broker.topic()
     member = ConsumerMember(broker, "a", instance_id="i")
     member.join()
     classic = Member(broker)
     classic.member_id = "a"
-    with Shut(broker):
+    with FailingAppends(broker):
         answer = classic.leave()
     assert (answer.error_code, answer.members) == (FAILED, [])
     assert list(consumer_group(broker).members) == ["a"]
 
 
-def test_a_classic_group_does_not_become_a_consumer_group() -> None:
+def test_failed_append_does_not_upgrade_a_classic_group() -> None:
     broker = VirtualBroker("group.initial.rebalance.delay.ms=0")
     broker.topic()
     member = Member(broker)
@@ -201,7 +201,7 @@ def test_a_classic_group_does_not_become_a_consumer_group() -> None:
     member.joined()
     member.send_sync({member.member_id: b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xff"})
     member.client.take_answers()
-    with Shut(broker):
+    with FailingAppends(broker):
         assert ConsumerMember(broker, "a").join().error_code == FAILED
     assert classic_group(broker).state is STABLE
     assert member.heartbeat() == ErrorCode.NONE

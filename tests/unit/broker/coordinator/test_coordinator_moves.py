@@ -1,4 +1,4 @@
-"""Coordinators of a cluster: each key's is the leader of its partition, and moves with it."""
+"""Coordinators in a cluster: the leader of a key's partition coordinates it, also after a leader change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,20 +53,20 @@ NODES = (1, 2, 3)
 ONE_PARTITION = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 
 
-def three(*overrides: str) -> VirtualBroker:
+def three_brokers(*overrides: str) -> VirtualBroker:
     return VirtualBroker("sluice.brokers=3", *overrides)
 
 
-def of_groups(broker: VirtualBroker, key: str = "group") -> Partition:
+def group_partition(broker: VirtualBroker, key: str = "group") -> Partition:
     return CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC).partition_of(key)
 
 
-def of_transactions(broker: VirtualBroker, key: str = "tx") -> Partition:
+def transaction_partition(broker: VirtualBroker, key: str = "tx") -> Partition:
     return CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of(key)
 
 
-def elsewhere(partition: Partition) -> int:
-    """A broker that does not lead it."""
+def other_node(partition: Partition) -> int:
+    """Return a broker that does not lead the partition."""
     return next(node_id for node_id in NODES if node_id != partition.leader)
 
 
@@ -74,19 +74,19 @@ def client_of(broker: VirtualBroker, partition: Partition) -> Client:
     return broker.client(node_id=partition.leader)
 
 
-# -- where they are ----------------------------------------------------------------------------------------------------
+# -- FindCoordinator ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [1, 6])
 @pytest.mark.parametrize("node_id", NODES)
 @pytest.mark.parametrize(
     ("key_type", "partition_of"),
-    [pytest.param(0, of_groups, id="a group"), pytest.param(1, of_transactions, id="an id")],
+    [pytest.param(0, group_partition, id="group"), pytest.param(1, transaction_partition, id="transactional id")],
 )
-def test_every_broker_tells_who_leads_a_keys_partition(
+def test_every_broker_returns_the_leader_of_a_keys_partition_as_coordinator(
     key_type: int, partition_of: Callable[[VirtualBroker, str], Partition], node_id: int, version: int
 ) -> None:
-    broker = three()
+    broker = three_brokers()
     client = broker.client(node_id=node_id)
     keys = [f"key-{number}" for number in range(8)]
     for key in keys:
@@ -99,17 +99,17 @@ def test_every_broker_tells_who_leads_a_keys_partition(
 
 
 @pytest.mark.parametrize(("version", "message"), [(1, "The coordinator is not available."), (6, "")])
-def test_nobody_coordinates_a_partition_without_a_leader(version: int, message: str) -> None:
-    broker = three()
-    move_leader(broker, of_groups(broker), NO_LEADER)
+def test_partition_without_leader_returns_coordinator_not_available(version: int, message: str) -> None:
+    broker = three_brokers()
+    move_leader(broker, group_partition(broker), NO_LEADER)
     answer = broker.client().ask(FindCoordinatorRequest(key="group", coordinator_keys=["group"]), version)
     found = answer.coordinators[0] if version >= 4 else answer
     assert (found.error_code, found.node_id, found.error_message) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, message)
 
 
-# -- what the others say -----------------------------------------------------------------------------------------------
+# -- errors of other brokers and during loads --------------------------------------------------------------------------
 
-OF_GROUPS: dict[str, tuple[Callable[[], Message], int]] = {
+GROUP_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
     "JoinGroup": (lambda: Member.join_request(_member()), 9),
     "SyncGroup": (lambda: Member.sync_request(_member()), 5),
     "Heartbeat": (lambda: HeartbeatRequest(group_id="group", member_id="m"), 4),
@@ -140,13 +140,13 @@ OF_GROUPS: dict[str, tuple[Callable[[], Message], int]] = {
     "ConsumerGroupDescribe": (lambda: ConsumerGroupDescribeRequest(group_ids=["group"]), 1),
     "DeleteGroups": (lambda: DeleteGroupsRequest(groups_names=["group"]), 2),
 }
-OF_TRANSACTIONS: dict[str, tuple[Callable[[], Message], int]] = {
+TRANSACTION_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
     "InitProducerId": (init_request, 5),
     "AddPartitionsToTxn": (lambda: add_request(3, 0, 0), 3),
     "EndTxn": (lambda: end_request(0, 0), 5),
     "DescribeTransactions": (lambda: DescribeTransactionsRequest(transactional_ids=["tx"]), 0),
 }
-LOADING_SAYS = {"Heartbeat": ErrorCode.NONE}  # a member need not know
+ERRORS_WHILE_LOADING = {"Heartbeat": ErrorCode.NONE}  # as in Kafka, members do not notice a load
 
 
 def _member() -> Member:
@@ -156,81 +156,87 @@ def _member() -> Member:
 
 
 def codes(answer: Any) -> set[int]:
-    """All error codes in an answer but for those that say nothing."""
+    """Return the error codes of a response without NONE; {0} if there are no others."""
     return {code for code in error_codes(answer) if code} or {0}
 
 
-@pytest.mark.parametrize(("request_of", "version"), OF_GROUPS.values(), ids=OF_GROUPS)
-def test_another_broker_is_not_the_coordinator_of_a_group(request_of: Callable[[], Message], version: int) -> None:
-    broker = three()
+@pytest.mark.parametrize(("make_request", "version"), GROUP_REQUESTS.values(), ids=GROUP_REQUESTS)
+def test_other_broker_returns_not_coordinator_for_a_group(make_request: Callable[[], Message], version: int) -> None:
+    broker = three_brokers()
     broker.topic()
-    node_id = elsewhere(of_groups(broker))
-    assert codes(broker.client(node_id=node_id).ask(request_of(), version)) == {ErrorCode.NOT_COORDINATOR}
+    node_id = other_node(group_partition(broker))
+    assert codes(broker.client(node_id=node_id).ask(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
 
 
-@pytest.mark.parametrize(("request_of", "version"), OF_TRANSACTIONS.values(), ids=OF_TRANSACTIONS)
-def test_another_broker_is_not_the_coordinator_of_a_transactional_id(
-    request_of: Callable[[], Message], version: int
+@pytest.mark.parametrize(("make_request", "version"), TRANSACTION_REQUESTS.values(), ids=TRANSACTION_REQUESTS)
+def test_other_broker_returns_not_coordinator_for_a_transactional_id(
+    make_request: Callable[[], Message], version: int
 ) -> None:
-    broker = three()
+    broker = three_brokers()
     broker.topic()
-    node_id = elsewhere(of_transactions(broker))
-    assert codes(broker.client(node_id=node_id).ask(request_of(), version)) == {ErrorCode.NOT_COORDINATOR}
+    node_id = other_node(transaction_partition(broker))
+    assert codes(broker.client(node_id=node_id).ask(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
 
 
 @pytest.mark.parametrize(
-    ("api", "request_of", "version"),
-    [(api, *how) for api, how in (OF_GROUPS | OF_TRANSACTIONS).items()],
-    ids=OF_GROUPS | OF_TRANSACTIONS,
+    ("api", "make_request", "version"),
+    [(api, *request) for api, request in (GROUP_REQUESTS | TRANSACTION_REQUESTS).items()],
+    ids=GROUP_REQUESTS | TRANSACTION_REQUESTS,
 )
-def test_a_coordinator_that_loads_says_so(api: str, request_of: Callable[[], Message], version: int) -> None:
+def test_loading_coordinator_returns_coordinator_load_in_progress(
+    api: str, make_request: Callable[[], Message], version: int
+) -> None:
     broker = VirtualBroker("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
     broker.topic()
     client = broker.client()
     broker.broker.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
     assert broker.broker.transactions.shards.is_loading
-    expected = LOADING_SAYS.get(api, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    assert codes(client.ask(request_of(), version)) == {expected}
+    expected = ERRORS_WHILE_LOADING.get(api, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert codes(client.ask(make_request(), version)) == {expected}
     broker.advance(1_000)
-    client.send(request_of(), version)
-    assert all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes(one.message) for one in client.take_answers())
+    client.send(make_request(), version)
+    assert all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes(answer.message) for answer in client.take_answers())
 
 
 @pytest.mark.parametrize(
-    ("request_", "topic"),
+    ("list_request", "topic"),
     [
         pytest.param(ListGroupsRequest(), GROUP_METADATA_TOPIC, id="groups"),
         pytest.param(ListTransactionsRequest(), TRANSACTION_STATE_TOPIC, id="transactions"),
     ],
 )
-def test_nothing_is_listed_while_some_of_it_is_loaded(request_: Message, topic: str) -> None:
+def test_list_requests_return_load_in_progress_until_all_partitions_are_loaded(
+    list_request: Message, topic: str
+) -> None:
     broker = VirtualBroker("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
     broker.broker.cluster.internal_topic(topic)
     assert broker.broker.groups.shards.is_loading or broker.broker.transactions.shards.is_loading
-    client, version = broker.client(), 1 if isinstance(request_, ListTransactionsRequest) else 5
-    assert client.ask(request_, version).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    client, version = broker.client(), 1 if isinstance(list_request, ListTransactionsRequest) else 5
+    assert client.ask(list_request, version).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.advance(1_000)
-    assert client.ask(request_, version).error_code == ErrorCode.NONE
+    assert client.ask(list_request, version).error_code == ErrorCode.NONE
 
 
-def test_a_broker_lists_its_own_groups_and_transactions() -> None:
-    broker = three()
+def test_broker_lists_the_groups_and_transactions_it_coordinates() -> None:
+    broker = three_brokers()
     broker.topic()
     names = [f"g-{number}" for number in range(6)]
     for name in names:
-        client_of(broker, of_groups(broker, name)).ask(commit_request(group_id=name), 9)
+        client_of(broker, group_partition(broker, name)).ask(commit_request(group_id=name), 9)
         producer = Producer(broker, transactional_id=name)
-        producer.client = client_of(broker, of_transactions(broker, name))
+        producer.client = client_of(broker, transaction_partition(broker, name))
         assert producer.init() == ErrorCode.NONE
     for node_id in NODES:
         client = broker.client(node_id=node_id)
         groups = {group.group_id for group in client.ask(ListGroupsRequest(), 5).groups}
-        assert groups == {name for name in names if of_groups(broker, name).leader == node_id}
-        ids = {one.transactional_id for one in client.ask(ListTransactionsRequest(), 1).transaction_states}
-        assert ids == {name for name in names if of_transactions(broker, name).leader == node_id}
+        assert groups == {name for name in names if group_partition(broker, name).leader == node_id}
+        ids = {
+            transaction.transactional_id for transaction in client.ask(ListTransactionsRequest(), 1).transaction_states
+        }
+        assert ids == {name for name in names if transaction_partition(broker, name).leader == node_id}
 
 
-# -- moving ------------------------------------------------------------------------------------------------------------
+# -- leader changes ----------------------------------------------------------------------------------------------------
 
 
 def group_on(broker: VirtualBroker, node_id: int) -> ClassicGroup:
@@ -240,8 +246,8 @@ def group_on(broker: VirtualBroker, node_id: int) -> ClassicGroup:
 
 
 def members_of(broker: VirtualBroker, *instance_ids: str | None) -> list[Member]:
-    """A stable group of static and other members, on the broker that coordinates it."""
-    partition = of_groups(broker)
+    """Return a stable group of static and dynamic members, connected to its coordinator."""
+    partition = group_partition(broker)
     members = []
     for instance_id in instance_ids:
         member = Member(broker, instance_id=instance_id)
@@ -253,20 +259,20 @@ def members_of(broker: VirtualBroker, *instance_ids: str | None) -> list[Member]
     return members
 
 
-def test_a_group_rides_over_a_move_without_a_rebalance() -> None:
-    broker = three()
+def test_group_survives_a_coordinator_move_without_a_rebalance() -> None:
+    broker = three_brokers()
     broker.topic()
     members = members_of(broker, "i", None, "j", None)
     members[0].commit(5)
-    partition = of_groups(broker)
-    before, after = partition.leader, elsewhere(partition)
+    partition = group_partition(broker)
+    before, after = partition.leader, other_node(partition)
     broker.advance(4_000)
     move_leader(broker, partition, after)
     assert broker.cluster_server.brokers[before].groups.groups == {}
     assert [member.heartbeat() for member in members] == [ErrorCode.NOT_COORDINATOR] * 4
     for member in members:
         member.client = broker.client(node_id=after)
-    broker.advance(9_999)  # whole sessions, from the load on
+    broker.advance(9_999)  # sessions restart with the load
     assert [member.heartbeat() for member in members] == [ErrorCode.NONE] * 4
     group = group_on(broker, after)
     assert (group.state, group.generation_id, len(group.members)) == (STABLE, 1, 4)
@@ -278,30 +284,30 @@ def test_a_group_rides_over_a_move_without_a_rebalance() -> None:
     assert group.state is STABLE
 
 
-def test_who_waits_for_a_round_is_told_to_look_elsewhere_when_its_coordinator_moves() -> None:
-    broker = three()
+def test_coordinator_move_fails_a_pending_join_with_not_coordinator() -> None:
+    broker = three_brokers()
     (member,) = members_of(broker, None)
     newcomer = Member(broker)
-    newcomer.client = client_of(broker, of_groups(broker))
+    newcomer.client = client_of(broker, group_partition(broker))
     newcomer.send_join()
     assert newcomer.client.answers == []
-    move_leader(broker, of_groups(broker), elsewhere(of_groups(broker)))
+    move_leader(broker, group_partition(broker), other_node(group_partition(broker)))
     assert newcomer.joined().error_code == ErrorCode.NOT_COORDINATOR
     broker.advance(60_000)
     assert newcomer.client.answers == []
     assert member.client.is_open
 
 
-def test_timers_go_with_the_coordinator() -> None:
-    broker = three()
+def test_coordinator_move_removes_timers() -> None:
+    broker = three_brokers()
     members_of(broker, None)
-    partition = of_groups(broker)
+    partition = group_partition(broker)
     before = broker.cluster_server.brokers[partition.leader].groups
-    move_leader(broker, partition, elsewhere(partition))
+    move_leader(broker, partition, other_node(partition))
     assert (len(before.heartbeats), len(before.rebalances)) == (0, 0)
 
 
-def test_a_commit_whose_replicas_are_late_is_not_answered_before_they_have_it() -> None:
+def test_commit_response_waits_for_the_replicas() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=100")
     broker.topic()
     client = broker.client()
@@ -311,26 +317,26 @@ def test_a_commit_whose_replicas_are_late_is_not_answered_before_they_have_it() 
     reader = broker.client()
     reader.send(fetch_request(), 9)
     broker.advance(99)
-    assert (client.answers, reader.answers) == ([], [])  # nor is it told to anybody
+    assert (client.answers, reader.answers) == ([], [])  # nor is the offset visible
     broker.advance(1)
     assert commit_code(client.answer().message) == ErrorCode.NONE
     assert fetched(reader.answer().message)["t", 0] == (7, ErrorCode.NONE)
 
 
-def test_a_commit_whose_leader_is_another_one_before_the_replicas_have_it_is_not_committed() -> None:
-    broker = three("sluice.replication.delay.ms=100", *ONE_PARTITION)
+def test_commit_fails_if_the_leader_changes_before_the_replicas_have_it() -> None:
+    broker = three_brokers("sluice.replication.delay.ms=100", *ONE_PARTITION)
     broker.topic()
-    partition = of_groups(broker)
+    partition = group_partition(broker)
     client = client_of(broker, partition)
     client.send(commit_request(), 9)
     partition.log.truncate_to(0)
-    move_leader(broker, partition, elsewhere(partition))
+    move_leader(broker, partition, other_node(partition))
     assert commit_code(client.answer().message) == ErrorCode.NOT_COORDINATOR
     client = client_of(broker, partition)
     assert fetched(client.ask(fetch_request(), 9))["t", 0] == (-1, ErrorCode.NONE)
 
 
-def test_a_commit_whose_replicas_are_too_late_is_told_so() -> None:
+def test_commit_that_is_not_replicated_in_time_returns_coordinator_not_available() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=60000", "offsets.commit.timeout.ms=2000")
     broker.topic()
     client = broker.client()
@@ -342,7 +348,7 @@ def test_a_commit_whose_replicas_are_too_late_is_told_so() -> None:
     assert client.answer().message.groups[0].error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_an_assignment_is_told_when_the_replicas_have_it() -> None:
+def test_assignment_is_returned_after_the_replicas_have_it() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=100", "group.initial.rebalance.delay.ms=0")
     member = Member(broker, instance_id="i")
     member.send_join()
@@ -355,13 +361,13 @@ def test_an_assignment_is_told_when_the_replicas_have_it() -> None:
     assert member.client.answer().message.assignment == b"mine"
 
 
-# -- transactions over several brokers ---------------------------------------------------------------------------------
+# -- transactions across brokers ---------------------------------------------------------------------------------------
 
 
 def producer_of(broker: VirtualBroker, versions: dict[str, int], leader: int) -> Producer:
-    """A producer whose transactional requests go to its coordinator; records go where "t" is led."""
+    """Return a producer connected to its coordinator, whose records went to the leader of "t"."""
     producer = Producer(broker, versions)
-    producer.client = client_of(broker, of_transactions(broker))
+    producer.client = client_of(broker, transaction_partition(broker))
     assert producer.init() == ErrorCode.NONE
     if producer.adds_partitions:
         assert producer.add() == {ErrorCode.NONE}
@@ -371,13 +377,13 @@ def producer_of(broker: VirtualBroker, versions: dict[str, int], leader: int) ->
     return producer
 
 
-@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["a legacy client", "a client of version 2"])
+@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
-def test_markers_go_to_the_leaders_of_partitions(versions: dict[str, int], committed: bool) -> None:
-    broker = three()
+def test_transaction_markers_are_written_to_the_partition_leaders(versions: dict[str, int], committed: bool) -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
-    if of_transactions(broker).leader == partition.leader:
-        move_leader(broker, of_transactions(broker), elsewhere(partition))
+    if transaction_partition(broker).leader == partition.leader:
+        move_leader(broker, transaction_partition(broker), other_node(partition))
     producer = producer_of(broker, versions, partition.leader)
     assert partition.log.last_stable_offset == 0
     assert producer.end(committed) == ErrorCode.NONE
@@ -385,37 +391,37 @@ def test_markers_go_to_the_leaders_of_partitions(versions: dict[str, int], commi
     assert [header.is_control for header, _ in stored(broker)] == [False, True]
 
 
-def test_a_producer_that_is_not_in_a_transaction_is_found_out_across_brokers() -> None:
-    broker = three()
+def test_produce_outside_a_transaction_is_rejected_across_brokers() -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
-    if of_transactions(broker).leader == partition.leader:
-        move_leader(broker, of_transactions(broker), elsewhere(partition))
+    if transaction_partition(broker).leader == partition.leader:
+        move_leader(broker, transaction_partition(broker), other_node(partition))
     producer = Producer(broker)
-    producer.client = client_of(broker, of_transactions(broker))
+    producer.client = client_of(broker, transaction_partition(broker))
     assert producer.init() == ErrorCode.NONE
     producer.client = broker.client(node_id=partition.leader)
     assert producer.send(b"v") == ErrorCode.TRANSACTION_ABORTABLE
 
 
-def test_records_of_an_id_that_nobody_coordinates_wait() -> None:
-    broker = three()
+def test_produce_fails_while_the_transactional_id_has_no_coordinator() -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
     assert producer.add() == {ErrorCode.NONE}
-    move_leader(broker, of_transactions(broker), NO_LEADER)
+    move_leader(broker, transaction_partition(broker), NO_LEADER)
     producer.client = broker.client(node_id=partition.leader)
     assert producer.send(b"w") == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def test_offsets_of_a_group_elsewhere_are_committed_with_the_transaction() -> None:
-    broker = three()
+def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction() -> None:
+    broker = three_brokers()
     broker.topic()
-    group = of_groups(broker)
-    if of_transactions(broker).leader == group.leader:
-        move_leader(broker, of_transactions(broker), elsewhere(group))
+    group = group_partition(broker)
+    if transaction_partition(broker).leader == group.leader:
+        move_leader(broker, transaction_partition(broker), other_node(group))
     producer = Producer(broker)
-    producer.client = client_of(broker, of_transactions(broker))
+    producer.client = client_of(broker, transaction_partition(broker))
     assert producer.init() == ErrorCode.NONE
     assert producer.add_offsets("group") == ErrorCode.NONE
     coordinator, producer.client = producer.client, client_of(broker, group)
@@ -427,8 +433,8 @@ def test_offsets_of_a_group_elsewhere_are_committed_with_the_transaction() -> No
     assert fetched(reader.ask(fetch_request(), 9))["t", 0][0] == 9
 
 
-def test_a_partition_without_a_leader_gets_its_marker_when_it_has_one() -> None:
-    broker = three()
+def test_marker_is_written_when_the_partition_has_a_leader_again() -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
     leader = partition.leader
@@ -442,14 +448,14 @@ def test_a_partition_without_a_leader_gets_its_marker_when_it_has_one() -> None:
     assert producer.end() == ErrorCode.NONE
 
 
-def test_a_transaction_that_was_decided_is_completed_by_the_next_coordinator() -> None:
-    broker = three()
+def test_next_coordinator_completes_a_prepared_transaction() -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
-    leader, coordinator = partition.leader, of_transactions(broker)
+    leader, coordinator = partition.leader, transaction_partition(broker)
     move_leader(broker, partition, NO_LEADER)
     assert producer.end() == ErrorCode.NONE
-    move_leader(broker, coordinator, elsewhere(coordinator))
+    move_leader(broker, coordinator, other_node(coordinator))
     move_leader(broker, partition, leader)
     broker.advance(1_000)
     assert [header.is_control for header, _ in stored(broker)] == [False, True]
@@ -457,31 +463,31 @@ def test_a_transaction_that_was_decided_is_completed_by_the_next_coordinator() -
     assert producer.end() == ErrorCode.NONE
 
 
-def test_the_markers_of_an_earlier_coordinator_are_refused() -> None:
-    broker = three()
+def test_marker_of_an_older_coordinator_epoch_is_fenced() -> None:
+    broker = three_brokers()
     (partition,) = broker.topic().partitions
-    move_leader(broker, of_transactions(broker), elsewhere(of_transactions(broker)))
+    move_leader(broker, transaction_partition(broker), other_node(transaction_partition(broker)))
     producer = producer_of(broker, LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
     leader = broker.cluster_server.brokers[partition.leader]
-    late = Marker(producer.producer_id, producer.epoch, False, 0, 0)
-    assert write_marker(leader, partition, late, 0) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    stale = Marker(producer.producer_id, producer.epoch, False, 0, 0)
+    assert write_marker(leader, partition, stale, 0) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_producer_ids_are_ones_own_on_whichever_broker() -> None:
-    broker = three()
+def test_producer_ids_are_unique_across_brokers() -> None:
+    broker = three_brokers()
     ids = []
     for name in ("a", "b", "c", "d", "e"):
         producer = Producer(broker, transactional_id=name)
-        producer.client = client_of(broker, of_transactions(broker, name))
+        producer.client = client_of(broker, transaction_partition(broker, name))
         assert producer.init() == ErrorCode.NONE
         ids.append(producer.producer_id)
     assert len(set(ids)) == len(ids)
 
 
-def test_a_step_is_not_taken_while_too_few_replicas_are_in_sync() -> None:
-    broker = three(*ONE_PARTITION)
-    partition = of_transactions(broker)
+def test_transaction_state_is_not_written_below_min_insync_replicas() -> None:
+    broker = three_brokers(*ONE_PARTITION)
+    partition = transaction_partition(broker)
     partition.topic.min_insync_replicas = 2
     partition.isr = (partition.leader,)
     producer = Producer(broker)
@@ -491,7 +497,7 @@ def test_a_step_is_not_taken_while_too_few_replicas_are_in_sync() -> None:
     assert producer.init() == ErrorCode.NONE
 
 
-def test_a_group_of_one_broker_is_where_it_was() -> None:
+def test_single_broker_coordinates_every_group() -> None:
     broker = VirtualBroker()
     stable_group(broker)
     heartbeat = HeartbeatRequest(group_id="group", member_id="member", generation_id=1)

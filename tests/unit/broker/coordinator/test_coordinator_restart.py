@@ -1,4 +1,4 @@
-"""Coordinators of a broker that is started again with its data directory."""
+"""Coordinators of a broker that restarts with its data directory."""
 
 from pathlib import Path
 
@@ -21,20 +21,20 @@ def start(directory: Path) -> VirtualBroker:
 
 
 def stop(broker: VirtualBroker) -> None:
-    for one in broker.cluster_server.brokers.values():
-        one.close()
+    for node in broker.cluster_server.brokers.values():
+        node.close()
     broker.cluster.close()
 
 
-def test_groups_and_offsets_are_there_again(tmp_path: Path) -> None:
+def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
     broker = start(tmp_path)
     broker.topic("t", partitions=4)
     members = settled_group(broker, 2)
     members[0].commit(5)
-    modern = [ConsumerMember(broker, name, group_id="modern") for name in ("a", "b")]
-    for one in modern:
-        one.join()
-    converge(*modern)
+    consumers = [ConsumerMember(broker, name, group_id="modern") for name in ("a", "b")]
+    for consumer in consumers:
+        consumer.join()
+    converge(*consumers)
     producer = begun(broker)
     assert producer.add_offsets("group") == producer.commit_offset("group", 9) == ErrorCode.NONE
     before = pictured(broker)
@@ -55,22 +55,22 @@ def test_groups_and_offsets_are_there_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "ends_as"),
+    ("state", "final_state"),
     [(PREPARE_COMMIT, "CompleteCommit"), (PREPARE_ABORT, "CompleteAbort")],
     ids=["commit", "abort"],
 )
-def test_what_was_decided_is_completed_though_nobody_asks(
-    tmp_path: Path, state: TransactionState, ends_as: str
+def test_restart_completes_a_prepared_transaction_without_a_request(
+    tmp_path: Path, state: TransactionState, final_state: str
 ) -> None:
     broker = start(tmp_path)
     broker.topic()
     begun(broker)
     [current] = broker.broker.transactions
-    decided = type(current)(
+    prepared = type(current)(
         "tx", current.producer_id, 60_000, WALL_START_MS, state, current.producer_epoch, partitions=current.partitions
     )
     log = CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC)
-    assert log.append("tx", [(key_bytes("tx"), value_bytes(decided, 2))], WALL_START_MS) == ErrorCode.NONE
+    assert log.append("tx", [(key_bytes("tx"), value_bytes(prepared, 2))], WALL_START_MS) == ErrorCode.NONE
     stop(broker)
 
     broker = start(tmp_path)
@@ -78,11 +78,11 @@ def test_what_was_decided_is_completed_though_nobody_asks(
     assert (t.log_end_offset, t.last_stable_offset) == (1, 0)
     broker.advance(1_000)
     assert (t.log_end_offset, t.last_stable_offset) == (2, 2)
-    assert [one.state.label for one in broker.broker.transactions] == [ends_as]
+    assert [transaction.state.label for transaction in broker.broker.transactions] == [final_state]
     stop(broker)
 
 
-def test_what_is_open_runs_out_of_time_though_nobody_asks(tmp_path: Path) -> None:
+def test_open_transaction_times_out_after_a_restart_without_a_request(tmp_path: Path) -> None:
     broker = start(tmp_path)
     broker.topic()
     begun(broker, timeout_ms=20_000)

@@ -1,4 +1,4 @@
-"""Where coordinators write down what they know."""
+"""The internal topics that store coordinator state."""
 
 import pytest
 
@@ -13,20 +13,20 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("", 0, id="nothing"),
+        pytest.param("", 0, id="empty string"),
         pytest.param("abc", 96354, id="three letters"),
-        pytest.param("hello world", 1794106052, id="more bits than 31"),
-        pytest.param("my-group", 1906497762, id="a negative hash loses its sign"),
-        pytest.param("polygenelubricants", 0, id="the hash that has no positive"),
-        pytest.param("\U0001f600", 1772899, id="two UTF-16 units"),
+        pytest.param("hello world", 1794106052, id="exceeds 31 bits"),
+        pytest.param("my-group", 1906497762, id="negative hash"),
+        pytest.param("polygenelubricants", 0, id="most negative hash"),
+        pytest.param("\U0001f600", 1772899, id="surrogate pair"),
     ],
 )
-def test_the_hash_is_javas(text: str, expected: int) -> None:
+def test_java_hash_matches_javas_string_hash(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 
 @pytest.mark.parametrize("name", [GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC])
-def test_the_topic_is_made_when_it_is_first_needed_with_kafkas_settings(name: str) -> None:
+def test_internal_topic_is_created_on_first_use_with_kafkas_settings(name: str) -> None:
     broker = VirtualBroker("offsets.topic.num.partitions=7", "transaction.state.log.num.partitions=7")
     log = CoordinatorLog(broker.broker, name)
     assert name not in broker.broker.cluster.topics
@@ -37,7 +37,7 @@ def test_the_topic_is_made_when_it_is_first_needed_with_kafkas_settings(name: st
     assert log.partition_of("abc") is partition
 
 
-def test_records_are_written_as_one_batch_and_can_be_read_at_once() -> None:
+def test_records_are_appended_as_one_batch_and_are_readable_immediately() -> None:
     broker = VirtualBroker()
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     assert log.append("group", [(b"k1", b"v1"), (b"k2", None)], WALL_START_MS) == ErrorCode.NONE
@@ -47,10 +47,10 @@ def test_records_are_written_as_one_batch_and_can_be_read_at_once() -> None:
     assert [(record.key, record.value) for record in iter_records(part)] == [(b"k1", b"v1"), (b"k2", None)]
 
 
-def test_what_belongs_to_a_transaction_holds_readers_of_committed_records_back() -> None:
+def test_transactional_records_hold_the_last_stable_offset() -> None:
     broker = VirtualBroker()
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
-    for _ in range(2):  # unlike a producer, a coordinator does not number what it writes
+    for _ in range(2):  # coordinators, unlike producers, write no sequence numbers
         assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
     written = log.partition_of("group").log
     assert (written.high_watermark, written.last_stable_offset) == (2, 0)
@@ -58,7 +58,7 @@ def test_what_belongs_to_a_transaction_holds_readers_of_committed_records_back()
     assert (header.producer_id, header.producer_epoch, header.is_transactional) == (5, 1, True)
 
 
-def test_an_older_epoch_of_a_producer_is_refused() -> None:
+def test_append_with_older_producer_epoch_is_rejected() -> None:
     log = CoordinatorLog(VirtualBroker().broker, GROUP_METADATA_TOPIC)
     assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
     assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 0) == ErrorCode.INVALID_PRODUCER_EPOCH

@@ -1,4 +1,4 @@
-"""The last value of each key of an internal topic's partition, whatever the log went through."""
+"""The state that is loaded from a partition of an internal topic: the last committed value of each key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_PRODUCER = 6
 
 
 class Log:
-    """A partition of __consumer_offsets, and what is written there."""
+    """A partition of __consumer_offsets with methods that append records and markers."""
 
     def __init__(self) -> None:
         broker = VirtualBroker()
@@ -60,66 +60,66 @@ def values(log: Log) -> dict[bytes, tuple[int, bytes]]:
 @pytest.mark.parametrize(
     ("log", "expected"),
     [
-        pytest.param(Log(), {}, id="an empty log says nothing"),
+        pytest.param(Log(), {}, id="empty log"),
         pytest.param(
             Log().write((b"a", b"1"), (b"b", b"1")).write((b"a", b"2")),
             {b"a": (2, b"2"), b"b": (1, b"1")},
             id="a later value replaces an earlier one",
         ),
-        pytest.param(Log().write((b"a", b"1")).write((b"a", None)), {}, id="a tombstone takes the value away"),
+        pytest.param(Log().write((b"a", b"1")).write((b"a", None)), {}, id="tombstone removes the value"),
         pytest.param(
             Log().write((b"a", b"1")).write((b"a", None), (b"a", b"2")),
             {b"a": (2, b"2")},
-            id="a key may come again after its tombstone",
+            id="value after a tombstone",
         ),
         pytest.param(
             Log().write((b"a", b"1"), (b"b", b""), compression=3),
             {b"a": (0, b"1"), b"b": (1, b"")},
-            id="a compressed batch is read as others",
+            id="compressed batch",
         ),
         pytest.param(
             Log().write((b"k" * 300, b"v" * 100_000)),
             {b"k" * 300: (0, b"v" * 100_000)},
-            id="keys and values may be long",
+            id="long key and value",
         ),
-        pytest.param(Log().write((b"a", b"1"), producer_id=5), {}, id="what is in an open transaction does not count"),
+        pytest.param(Log().write((b"a", b"1"), producer_id=5), {}, id="records of an open transaction are ignored"),
         pytest.param(
             Log().write((b"a", b"1"), producer_id=5).end(COMMIT, 5),
             {b"a": (0, b"1")},
-            id="what is committed counts",
+            id="records of a committed transaction count",
         ),
         pytest.param(
             Log().write((b"a", b"1")).write((b"a", b"2"), producer_id=5).end(ABORT, 5),
             {b"a": (0, b"1")},
-            id="what is aborted does not",
+            id="records of an aborted transaction are ignored",
         ),
         pytest.param(
             Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2")).end(COMMIT, 5),
             {b"a": (1, b"2")},
-            id="a transaction that is committed late does not replace what came after its record",
+            id="a late commit does not replace a newer record",
         ),
         pytest.param(
             Log().write((b"a", b"1"), producer_id=5).write((b"a", None)).end(COMMIT, 5),
             {},
-            id="a tombstone takes away what is pending too",
+            id="tombstone also removes pending values",
         ),
         pytest.param(
             Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2"), producer_id=6).end(ABORT, 6).end(COMMIT, 5),
             {b"a": (0, b"1")},
-            id="each transaction ends for itself",
+            id="transactions end independently",
         ),
         pytest.param(
             Log().end(COMMIT, 5).write((b"a", b"1"), producer_id=5),
             {},
-            id="a marker ends what was before it, not what comes after",
+            id="marker does not affect later records",
         ),
     ],
 )
-def test_the_last_value_of_each_key_counts(log: Log, expected: dict[bytes, tuple[int, bytes]]) -> None:
+def test_the_last_committed_value_of_each_key_is_loaded(log: Log, expected: dict[bytes, tuple[int, bytes]]) -> None:
     assert values(log) == expected
 
 
-def test_what_is_in_open_transactions_is_pending_by_producer() -> None:
+def test_records_of_open_transactions_are_pending_per_producer() -> None:
     log = Log().write((b"a", b"1"), (b"a", b"2"), producer_id=5).write((b"b", b"3"), producer_id=OTHER_PRODUCER)
     assert CompactedState(log.log).pending == {
         5: {b"a": StoredRecord(1, b"2")},
@@ -127,27 +127,27 @@ def test_what_is_in_open_transactions_is_pending_by_producer() -> None:
     }
 
 
-def test_a_log_is_read_from_where_it_starts_to_its_end_however_long() -> None:
+def test_log_is_read_from_its_start_offset_to_its_end() -> None:
     log = Log()
     for number in range(200):
         log.write((b"%d" % number, bytes(50_000)))
     log.log.delete_records_before(3)
-    found = CompactedState(log.log).values
-    assert list(found) == [b"%d" % number for number in range(3, 200)]
+    loaded = CompactedState(log.log).values
+    assert list(loaded) == [b"%d" % number for number in range(3, 200)]
 
 
-def test_records_that_cannot_be_read_are_left_out_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_records_are_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     log = Log().write((b"a", b"1")).write((b"b", b"2")).write((b"c", b"3"))
     [part] = log.log.read(0, 1 << 20, 3, min_one_batch=True).parts
     second = len(part) // 3
-    part[second + 65 : second + 70] = b"\xff" * 5  # the key's length never ends
+    part[second + 65 : second + 70] = b"\xff" * 5  # a key length varint that never terminates
     with caplog.at_level(logging.ERROR, "sluice.broker"):
         assert list(CompactedState(log.log).values) == [b"a", b"c"]
     [line] = caplog.records
     assert (vars(line)["partition"], vars(line)["offset"]) == ("__consumer_offsets-0", 1)
 
 
-# -- taking records apart ----------------------------------------------------------------------------------------------
+# -- reading keys and values -------------------------------------------------------------------------------------------
 
 
 class Key(Message):
@@ -165,12 +165,12 @@ class Value(Message):
 RECORD_TYPES = {1: RecordType(Key, Value, range(2))}
 
 
-def test_a_record_is_its_key_and_its_value() -> None:
+def test_record_reader_returns_key_and_value() -> None:
     reader = RecordReader("p-0", RECORD_TYPES)
     assert reader.read(b"\0\1\7", StoredRecord(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
 
 
-def test_types_and_versions_of_a_newer_broker_are_left_out_with_one_line_each(
+def test_unknown_record_types_and_versions_are_skipped_and_logged_once_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     reader = RecordReader("p-0", RECORD_TYPES)
@@ -181,11 +181,11 @@ def test_types_and_versions_of_a_newer_broker_are_left_out_with_one_line_each(
         assert reader.read(b"\0\1\7", StoredRecord(0, b"\xff\xff\x08")) is None
         assert not caplog.records
         reader.log_skipped()
-    told = [(vars(one)["type"], vars(one)["version"], vars(one)["records"]) for one in caplog.records]
-    assert told == [(99, 0, 3), (1, 2, 1), (1, -1, 1)]
+    skipped = [(vars(record)["type"], vars(record)["version"], vars(record)["records"]) for record in caplog.records]
+    assert skipped == [(99, 0, 3), (1, 2, 1), (1, -1, 1)]
 
 
-def test_a_broken_record_is_left_out_with_a_line_that_says_where(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_record_is_skipped_and_logged_with_its_offset(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "sluice.broker"):
         assert RecordReader("p-0", RECORD_TYPES).read(b"\0\1", StoredRecord(41, b"\0\0\x08")) is None
     [line] = caplog.records

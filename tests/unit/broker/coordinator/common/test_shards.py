@@ -1,4 +1,4 @@
-"""Which partitions a coordinator has: they come, load, and go."""
+"""The partitions that a coordinator leads: loading and unloading."""
 
 import pytest
 
@@ -9,22 +9,22 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-NOT_HERE = ErrorCode.NOT_COORDINATOR
+NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 DELAY_MS = 1_000
 
 
 class Coordinator:
-    """What a coordinator does with its partitions, written down."""
+    """A coordinator that records which partitions it loads and unloads."""
 
     def __init__(self, delay_ms: int = 0) -> None:
         self.broker = VirtualBroker(f"sluice.coordinator.load.delay.ms={delay_ms}", "offsets.topic.num.partitions=3")
-        self.did: list[tuple[str, int]] = []
+        self.events: list[tuple[str, int]] = []
         log = CoordinatorLog(self.broker.broker, GROUP_METADATA_TOPIC)
         self.shards = CoordinatorShards(
             self.broker.broker,
             log,
-            lambda partition: self.did.append(("recovered", partition.index)),
-            lambda partition: self.did.append(("resigned", partition.index)),
+            lambda partition: self.events.append(("recovered", partition.index)),
+            lambda partition: self.events.append(("resigned", partition.index)),
         )
         self.partition: Partition = log.partition_of("group")
 
@@ -32,66 +32,66 @@ class Coordinator:
         return self.shards.error("group")
 
 
-def test_a_partition_that_is_led_is_loaded_when_it_is_first_asked_about() -> None:
+def test_led_partition_is_loaded_on_first_use() -> None:
     coordinator = Coordinator()
     assert coordinator.error() == ErrorCode.NONE
     assert coordinator.error() == ErrorCode.NONE
-    assert coordinator.did == [("recovered", coordinator.partition.index)]
+    assert coordinator.events == [("recovered", coordinator.partition.index)]
 
 
-def test_all_that_are_led_can_be_loaded_at_once() -> None:
+def test_load_led_loads_all_led_partitions() -> None:
     coordinator = Coordinator()
     coordinator.shards.load_led()
-    assert coordinator.did == [("recovered", index) for index in range(3)]
+    assert coordinator.events == [("recovered", index) for index in range(3)]
 
 
-def test_nothing_is_loaded_before_the_topic_is_there() -> None:
+def test_load_led_does_not_create_the_topic() -> None:
     broker = VirtualBroker()
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     CoordinatorShards(broker.broker, log, lambda _: None, lambda _: None).load_led()
     assert GROUP_METADATA_TOPIC not in broker.broker.cluster.topics
 
 
-def test_loading_takes_as_long_as_it_is_told_to_take() -> None:
+def test_partition_returns_load_in_progress_until_the_load_delay_has_passed() -> None:
     coordinator = Coordinator(DELAY_MS)
     coordinator.shards.load(coordinator.partition)
     assert (coordinator.error(), coordinator.shards.is_loading) == (LOADING, True)
     coordinator.broker.advance(DELAY_MS - 1)
-    assert (coordinator.error(), coordinator.did) == (LOADING, [])
+    assert (coordinator.error(), coordinator.events) == (LOADING, [])
     coordinator.broker.advance(1)
     assert (coordinator.error(), coordinator.shards.is_loading) == (ErrorCode.NONE, False)
-    assert coordinator.did == [("recovered", coordinator.partition.index)]
+    assert coordinator.events == [("recovered", coordinator.partition.index)]
 
 
-def test_what_is_loaded_is_not_loaded_again() -> None:
+def test_second_load_of_a_partition_does_nothing() -> None:
     coordinator = Coordinator()
     for _ in range(2):
         coordinator.shards.load(coordinator.partition)
-    assert coordinator.did == [("recovered", coordinator.partition.index)]
+    assert coordinator.events == [("recovered", coordinator.partition.index)]
 
 
-@pytest.mark.parametrize("leads_again", [False, True], ids=["for good", "and comes back"])
-def test_a_partition_that_goes_while_it_loads_is_not_recovered(
-    leads_again: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("loads_again", [False, True], ids=["not loaded again", "loaded again"])
+def test_partition_unloaded_during_its_load_is_not_recovered(
+    loads_again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coordinator = Coordinator(DELAY_MS)
     monkeypatch.setattr(type(coordinator.broker.broker.replicas), "leads", lambda *_: False)
     coordinator.shards.load(coordinator.partition)
     coordinator.broker.advance(DELAY_MS - 1)
     coordinator.shards.unload(coordinator.partition)
-    assert coordinator.error() == NOT_HERE
-    if leads_again:
+    assert coordinator.error() == NOT_COORDINATOR
+    if loads_again:
         coordinator.shards.load(coordinator.partition)
-    coordinator.broker.advance(1)  # the first load would be over
-    assert coordinator.did == []
-    assert coordinator.error() == (LOADING if leads_again else NOT_HERE)
+    coordinator.broker.advance(1)  # the first load would end here
+    assert coordinator.events == []
+    assert coordinator.error() == (LOADING if loads_again else NOT_COORDINATOR)
 
 
-def test_what_goes_is_dropped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_unload_of_a_partition_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     coordinator = Coordinator()
     coordinator.shards.load(coordinator.partition)
     monkeypatch.setattr(type(coordinator.broker.broker.replicas), "leads", lambda *_: False)
     for _ in range(2):
         coordinator.shards.unload(coordinator.partition)
-    assert coordinator.error() == NOT_HERE
-    assert coordinator.did == [("recovered", coordinator.partition.index), ("resigned", coordinator.partition.index)]
+    assert coordinator.error() == NOT_COORDINATOR
+    assert coordinator.events == [("recovered", coordinator.partition.index), ("resigned", coordinator.partition.index)]

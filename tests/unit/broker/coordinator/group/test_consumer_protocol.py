@@ -1,4 +1,4 @@
-"""What the coordinator reads of what consumers tell each other."""
+"""Subscriptions that the coordinator reads from the embedded consumer protocol."""
 
 import pytest
 
@@ -21,19 +21,19 @@ NEWEST = b"\0\3" + subscription("t", "u")[2:] + bytes.fromhex("00000001 0001 74 
     [
         pytest.param(subscription(), [], id="no topics"),
         pytest.param(subscription("t", "u"), ["t", "u"], id="version 0"),
-        pytest.param(NEWEST, ["t", "u"], id="a newer version, which begins alike"),
-        pytest.param(b"", None, id="nothing"),
-        pytest.param(b"\0", None, id="half a version"),
-        pytest.param(subscription("t")[:-1], None, id="cut short"),
-        pytest.param(b"\0\0" + b"\x7f\xff\xff\xff", None, id="more topics than there can be"),
-        pytest.param(b"metadata of some other kind", None, id="something else"),
+        pytest.param(NEWEST, ["t", "u"], id="newer version with the same first fields"),
+        pytest.param(b"", None, id="empty"),
+        pytest.param(b"\0", None, id="truncated version"),
+        pytest.param(subscription("t")[:-1], None, id="truncated topic"),
+        pytest.param(b"\0\0" + b"\x7f\xff\xff\xff", None, id="topic count above the size"),
+        pytest.param(b"metadata of some other kind", None, id="other protocol"),
     ],
 )
-def test_topics_are_read_where_they_can_be(metadata: bytes, topics: list[str] | None) -> None:
+def test_subscribed_topics_are_read_from_well_formed_metadata(metadata: bytes, topics: list[str] | None) -> None:
     assert subscribed_topics(metadata) == topics
 
 
-def test_a_generation_consumes_what_any_of_its_members_does() -> None:
+def test_group_is_subscribed_to_the_topics_of_all_members() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member, topic in zip(members, "tu", strict=True):
@@ -43,7 +43,7 @@ def test_a_generation_consumes_what_any_of_its_members_does() -> None:
     assert classic_group(broker).subscribed_topics == frozenset({"t", "u"})
 
 
-def test_consumers_whose_topics_cannot_be_read_may_consume_any() -> None:
+def test_unreadable_subscription_counts_as_subscribed_to_every_topic() -> None:
     broker = VirtualBroker()
     broker.topic()
     member = Member(broker)

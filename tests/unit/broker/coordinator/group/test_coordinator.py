@@ -1,4 +1,4 @@
-"""What the coordinator keeps and for how long, and what a reader of __consumer_offsets sees of it."""
+"""Offset retention of the group coordinator, and the records it writes to __consumer_offsets."""
 
 from typing import Any
 
@@ -29,16 +29,16 @@ from tests.support.records import fetch
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
 MINUTE_MS = 60_000
-# Kept for two minutes, looked for every minute.
+# Offsets are retained for two minutes; the check runs each minute.
 RETENTION = ("offsets.retention.minutes=2", f"offsets.retention.check.interval.ms={MINUTE_MS}")
 KEYS: dict[int, type[Message]] = {1: OffsetCommitKey, 2: GroupMetadataKey}
 VALUES: dict[int, type[Message]] = {1: OffsetCommitValue, 2: GroupMetadataValue}
 
 
 def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, int | None, Any]]:
-    """(key, version of the value, value) of all records about a group, tombstones with None twice."""
+    """Return (key, value version, value) of all records of a group; tombstones have None twice."""
     log = broker.broker.groups.log.partition_of(group_id).log
-    found: list[tuple[Any, int | None, Any]] = []
+    records: list[tuple[Any, int | None, Any]] = []
     parts = log.read(0, 1 << 30, log.log_end_offset, min_one_batch=True).parts
     for batch in (part[at : at + header.size_in_bytes] for part in parts for at, header in iter_batches(part)):
         for record in iter_records(batch):
@@ -46,24 +46,26 @@ def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, i
             kind = int.from_bytes(record.key[:2])
             key = decoder(KEYS[kind], 0)(memoryview(record.key), 2, len(record.key))
             if record.value is None:
-                found.append((key, None, None))
+                records.append((key, None, None))
                 continue
             version = int.from_bytes(record.value[:2])
-            found.append((key, version, decoder(VALUES[kind], version)(memoryview(record.value), 2, len(record.value))))
-    return found
+            records.append(
+                (key, version, decoder(VALUES[kind], version)(memoryview(record.value), 2, len(record.value)))
+            )
+    return records
 
 
 # -- retention ---------------------------------------------------------------------------------------------------------
 
 
 def offsets(broker: VirtualBroker, *topics: str) -> list[str]:
-    """Of these topics, those for whose partition 0 the group has an offset."""
+    """Return the topics for whose partition 0 the group has an offset."""
     client = broker.client()
-    found = [fetched(client.ask(fetch_request(topic=topic), 9)) for topic in topics]
-    return [topic for topic, one in zip(topics, found, strict=True) if one[topic, 0][0] >= 0]
+    committed = [fetched(client.ask(fetch_request(topic=topic), 9)) for topic in topics]
+    return [topic for topic, one in zip(topics, committed, strict=True) if one[topic, 0][0] >= 0]
 
 
-def test_a_simple_groups_offsets_age_one_by_one_and_it_goes_with_the_last() -> None:
+def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group() -> None:
     broker = VirtualBroker(*RETENTION)
     broker.topic("t")
     broker.topic("u")
@@ -85,19 +87,19 @@ def test_a_simple_groups_offsets_age_one_by_one_and_it_goes_with_the_last() -> N
 
 
 @pytest.mark.parametrize("version", [2, 4])
-def test_who_commits_may_say_how_long_an_offset_is_kept(version: int) -> None:
+def test_commit_may_set_the_retention_time(version: int) -> None:
     broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
     broker.topic()
     broker.client().ask(commit_request(retention_time_ms=5_000), version)
-    [(_, written_in, value)] = written(broker)
-    assert (written_in, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
+    [(_, value_version, value)] = written(broker)
+    assert (value_version, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
     broker.advance(4_999)
     assert offsets(broker, "t") == ["t"]
     broker.advance(1)
     assert offsets(broker, "t") == []
 
 
-def test_a_group_that_lost_its_members_keeps_its_offsets_from_then_on() -> None:
+def test_retention_starts_when_the_last_member_leaves() -> None:
     broker = VirtualBroker(*RETENTION)
     broker.topic()
     (member,) = settled_group(broker, 1)
@@ -114,11 +116,11 @@ def test_a_group_that_lost_its_members_keeps_its_offsets_from_then_on() -> None:
     assert broker.broker.groups.groups == {}
 
 
-def test_a_group_with_members_forgets_topics_it_no_longer_wants() -> None:
+def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
     broker = VirtualBroker(*RETENTION)
     broker.topic("t")
     broker.topic("u")
-    (member,) = settled_group(broker, 1)  # consumes t
+    (member,) = settled_group(broker, 1)  # subscribed to t
     for topic in ("t", "u"):
         request = commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
         member.client.ask(request, 9)
@@ -129,7 +131,7 @@ def test_a_group_with_members_forgets_topics_it_no_longer_wants() -> None:
     assert list(broker.broker.groups.groups) == ["group"]
 
 
-def test_nothing_is_forgotten_of_members_whose_topics_cannot_be_told() -> None:
+def test_offsets_do_not_expire_if_the_subscription_is_unreadable() -> None:
     broker = VirtualBroker(*RETENTION)
     broker.topic()
     (member,) = settled_group(broker, 1)
@@ -144,7 +146,7 @@ def test_nothing_is_forgotten_of_members_whose_topics_cannot_be_told() -> None:
 # -- deleted topics ----------------------------------------------------------------------------------------------------
 
 
-def test_offsets_go_with_their_topic_and_the_group_stays() -> None:
+def test_deleting_a_topic_deletes_its_offsets_but_not_the_group() -> None:
     broker = VirtualBroker()
     broker.topic("t")
     broker.topic("u")
@@ -160,7 +162,7 @@ def test_offsets_go_with_their_topic_and_the_group_stays() -> None:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_commit_is_written_down() -> None:
+def test_commit_writes_an_offset_record() -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     broker.client().ask(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
@@ -175,16 +177,16 @@ def test_a_commit_is_written_down() -> None:
     ]
 
 
-def test_version_1_says_when_it_committed() -> None:
+def test_offset_commit_version_1_sets_the_commit_timestamp() -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.client().ask(commit_request(commit_timestamp=1234), 1)
     assert written(broker)[0][2].commit_timestamp == 1234
 
 
-def test_the_life_of_a_classic_group_is_written_down() -> None:
+def test_classic_group_writes_a_record_per_state_change() -> None:
     broker = VirtualBroker()
-    member = Member(broker, instance_id="i", client_id="me")
+    member = Member(broker, instance_id="i", client_id="client")
     member.send_join()
     broker.advance(3_000)
     member.joined()
@@ -208,7 +210,7 @@ def test_the_life_of_a_classic_group_is_written_down() -> None:
                     MemberMetadata(
                         member_id=member.member_id,
                         group_instance_id="i",
-                        client_id="me",
+                        client_id="client",
                         client_host="/127.0.0.1",
                         rebalance_timeout=REBALANCE_MS,
                         session_timeout=SESSION_MS,
@@ -227,7 +229,7 @@ def test_the_life_of_a_classic_group_is_written_down() -> None:
     ]
 
 
-def test_the_records_bytes_are_kafkas() -> None:
+def test_offset_record_bytes_equal_kafkas() -> None:
     broker = VirtualBroker()
     broker.topic("t", partitions=2).topic_id = bytes(range(16))
     broker.client().ask(commit_request(5, partition=1), 9)
@@ -235,7 +237,7 @@ def test_the_records_bytes_are_kafkas() -> None:
     [record] = iter_records(log.read(0, 1 << 20, 1, min_one_batch=True).parts[0])
     # Type 1; "group", "t", 1.
     assert record.key == bytes.fromhex("0001 0005 67726f7570 0001 74 00000001".replace(" ", ""))
-    # Version 4, flexible: 5, epoch -1, no metadata, when; one tag, 0, of 16 bytes.
+    # Version 4, flexible: offset 5, leader epoch -1, no metadata, commit timestamp; one tag, 0, of 16 bytes.
     assert record.value == (
         bytes.fromhex("0004 0000000000000005 ffffffff 01".replace(" ", ""))
         + WALL_START_MS.to_bytes(8)
@@ -244,7 +246,7 @@ def test_the_records_bytes_are_kafkas() -> None:
     )
 
 
-def test_readers_of_the_topic_see_at_once_what_a_timer_wrote() -> None:
+def test_record_written_by_a_timer_completes_a_pending_fetch() -> None:
     broker = VirtualBroker(*RETENTION)
     broker.topic()
     (member,) = settled_group(broker, 1)
@@ -254,6 +256,6 @@ def test_readers_of_the_topic_see_at_once_what_a_timer_wrote() -> None:
     reader = broker.client()
     reader.send(request, 12)
     assert reader.answers == []
-    broker.advance(SESSION_MS)  # the member is taken for dead, and the group is empty
+    broker.advance(SESSION_MS)  # the session expires and the group becomes empty
     assert [answer.at_ms for answer in reader.answers] == [broker.now_ms]
     assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,4 +1,4 @@
-"""What the coordinator does in time, and what it writes down: timeouts, expiry, `__transaction_state`."""
+"""Timeouts and expiry of the transaction coordinator, and its records in __transaction_state."""
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from tests.support.records import fetch, fetched
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["adds its partitions", "of transaction version 2"])
+BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 CHECK_MS = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
 HOUR_MS = 3_600_000
 
@@ -26,7 +26,7 @@ def state(broker: VirtualBroker, transactional_id: str = "tx") -> str | None:
 
 
 @BOTH
-def test_a_transaction_is_aborted_at_the_first_check_after_its_timeout(versions: dict[str, int]) -> None:
+def test_transaction_is_aborted_at_the_first_check_after_its_timeout(versions: dict[str, int]) -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker, versions, timeout_ms=15_000)
@@ -35,11 +35,11 @@ def test_a_transaction_is_aborted_at_the_first_check_after_its_timeout(versions:
     broker.advance(1)
     assert state(broker) == "CompleteAbort"
     marker, _ = stored(broker)[-1]
-    assert (marker.is_control, marker.producer_epoch) == (True, 1), "whoever had epoch 0 is fenced"
+    assert (marker.is_control, marker.producer_epoch) == (True, 1), "epoch 0 is fenced"
     assert len(broker.partition().log.aborted_transactions(0, 2)) == 1
 
 
-def test_a_transaction_that_is_just_as_old_as_it_may_be_goes_on() -> None:
+def test_transaction_as_old_as_its_timeout_is_not_aborted() -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker, timeout_ms=CHECK_MS)
@@ -49,13 +49,13 @@ def test_a_transaction_that_is_just_as_old_as_it_may_be_goes_on() -> None:
     assert state(broker) == "CompleteAbort"
 
 
-def test_the_timeout_counts_from_the_first_partition_on() -> None:
+def test_transaction_timeout_starts_with_the_first_partition() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = Producer(broker, timeout_ms=5_000)
     producer.init()
     broker.advance(4 * CHECK_MS)
-    assert state(broker) == "Empty", "nothing began"
+    assert state(broker) == "Empty", "no transaction has started"
     producer.add()
     broker.advance(6_000)
     producer.add()
@@ -63,7 +63,7 @@ def test_the_timeout_counts_from_the_first_partition_on() -> None:
     assert state(broker) == "CompleteAbort"
 
 
-def test_a_producer_that_was_too_slow_is_fenced() -> None:
+def test_timed_out_producer_is_fenced() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker, timeout_ms=1_000)
@@ -71,12 +71,12 @@ def test_a_producer_that_was_too_slow_is_fenced() -> None:
     assert producer.send(b"w") == ErrorCode.INVALID_PRODUCER_EPOCH
     assert producer.add() == {ErrorCode.PRODUCER_FENCED}
     assert producer.end() == ErrorCode.PRODUCER_FENCED
-    assert producer.init(producer_id=0, producer_epoch=0) == 0, "its epoch was the last one: it may go on (KIP-360)"
+    assert producer.init(producer_id=0, producer_epoch=0) == 0, "it had the latest epoch and may continue (KIP-360)"
     producer.commit_values(b"x")
     assert producer.epoch == 1
 
 
-def test_a_producer_of_version_2_that_was_too_slow_may_abort_and_go_on() -> None:
+def test_timed_out_producer_of_transaction_version_2_may_abort_and_continue() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker, NEW, timeout_ms=1_000)
@@ -88,7 +88,7 @@ def test_a_producer_of_version_2_that_was_too_slow_may_abort_and_go_on() -> None
     assert (producer.epoch, broker.partition().log.last_stable_offset) == (2, 4)
 
 
-def test_a_reader_that_waits_is_woken_by_the_timeout() -> None:
+def test_timeout_completes_a_pending_fetch() -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker, timeout_ms=1_000)
@@ -99,7 +99,7 @@ def test_a_reader_that_waits_is_woken_by_the_timeout() -> None:
     assert (answer.at_ms, fetched(answer.message).last_stable_offset) == (CHECK_MS, 2)
 
 
-def test_a_broker_like_kafka_3_9_fences_with_the_epochs_of_its_time() -> None:
+def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> None:
     broker = VirtualBroker("sluice.kafka.release=kafka-3.9")
     broker.topic()
     begun(broker, timeout_ms=1_000)
@@ -114,7 +114,7 @@ def test_a_broker_like_kafka_3_9_fences_with_the_epochs_of_its_time() -> None:
 # -- expiry ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_id_that_nobody_uses_is_forgotten_and_begins_anew() -> None:
+def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
     broker = VirtualBroker(f"transactional.id.expiration.ms={2 * HOUR_MS}", "connections.max.idle.ms=-1")
     broker.topic()
     producer = Producer(broker)
@@ -125,7 +125,7 @@ def test_an_id_that_nobody_uses_is_forgotten_and_begins_anew() -> None:
     assert state(broker) == "CompleteCommit"
     broker.advance(1)
     assert state(broker) is None
-    assert written(broker)[-1] == ("tx", None), "a tombstone"
+    assert written(broker)[-1] == ("tx", None), "the id is deleted with a tombstone"
     assert producer.add() == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
     assert (producer.init(), producer.producer_id, producer.epoch) == (0, 1, 0)
 
@@ -139,7 +139,7 @@ def test_an_open_transaction_does_not_expire() -> None:
     assert state(broker) == "Ongoing"
 
 
-def test_an_id_whose_tombstone_waits_for_replicas_cannot_be_used() -> None:
+def test_expiring_transactional_id_returns_concurrent_transactions() -> None:
     broker = VirtualBroker("transactional.id.expiration.ms=1", "sluice.replication.delay.ms=100")
     broker.client().send(init_request(), 5)
     broker.advance(HOUR_MS)
@@ -149,21 +149,21 @@ def test_an_id_whose_tombstone_waits_for_replicas_cannot_be_used() -> None:
     assert state(broker) is None
 
 
-# -- what is written down ----------------------------------------------------------------------------------------------
+# -- records -----------------------------------------------------------------------------------------------------------
 
 
 def written(broker: VirtualBroker) -> list[tuple[str, TransactionLogValue | None]]:
-    """All records about "tx": the id, and what is known of it."""
+    """Return the transactional id and value of all records of "tx"."""
     partitions = broker.broker.cluster.topics["__transaction_state"].partitions
     log = partitions[java_hash("tx") % len(partitions)].log
-    found = log.read(0, 2**31 - 1, log.log_end_offset, True)
+    fetched_data = log.read(0, 2**31 - 1, log.log_end_offset, True)
     records = []
-    data = memoryview(b"".join(found.parts))
-    place = 0
-    while place < len(data):
-        size = int.from_bytes(data[place + 8 : place + 12]) + 12
-        records += list(iter_records(data[place : place + size]))
-        place += size
+    data = memoryview(b"".join(fetched_data.parts))
+    position = 0
+    while position < len(data):
+        size = int.from_bytes(data[position + 8 : position + 12]) + 12
+        records += list(iter_records(data[position : position + size]))
+        position += size
     decoded = []
     for record in records:
         assert record.key is not None
@@ -177,7 +177,7 @@ def written(broker: VirtualBroker) -> list[tuple[str, TransactionLogValue | None
     return decoded
 
 
-def test_each_step_is_a_record_in_the_ids_partition() -> None:
+def test_each_state_change_writes_a_record() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     producer = Producer(broker, timeout_ms=30_000)
@@ -187,27 +187,32 @@ def test_each_step_is_a_record_in_the_ids_partition() -> None:
     broker.advance(5)
     producer.versions = NEW
     producer.end()
-    steps = written(broker)
-    assert {transactional_id for transactional_id, _ in steps} == {"tx"}
-    values = [value for _, value in steps if value is not None]
+    written_records = written(broker)
+    assert {transactional_id for transactional_id, _ in written_records} == {"tx"}
+    values = [value for _, value in written_records if value is not None]
     assert [value.transaction_status for value in values] == [0, 1, 2, 4]
     assert [value.producer_epoch for value in values] == [0, 0, 1, 1]
     assert [value.client_transaction_version for value in values] == [0, 0, 2, 2]
     partitions = [
         None
         if value.transaction_partitions is None
-        else [(one.topic, one.partition_ids) for one in value.transaction_partitions]
+        else [(topic.topic, topic.partition_ids) for topic in value.transaction_partitions]
         for value in values
     ]
     assert partitions == [None, [("t", [0, 1])], [("t", [0, 1])], []]
-    began, ended = WALL_START_MS + 5, WALL_START_MS + 10
-    assert [value.transaction_start_timestamp_ms for value in values] == [-1, began, began, began]
-    assert [value.transaction_last_update_timestamp_ms for value in values] == [WALL_START_MS, began, ended, ended]
+    started_ms, ended_ms = WALL_START_MS + 5, WALL_START_MS + 10
+    assert [value.transaction_start_timestamp_ms for value in values] == [-1, started_ms, started_ms, started_ms]
+    assert [value.transaction_last_update_timestamp_ms for value in values] == [
+        WALL_START_MS,
+        started_ms,
+        ended_ms,
+        ended_ms,
+    ]
     assert {(v.producer_id, v.previous_producer_id, v.next_producer_id) for v in values} == {(0, 0, -1)}
     assert {value.transaction_timeout_ms for value in values} == {30_000}
 
 
-def test_a_transaction_that_is_too_large_to_be_written_down_is_refused() -> None:
+def test_transaction_record_above_the_message_size_limit_is_rejected() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=200)
     producer = Producer(broker)
@@ -219,4 +224,4 @@ def test_a_transaction_that_is_too_large_to_be_written_down_is_refused() -> None
         partition.log.update_config(replace(config, append=small))
     assert producer.add(*[("t", index) for index in range(200)]) == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert state(broker) == "Empty"
-    assert producer.add() == {0}, "nothing is pending"
+    assert producer.add() == {0}, "no change is pending"

@@ -1,4 +1,4 @@
-"""The states of a transactional id, and the table of how they follow each other."""
+"""The states of a transactional id and their valid transitions."""
 
 import pytest
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ S = TransactionState
 START = TransactionMetadata("tx", 7, 60_000, 1000)
 
 
-def test_numbers_and_names_are_kafkas() -> None:
+def test_state_numbers_and_names_equal_kafkas() -> None:
     assert {state.label: int(state) for state in S} == {
         "Empty": 0,
         "Ongoing": 1,
@@ -43,30 +43,35 @@ def test_numbers_and_names_are_kafkas() -> None:
         (S.DEAD, {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}),
     ],
 )
-def test_which_state_may_follow_which(state: TransactionState, previous: set[TransactionState]) -> None:
+def test_valid_previous_states_equal_kafkas(state: TransactionState, previous: set[TransactionState]) -> None:
     assert VALID_PREVIOUS_STATES[state] == previous
 
 
 @pytest.mark.parametrize("state", [state for state in S if state not in VALID_PREVIOUS_STATES[S.PREPARE_COMMIT]])
-def test_nothing_but_an_open_transaction_can_commit(state: TransactionState) -> None:
+def test_only_an_ongoing_transaction_can_commit(state: TransactionState) -> None:
     with pytest.raises(AssertionError):
         prepared(replace(START, state=state, producer_epoch=0), S.PREPARE_COMMIT, 2, -1, 2000)
 
 
-def test_a_transaction_keeps_its_start_until_the_next_begins() -> None:
+def test_start_time_is_kept_until_the_next_transaction_starts() -> None:
     first, second = frozenset({TopicPartition("t", 0)}), frozenset({TopicPartition("t", 1)})
-    one = with_next_epoch(START, 30_000, None, 2000)
-    assert isinstance(one, TransactionMetadata)
-    assert (one.producer_epoch, one.start_ms, one.timeout_ms) == (0, -1, 30_000)
-    one = with_partitions(one, first, 0, 3000)
-    one = with_partitions(one, second, 0, 4000)
-    assert (one.start_ms, one.last_update_ms, one.partitions) == (3000, 4000, first | second)
-    one = completed(prepared(one, S.PREPARE_COMMIT, 0, -1, 5000), 6000)
-    assert (one.start_ms, one.last_update_ms, one.partitions, one.state) == (3000, 6000, frozenset(), S.COMPLETE_COMMIT)
-    assert with_partitions(one, first, 0, 7000).start_ms == 7000
+    metadata = with_next_epoch(START, 30_000, None, 2000)
+    assert isinstance(metadata, TransactionMetadata)
+    assert (metadata.producer_epoch, metadata.start_ms, metadata.timeout_ms) == (0, -1, 30_000)
+    metadata = with_partitions(metadata, first, 0, 3000)
+    metadata = with_partitions(metadata, second, 0, 4000)
+    assert (metadata.start_ms, metadata.last_update_ms, metadata.partitions) == (3000, 4000, first | second)
+    metadata = completed(prepared(metadata, S.PREPARE_COMMIT, 0, -1, 5000), 6000)
+    assert (metadata.start_ms, metadata.last_update_ms, metadata.partitions, metadata.state) == (
+        3000,
+        6000,
+        frozenset(),
+        S.COMPLETE_COMMIT,
+    )
+    assert with_partitions(metadata, first, 0, 7000).start_ms == 7000
 
 
-def test_an_abort_of_what_never_began_has_a_start() -> None:
-    one = with_next_epoch(START, 30_000, None, 2000)
-    assert isinstance(one, TransactionMetadata)
-    assert prepared(one, S.PREPARE_ABORT, 2, -1, 5000).start_ms == 5000
+def test_abort_without_a_transaction_sets_the_start_time() -> None:
+    metadata = with_next_epoch(START, 30_000, None, 2000)
+    assert isinstance(metadata, TransactionMetadata)
+    assert prepared(metadata, S.PREPARE_ABORT, 2, -1, 5000).start_ms == 5000

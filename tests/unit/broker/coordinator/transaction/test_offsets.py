@@ -1,4 +1,4 @@
-"""Offsets in transactions, seen from the transaction: they are verified as records are, and end as it does."""
+"""Transactional offset commits: verification, and the outcome of their transaction."""
 
 import pytest
 
@@ -7,13 +7,12 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, init_request, offsets_request
 from tests.support.virtual_broker import VirtualBroker
 
-BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["adds its partitions", "of transaction version 2"])
+BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 VERSIONS = range(6)
-ADDS_SINCE = 5
 
 
 def committed(broker: VirtualBroker) -> int:
-    """The offset of partition 0 of "t" that the group "g" has."""
+    """Return the committed offset of group "g" for partition 0 of "t"."""
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
     offset: int = broker.client().ask(request, 5).topics[0].partitions[0].committed_offset
     return offset
@@ -28,20 +27,22 @@ def broker() -> VirtualBroker:
 
 @BOTH
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
-def test_offsets_end_as_their_transaction_does(broker: VirtualBroker, versions: dict[str, int], commits: bool) -> None:
+def test_offsets_are_committed_or_dropped_with_their_transaction(
+    broker: VirtualBroker, versions: dict[str, int], commits: bool
+) -> None:
     producer = Producer(broker, versions)
     producer.init()
     for offset in (5, 8):
         if producer.adds_partitions:
             assert producer.add_offsets("g") == 0
         assert producer.commit_offset("g", offset) == 0
-        assert committed(broker) == (5 if commits and offset == 8 else -1), "it is pending"
+        assert committed(broker) == (5 if commits and offset == 8 else -1), "the offset is pending"
         assert producer.end(commits) == 0
         assert committed(broker) == (offset if commits else -1)
 
 
 @BOTH
-def test_offsets_of_a_transaction_that_runs_out_of_time_vanish(broker: VirtualBroker, versions: dict[str, int]) -> None:
+def test_offsets_of_a_timed_out_transaction_are_dropped(broker: VirtualBroker, versions: dict[str, int]) -> None:
     producer = Producer(broker, versions, timeout_ms=1_000)
     producer.init()
     if producer.adds_partitions:
@@ -62,13 +63,13 @@ def code(broker: VirtualBroker, version: int, producer_id: int, epoch: int, tran
 @pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "expected"),
     [
-        pytest.param("nobody", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="an id that nobody has"),
-        pytest.param("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="another producer's"),
-        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="another epoch"),
-        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="an empty id"),
+        pytest.param("unknown", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="unknown transactional id"),
+        pytest.param("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="other producer id"),
+        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="other epoch"),
+        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="empty transactional id"),
     ],
 )
-def test_who_commits_offsets_must_be_the_producer_of_the_id(
+def test_offset_commit_requires_the_producer_of_the_transactional_id(
     broker: VirtualBroker, version: int, transactional_id: str, producer_id: int, epoch: int, expected: int
 ) -> None:
     broker.client().ask(init_request(), 5)
@@ -77,18 +78,20 @@ def test_who_commits_offsets_must_be_the_producer_of_the_id(
 
 
 @pytest.mark.parametrize(("version", "expected"), [(0, 48), (3, 48), (4, 120), (5, 0)])
-def test_a_group_that_was_not_added_is_refused_or_added(broker: VirtualBroker, version: int, expected: int) -> None:
+def test_commit_for_a_group_outside_the_transaction_adds_it_or_is_rejected(
+    broker: VirtualBroker, version: int, expected: int
+) -> None:
     broker.client().ask(init_request(), 5)
     assert code(broker, version, 0, 0) == expected
 
 
-def test_without_verification_offsets_need_no_transaction() -> None:
+def test_offset_commit_without_verification_needs_no_transaction() -> None:
     broker = VirtualBroker("transaction.partition.verification.enable=false")
     broker.topic()
     assert code(broker, 4, 0, 0) == 0
 
 
-def test_offsets_of_version_2_wait_until_their_partition_is_in_the_transaction() -> None:
+def test_commit_of_transaction_version_2_waits_until_its_partition_is_added() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=100")
     broker.topic()
     client = broker.client()
@@ -98,6 +101,6 @@ def test_offsets_of_version_2_wait_until_their_partition_is_in_the_transaction()
     client.send(offsets_request(0, 0, "g"), 5)
     assert client.take_answers() == []
     broker.advance(100)
-    assert client.take_answers() == []  # now the offset waits for its replicas
+    assert client.take_answers() == []  # now the offset record waits for its replicas
     broker.advance(100)
     assert client.answer().message.topics[0].partitions[0].error_code == 0

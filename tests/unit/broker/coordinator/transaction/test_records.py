@@ -1,4 +1,4 @@
-"""The bytes of the records in `__transaction_state`, field by field, as TransactionLogKey and -Value have them."""
+"""The bytes of the records in `__transaction_state`, as TransactionLogKey and TransactionLogValue define them."""
 
 import pytest
 from msgspec.structs import replace
@@ -15,13 +15,13 @@ ONGOING = replace(
     start_ms=0x0100,
     client_version=2,
 )
-ROTATING = replace(ONGOING, state=TransactionState.PREPARE_COMMIT, next_producer_id=9, partitions=frozenset())
+NEXT_PRODUCER_ID = replace(ONGOING, state=TransactionState.PREPARE_COMMIT, next_producer_id=9, partitions=frozenset())
 
 _PRODUCER = "0000000000000007 0003 0000ea60 "  # id, epoch, timeout
 _NO_START = "ffffffffffffffff "
 
 
-def test_a_key_is_its_version_and_the_id() -> None:
+def test_key_contains_version_and_transactional_id() -> None:
     assert key_bytes("tx") == bytes.fromhex("0000 0002 7478")
 
 
@@ -29,37 +29,35 @@ def test_a_key_is_its_version_and_the_id() -> None:
     ("metadata", "transaction_version", "expected"),
     [
         pytest.param(
-            EMPTY, 0, "0000 " + _PRODUCER + "00 ffffffff 0000000000000102 " + _NO_START, id="version 0: no partitions"
+            EMPTY, 0, "0000 " + _PRODUCER + "00 ffffffff 0000000000000102 " + _NO_START, id="version 0, no partitions"
         ),
         pytest.param(
             ONGOING,
             0,
             "0000 " + _PRODUCER + "01 00000001 0001 74 00000002 00000000 00000001 0000000000000102 0000000000000100",
-            id="version 0: two partitions",
+            id="version 0, two partitions",
         ),
         pytest.param(
             EMPTY,
             1,
             "0001 " + _PRODUCER + "00 00 0000000000000102 " + _NO_START + "01 00 08 0000000000000007",
-            id="version 1: the producer id before is tagged",
+            id="version 1, tagged previous producer id",
         ),
         pytest.param(
             ONGOING,
             2,
             "0001 " + _PRODUCER + "01 02 02 74 03 00000000 00000001 00 0000000000000102 0000000000000100"
             "02 00 08 0000000000000007 02 02 0002",
-            id="version 1: two partitions, and a client of transaction version 2",
+            id="version 1, two partitions, transaction version 2",
         ),
         pytest.param(
-            ROTATING,
+            NEXT_PRODUCER_ID,
             2,
             "0001 " + _PRODUCER + "02 01 0000000000000102 0000000000000100"
             "03 00 08 0000000000000007 01 08 0000000000000009 02 02 0002",
-            id="version 1: the next producer id",
+            id="version 1, next producer id",
         ),
     ],
 )
-def test_a_value_has_every_field_in_its_place(
-    metadata: TransactionMetadata, transaction_version: int, expected: str
-) -> None:
+def test_value_bytes_equal_kafkas(metadata: TransactionMetadata, transaction_version: int, expected: str) -> None:
     assert value_bytes(metadata, transaction_version).hex() == bytes.fromhex(expected).hex()

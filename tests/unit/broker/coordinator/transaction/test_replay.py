@@ -1,4 +1,4 @@
-"""Transactional ids as they come back from the records of __transaction_state, Kafka's and our own."""
+"""Transactional ids replayed from __transaction_state, with records of Kafka and of Sluice."""
 
 import logging
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 T_0 = TopicPartition("t", 0)
 
 
-def unhexed(text: str) -> bytes:
+def from_hex(text: str) -> bytes:
     return bytes.fromhex(text.replace(" ", ""))
 
 
@@ -40,7 +40,7 @@ def known(broker: VirtualBroker) -> TransactionMetadata:
     return metadata
 
 
-KEY = unhexed("0000 0002 7478")  # "tx"
+KEY = from_hex("0000 0002 7478")  # "tx"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ KEY = unhexed("0000 0002 7478")  # "tx"
         pytest.param(
             "0000 0000000000000007 0003 0000ea60 00 ffffffff 0000000000000009 ffffffffffffffff",
             TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3),
-            id="version 0, of transaction version 0",
+            id="version 0, transaction version 0",
         ),
         pytest.param(
             "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009"
@@ -81,19 +81,19 @@ KEY = unhexed("0000 0002 7478")  # "tx"
                 start_ms=8,
                 client_version=2,
             ),
-            id="version 1 with its tags",
+            id="version 1 with tags",
         ),
     ],
 )
-def test_the_versions_that_kafka_writes_are_read(value: str, expected: TransactionMetadata) -> None:
+def test_records_of_all_versions_are_read(value: str, expected: TransactionMetadata) -> None:
     broker = VirtualBroker()
-    write(broker, [(KEY, unhexed(value))])
+    write(broker, [(KEY, from_hex(value))])
     assert known(broker) == expected
 
 
-def test_what_a_real_kafka_wrote_is_read() -> None:
+def test_records_written_by_apache_kafka_are_read() -> None:
     broker = broker_with_recorded()
-    assert {one.transactional_id: (one.state.label, one.producer_id) for one in broker.broker.transactions} == {
+    assert {tx.transactional_id: (tx.state.label, tx.producer_id) for tx in broker.broker.transactions} == {
         "a": ("CompleteCommit", 0),
         "b": ("CompleteAbort", 1),
         "open": ("Ongoing", 2),
@@ -104,17 +104,17 @@ def test_what_a_real_kafka_wrote_is_read() -> None:
     assert still_open.partitions == {T_0, TopicPartition("__consumer_offsets", 0)}
 
 
-def test_a_tombstone_takes_an_id_away() -> None:
+def test_tombstone_removes_a_transactional_id() -> None:
     broker = VirtualBroker()
     metadata = TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3)
     write(broker, [(key_bytes("tx"), value_bytes(metadata, 2)), (key_bytes("tx"), None)])
     assert broker.broker.transactions.get("tx") is None
 
 
-def test_unknown_states_are_skipped_with_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_states_are_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker()
     value = "0000 0000000000000007 0003 0000ea60 63 ffffffff 0000000000000009 ffffffffffffffff"
-    write(broker, [(KEY, unhexed(value)), (unhexed("0009 00"), b"\0\0")])
+    write(broker, [(KEY, from_hex(value)), (from_hex("0009 00"), b"\0\0")])
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         assert broker.broker.transactions.get("tx") is None
     assert [line.getMessage() for line in caplog.records] == [
@@ -123,8 +123,8 @@ def test_unknown_states_are_skipped_with_a_log_line(caplog: pytest.LogCaptureFix
     ]
 
 
-@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["a legacy client", "a client of version 2"])
-def test_an_open_transaction_goes_on_after_a_load(versions: dict[str, int]) -> None:
+@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
+def test_open_transaction_continues_after_a_load(versions: dict[str, int]) -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker, versions)
@@ -137,7 +137,7 @@ def test_an_open_transaction_goes_on_after_a_load(versions: dict[str, int]) -> N
     producer.commit_values(b"x")
 
 
-def test_an_open_transaction_times_out_when_it_would_have_without_a_load() -> None:
+def test_load_does_not_change_when_a_transaction_times_out() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker, timeout_ms=20_000)
@@ -149,36 +149,36 @@ def test_an_open_transaction_times_out_when_it_would_have_without_a_load() -> No
 
 
 @pytest.mark.parametrize(
-    ("state", "ends_as"),
+    ("state", "final_state"),
     [
         pytest.param(PREPARE_COMMIT, "CompleteCommit", id="commit"),
         pytest.param(PREPARE_ABORT, "CompleteAbort", id="abort"),
     ],
 )
-@pytest.mark.parametrize("had_markers", [False, True], ids=["without markers", "with its marker"])
-def test_what_was_decided_is_completed_after_a_load(state: TransactionState, ends_as: str, had_markers: bool) -> None:
+@pytest.mark.parametrize("has_markers", [False, True], ids=["without markers", "with marker"])
+def test_load_completes_a_prepared_transaction(state: TransactionState, final_state: str, has_markers: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = begun(broker)
     current = known(broker)
-    if had_markers:
+    if has_markers:
         assert producer.end(state is PREPARE_COMMIT) == ErrorCode.NONE
-    decided = TransactionMetadata(
+    prepared = TransactionMetadata(
         "tx", current.producer_id, 60_000, WALL_START_MS, state, current.producer_epoch, partitions=current.partitions
     )
-    write(broker, [(key_bytes("tx"), value_bytes(decided, 2))])
-    assert broker.partition().log.last_stable_offset == (2 if had_markers else 0)
+    write(broker, [(key_bytes("tx"), value_bytes(prepared, 2))])
+    assert broker.partition().log.last_stable_offset == (2 if has_markers else 0)
     reload_transactions(broker)
-    assert known(broker).state.label == ends_as
+    assert known(broker).state.label == final_state
     log = broker.partition().log
     assert log.last_stable_offset == log.log_end_offset
     reload_transactions(broker)
-    assert known(broker).state.label == ends_as
+    assert known(broker).state.label == final_state
     assert producer.init() == ErrorCode.NONE
     producer.commit_values(b"again")
 
 
-def test_a_producer_that_was_fenced_stays_fenced_after_a_load() -> None:
+def test_fenced_producer_stays_fenced_after_a_load() -> None:
     broker = VirtualBroker()
     broker.topic()
     old, new = Producer(broker), Producer(broker)
@@ -188,7 +188,7 @@ def test_a_producer_that_was_fenced_stays_fenced_after_a_load() -> None:
     assert new.add() == {ErrorCode.NONE}
 
 
-def test_ids_expire_after_a_load_when_they_would_have_without() -> None:
+def test_load_does_not_change_when_transactional_ids_expire() -> None:
     broker = VirtualBroker(
         "transactional.id.expiration.ms=50000", "transaction.remove.expired.transaction.cleanup.interval.ms=1000"
     )
@@ -202,7 +202,7 @@ def test_ids_expire_after_a_load_when_they_would_have_without() -> None:
     assert broker.broker.transactions.get("tx") is None
 
 
-def test_who_waits_for_the_replicas_of_a_step_is_told_to_look_elsewhere() -> None:
+def test_unload_fails_a_pending_request_with_not_coordinator() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=1000")
     producer = Producer(broker)
     producer.client.send(init_request(), 5)

@@ -1,4 +1,4 @@
-"""The server-side assignors: what Kafka's own answer to the same, and what holds whatever comes."""
+"""The server-side assignors, compared with Kafka's and checked for invariants."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +15,13 @@ GOLDEN = Path(__file__).parent / "golden" / "kafka_assignments.txt"
 
 
 def topic_id(number: int) -> bytes:
-    """Of which order the ids that Kafka was given are, as signed numbers: by the number's rest first."""
+    """Return a topic id; as signed numbers, ids sort like those in the golden file: by number % 3 first."""
     high = 0x1000_0000_0000_0000 * (number % 3 - 1) + number * 7919
     return high.to_bytes(8, signed=True) + (number * 104729).to_bytes(8)
 
 
 class Case(NamedTuple):
-    """A group, and what Kafka's assignor answers."""
+    """A group and the assignment of Kafka's assignor."""
 
     assignor: str
     spec: GroupSpec
@@ -29,7 +29,7 @@ class Case(NamedTuple):
 
 
 def partitions(text: str) -> dict[bytes, frozenset[int]]:
-    """`TOPIC:PARTITION,PARTITION;...`, or `-`."""
+    """Parse `TOPIC:PARTITION,PARTITION;...`; `-` is empty."""
     if text == "-":
         return {}
     topics = [topic.split(":") for topic in text.split(";")]
@@ -67,18 +67,18 @@ def cases() -> Iterator[Case]:
         for number, case in enumerate(cases())
     ],
 )
-def test_members_get_what_kafkas_assignor_gives_them(case: Case) -> None:
+def test_assignment_equals_kafkas(case: Case) -> None:
     target = ASSIGNORS[case.assignor](case.spec)
     assert {member_id: dict(target.get(member_id, {})) for member_id in case.spec.members} == case.expected
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_a_group_without_members_gets_nothing(assignor: str) -> None:
+def test_group_without_members_gets_no_assignment(assignor: str) -> None:
     assert ASSIGNORS[assignor](GroupSpec({}, {}, homogeneous=True)) == {}
 
 
-def test_static_members_keep_their_runs_when_they_come_back_with_other_ids() -> None:
-    def runs(first_id: str, second_id: str) -> list[Assignment]:
+def test_static_members_keep_their_partition_ranges_under_new_member_ids() -> None:
+    def ranges(first_id: str, second_id: str) -> list[Assignment]:
         members = {
             first_id: MemberSpec(frozenset([b"t"]), {}, "b"),
             "dynamic": MemberSpec(frozenset([b"t"]), {}),
@@ -87,7 +87,7 @@ def test_static_members_keep_their_runs_when_they_come_back_with_other_ids() -> 
         target = ASSIGNORS["range"](GroupSpec(members, {b"t": 5}, homogeneous=True))
         return [target[second_id], target[first_id], target["dynamic"]]
 
-    assert runs("x", "y") == runs("y", "x") == [{b"t": {0, 1}}, {b"t": {2, 3}}, {b"t": {4}}]
+    assert ranges("x", "y") == ranges("y", "x") == [{b"t": {0, 1}}, {b"t": {2, 3}}, {b"t": {4}}]
 
 
 @st.composite
@@ -95,39 +95,43 @@ def groups(draw: st.DrawFn, *, homogeneous: bool) -> GroupSpec:
     topics = {bytes([number]) * 16: draw(st.integers(1, 6)) for number in range(1, draw(st.integers(1, 4)) + 1)}
     ids = [f"m{number}" for number in range(draw(st.integers(1, 5)))]
     some = st.sets(st.sampled_from(list(topics)), min_size=1)
-    everyones = draw(some)
-    wanted = {member_id: everyones if homogeneous else draw(some) for member_id in ids}
-    held: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in ids}
+    shared = draw(some)
+    subscribed = {member_id: shared if homogeneous else draw(some) for member_id in ids}
+    assigned: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in ids}
     for topic, count in topics.items():
         for partition in range(count):
             owner = draw(st.sampled_from([None, *ids]))
             if owner is not None:
-                held[owner].setdefault(topic, set()).add(partition)
-    members = {member_id: MemberSpec(frozenset(wanted[member_id]), held[member_id]) for member_id in ids}
+                assigned[owner].setdefault(topic, set()).add(partition)
+    members = {member_id: MemberSpec(frozenset(subscribed[member_id]), assigned[member_id]) for member_id in ids}
     return GroupSpec(members, topics, homogeneous=homogeneous)
 
 
 def pairs(assignment: Assignment) -> set[tuple[bytes, int]]:
-    return {(topic, partition) for topic, those in assignment.items() for partition in those}
+    return {(topic, partition) for topic, indexes in assignment.items() for partition in indexes}
 
 
-@pytest.mark.parametrize("homogeneous", [pytest.param(True, id="same topics"), pytest.param(False, id="other topics")])
+@pytest.mark.parametrize(
+    "homogeneous", [pytest.param(True, id="same subscriptions"), pytest.param(False, id="different subscriptions")]
+)
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @given(data=st.data())
-def test_every_wanted_partition_is_given_once_to_one_who_wants_it(
+def test_each_subscribed_partition_is_assigned_once_to_a_subscriber(
     assignor: str, homogeneous: bool, data: st.DataObject
 ) -> None:
     spec = data.draw(groups(homogeneous=homogeneous))
     target = ASSIGNORS[assignor](spec)
-    given_ = [pair for member_id in spec.members for pair in pairs(target.get(member_id, {}))]
-    wanted = {topic for member in spec.members.values() for topic in member.subscribed}
-    assert sorted(given_) == sorted((topic, one) for topic in wanted for one in range(spec.partition_counts[topic]))
+    assigned = [pair for member_id in spec.members for pair in pairs(target.get(member_id, {}))]
+    subscribed = {topic for member in spec.members.values() for topic in member.subscribed}
+    assert sorted(assigned) == sorted(
+        (topic, index) for topic in subscribed for index in range(spec.partition_counts[topic])
+    )
     for member_id, member in spec.members.items():
         assert target.get(member_id, {}).keys() <= member.subscribed
 
 
 @given(groups(homogeneous=True))
-def test_uniform_gives_all_the_same_number_and_moves_no_more_than_that_needs(spec: GroupSpec) -> None:
+def test_uniform_assignor_balances_members_with_the_fewest_moves(spec: GroupSpec) -> None:
     target = ASSIGNORS["uniform"](spec)
     sizes = [len(pairs(target.get(member_id, {}))) for member_id in spec.members]
     assert max(sizes) - min(sizes) <= 1
@@ -135,16 +139,18 @@ def test_uniform_gives_all_the_same_number_and_moves_no_more_than_that_needs(spe
     kept_by = [
         len(pairs(target.get(member_id, {})) & pairs(member.assigned)) for member_id, member in spec.members.items()
     ]
-    could_keep = [
+    keepable = [
         sum(topic in member.subscribed for topic, _ in pairs(member.assigned)) for member in spec.members.values()
     ]
-    # Everybody keeps all up to the quota; one more may stay with `extra` members.
-    at_least = sum(min(had, quota) for had in could_keep)
-    assert sum(kept_by) == at_least + min(extra, sum(had > quota for had in could_keep))
+    # Each member keeps up to the quota; `extra` members may keep one more.
+    at_least = sum(min(had, quota) for had in keepable)
+    assert sum(kept_by) == at_least + min(extra, sum(had > quota for had in keepable))
 
 
 @given(groups(homogeneous=False))
-def test_uniform_changes_nothing_of_what_it_made(spec: GroupSpec) -> None:
+def test_uniform_assignor_is_stable_for_its_own_assignment(spec: GroupSpec) -> None:
     target = ASSIGNORS["uniform"](spec)
-    members = {member_id: one._replace(assigned=target.get(member_id, {})) for member_id, one in spec.members.items()}
+    members = {
+        member_id: member._replace(assigned=target.get(member_id, {})) for member_id, member in spec.members.items()
+    }
     assert ASSIGNORS["uniform"](spec._replace(members=members)) == target

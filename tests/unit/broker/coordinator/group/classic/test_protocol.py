@@ -1,4 +1,4 @@
-"""The rounds of classic groups in virtual time: who waits for whom, for how long, and what becomes of the others."""
+"""Rebalances, sessions and timeouts of classic groups in virtual time."""
 
 from typing import Any
 
@@ -18,23 +18,23 @@ from tests.support.groups import (
 )
 from tests.support.virtual_broker import VirtualBroker
 
-# -- the first rebalance of an empty group -----------------------------------------------------------------------------
+# -- initial rebalance of an empty group -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("joins_at_ms", "overrides", "rebalance_ms", "ends_at_ms"),
     [
         pytest.param([0], [], 60_000, 3_000, id="one member waits for the delay"),
-        pytest.param([0, 2_999], [], 60_000, 6_000, id="another one makes it wait once more"),
-        pytest.param([0, 100, 200], [], 60_000, 6_000, id="several in one delay count as one"),
-        pytest.param([0, 1_000, 4_000, 7_000], [], 60_000, 12_000, id="again and again"),
-        pytest.param([0, 1_000, 4_000, 6_500], [], 7_000, 7_000, id="until the rebalance timeout is used up"),
-        pytest.param([0, 1_000], [], 2_000, 3_000, id="a rebalance timeout below the delay gives no more time"),
+        pytest.param([0, 2_999], [], 60_000, 6_000, id="a second member extends the wait"),
+        pytest.param([0, 100, 200], [], 60_000, 6_000, id="several joins within one delay extend it once"),
+        pytest.param([0, 1_000, 4_000, 7_000], [], 60_000, 12_000, id="repeated joins"),
+        pytest.param([0, 1_000, 4_000, 6_500], [], 7_000, 7_000, id="the rebalance timeout limits the wait"),
+        pytest.param([0, 1_000], [], 2_000, 3_000, id="a rebalance timeout below the delay does not extend the wait"),
         pytest.param([0], ["group.initial.rebalance.delay.ms=0"], 60_000, 0, id="no delay"),
-        pytest.param([0, 50], ["group.initial.rebalance.delay.ms=100"], 60_000, 200, id="a delay of ours"),
+        pytest.param([0, 50], ["group.initial.rebalance.delay.ms=100"], 60_000, 200, id="configured delay"),
     ],
 )
-def test_the_first_rebalance_waits_for_more_members(
+def test_initial_rebalance_waits_for_more_members(
     joins_at_ms: list[int], overrides: list[str], rebalance_ms: int, ends_at_ms: int
 ) -> None:
     broker = VirtualBroker(*overrides)
@@ -49,32 +49,32 @@ def test_the_first_rebalance_waits_for_more_members(
     assert {answer.at_ms for answer in answers} == {ends_at_ms}
 
 
-# -- later rounds ------------------------------------------------------------------------------------------------------
+# -- later rebalances --------------------------------------------------------------------------------------------------
 
 
-def test_a_later_round_is_over_when_all_have_joined() -> None:
+def test_rebalance_completes_when_all_members_have_joined() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 3)
     newcomer = Member(broker)
     newcomer.send_join()
-    begun_ms = broker.now_ms
+    started_ms = broker.now_ms
     for member in members:
         broker.advance(10)
         assert newcomer.client.answers == []
         member.send_join()
-    assert newcomer.client.answers[0].at_ms == begun_ms + 30
+    assert newcomer.client.answers[0].at_ms == started_ms + 30
     settle_round([*members, newcomer])
     assert {member.generation_id for member in (*members, newcomer)} == {2}
 
 
-def test_members_that_do_not_join_in_time_are_out() -> None:
+def test_members_that_miss_the_rebalance_timeout_are_removed() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 3)
     newcomer = Member(broker)
     newcomer.send_join()
-    begun_ms = broker.now_ms
+    started_ms = broker.now_ms
     members[2].send_join()
-    while broker.now_ms < begun_ms + REBALANCE_MS - SESSION_MS:
+    while broker.now_ms < started_ms + REBALANCE_MS - SESSION_MS:
         broker.advance(SESSION_MS / 2)
         assert members[0].heartbeat() == members[1].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     broker.advance(SESSION_MS - 1)
@@ -82,48 +82,48 @@ def test_members_that_do_not_join_in_time_are_out() -> None:
     assert newcomer.client.answers == []
     broker.advance(1)
     assert members[0].heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert newcomer.client.answers[0].at_ms == begun_ms + REBALANCE_MS
+    assert newcomer.client.answers[0].at_ms == started_ms + REBALANCE_MS
     settle_round([newcomer, members[2]])
-    # The leader was among those who are out: whoever joined and had been there longest leads.
+    # The leader was removed. The remaining member that joined first becomes the leader.
     assert members[2].leads
 
 
-def test_a_round_waits_for_an_id_that_was_given_out() -> None:
+def test_rebalance_waits_for_a_pending_member_id() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1)
-    begun_ms = broker.now_ms
+    started_ms = broker.now_ms
     pending = Member(broker)
     pending.client.ask(pending.join_request(), 9)
     member.send_join()
     broker.advance(SESSION_MS - 1)
     assert member.client.answers == []
     broker.advance(1)
-    assert member.client.answers[0].at_ms == begun_ms + SESSION_MS
+    assert member.client.answers[0].at_ms == started_ms + SESSION_MS
     assert member.joined().generation_id == 2
 
 
-def test_members_that_do_not_sync_in_time_are_out_and_the_others_join_again() -> None:
+def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(3)]
     for member in members:
         member.send_join()
     broker.advance(10_000)
-    begun_ms = members[0].client.answers[0].at_ms
+    started_ms = members[0].client.answers[0].at_ms
     for member in members:
         member.joined()
     members[0].send_sync({})
     members[1].send_sync()
     for member in members[:2]:
         assert member.client.answer().message.error_code == 0
-    while broker.now_ms < begun_ms + REBALANCE_MS - 1:
-        broker.advance(min(SESSION_MS / 2, begun_ms + REBALANCE_MS - 1 - broker.now_ms))
+    while broker.now_ms < started_ms + REBALANCE_MS - 1:
+        broker.advance(min(SESSION_MS / 2, started_ms + REBALANCE_MS - 1 - broker.now_ms))
         assert [member.heartbeat() for member in members] == [0, 0, 0]
     broker.advance(1)
     codes = [member.heartbeat() for member in members]
     assert codes == [ErrorCode.REBALANCE_IN_PROGRESS] * 2 + [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_a_group_whose_members_all_left_is_empty_and_begins_like_a_new_one() -> None:
+def test_group_that_all_members_left_is_empty_and_delays_its_next_rebalance() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     for member in members:
@@ -132,54 +132,56 @@ def test_a_group_whose_members_all_left_is_empty_and_begins_like_a_new_one() -> 
     assert (group.state_name, group.generation_id, group.leader_id, group.protocol_name) == ("Empty", 2, None, None)
     newcomer = Member(broker, version=3)
     newcomer.send_join()
-    begun_ms = broker.now_ms
+    started_ms = broker.now_ms
     broker.advance(3_000)
-    assert newcomer.client.answers[0].at_ms == begun_ms + 3_000
+    assert newcomer.client.answers[0].at_ms == started_ms + 3_000
     assert newcomer.joined().generation_id == 3
 
 
-# -- joining again -----------------------------------------------------------------------------------------------------
+# -- rejoining ---------------------------------------------------------------------------------------------------------
 
 
-def other() -> list[Any]:
+def changed_protocols() -> list[Any]:
     return [protocol("range", subscription("t", "u"))]
 
 
 @pytest.mark.parametrize(
-    ("who", "protocols", "rebalances"),
+    ("index", "protocols", "rebalances"),
     [
-        pytest.param(0, [], True, id="the leader"),
-        pytest.param(0, other(), True, id="the leader with other topics"),
-        pytest.param(1, [], False, id="another with nothing new"),
-        pytest.param(1, other(), True, id="another with other topics"),
+        pytest.param(0, [], True, id="leader"),
+        pytest.param(0, changed_protocols(), True, id="leader with other topics"),
+        pytest.param(1, [], False, id="follower without changes"),
+        pytest.param(1, changed_protocols(), True, id="follower with other topics"),
     ],
 )
-def test_who_joins_a_stable_group_again_starts_a_rebalance(who: int, protocols: list[Any], rebalances: bool) -> None:
+def test_rejoin_of_a_stable_group_starts_a_rebalance_for_the_leader_or_new_topics(
+    index: int, protocols: list[Any], rebalances: bool
+) -> None:
     members = settled_group(VirtualBroker(), 2)
-    members[who].client.send(members[who].join_request(*protocols), 9)
+    members[index].client.send(members[index].join_request(*protocols), 9)
     if rebalances:
-        assert members[who].client.answers == []
-        assert members[1 - who].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        assert members[index].client.answers == []
+        assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     else:
-        answer = members[who].joined()
+        answer = members[index].joined()
         assert (answer.generation_id, answer.leader, answer.members) == (1, members[0].member_id, [])
-        assert members[1 - who].heartbeat() == ErrorCode.NONE
+        assert members[1 - index].heartbeat() == ErrorCode.NONE
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_who_lost_the_answer_to_its_join_may_ask_again(who: int) -> None:
+@pytest.mark.parametrize("index", [0, 1])
+def test_repeated_join_request_returns_the_same_response(index: int) -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()
     broker.advance(10_000)
-    first = [member.joined() for member in members][who]
-    members[who].client.send(members[who].join_request(), 9)
-    assert members[who].joined() == first
+    first = [member.joined() for member in members][index]
+    members[index].client.send(members[index].join_request(), 9)
+    assert members[index].joined() == first
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_who_changes_its_topics_before_everyone_has_its_assignment_starts_anew(who: int) -> None:
+@pytest.mark.parametrize("index", [0, 1])
+def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(index: int) -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:
@@ -187,13 +189,13 @@ def test_who_changes_its_topics_before_everyone_has_its_assignment_starts_anew(w
     broker.advance(10_000)
     for member in members:
         member.joined()
-    members[who].client.send(members[who].join_request(*other()), 9)
-    assert members[who].client.answers == []
-    assert members[1 - who].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    members[index].client.send(members[index].join_request(*changed_protocols()), 9)
+    assert members[index].client.answers == []
+    assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_second_join_of_a_member_takes_the_place_of_its_first() -> None:
-    # As a client does that gave up its connection: nobody answers the first one, in Kafka either.
+def test_second_join_of_a_member_replaces_its_pending_join() -> None:
+    # A client does this after it dropped its connection. As in Kafka, the first join gets no response.
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     members[0].send_join()
@@ -212,16 +214,16 @@ def test_a_second_join_of_a_member_takes_the_place_of_its_first() -> None:
     [
         pytest.param(["range"], "range", id="one member"),
         pytest.param(["range sticky", "sticky range", "sticky range"], "sticky", id="most votes"),
-        pytest.param(["range sticky", "sticky range"], "range", id="as many votes: the one voted for first"),
-        pytest.param(["range sticky", "cooperative sticky"], "sticky", id="only what all can do"),
+        pytest.param(["range sticky", "sticky range"], "range", id="a tie goes to the first protocol that got a vote"),
+        pytest.param(["range sticky", "cooperative sticky"], "sticky", id="only protocols that all members support"),
         pytest.param(
             ["cooperative sticky range", "sticky cooperative", "range cooperative sticky"],
             "cooperative",
-            id="a vote goes to the first that all can do",
+            id="each vote counts for its first protocol that all members support",
         ),
     ],
 )
-def test_members_vote_for_the_protocol(preferences: list[str], chosen: str) -> None:
+def test_protocol_is_chosen_by_the_members_votes(preferences: list[str], chosen: str) -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in preferences]
     for member, names in zip(members, preferences, strict=True):
@@ -233,7 +235,7 @@ def test_members_vote_for_the_protocol(preferences: list[str], chosen: str) -> N
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_silent_member_is_out_when_its_session_ends() -> None:
+def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     broker.advance(SESSION_MS - 1)
@@ -243,17 +245,17 @@ def test_a_silent_member_is_out_when_its_session_ends() -> None:
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-@pytest.mark.parametrize("sign", ["heartbeat", "commit"])
-def test_what_a_member_does_keeps_its_session(sign: str) -> None:
+@pytest.mark.parametrize("api", ["heartbeat", "commit"])
+def test_heartbeat_or_commit_extends_the_session(api: str) -> None:
     broker = VirtualBroker()
     broker.topic()
     (member,) = settled_group(broker, 1)
     for _ in range(3):
         broker.advance(SESSION_MS - 1)
-        assert (member.heartbeat if sign == "heartbeat" else member.commit)() == ErrorCode.NONE
+        assert (member.heartbeat if api == "heartbeat" else member.commit)() == ErrorCode.NONE
 
 
-def test_who_waits_for_others_need_not_heartbeat() -> None:
+def test_members_in_a_pending_join_or_sync_need_no_heartbeats() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 3)
     members[0].send_join()  # rebalance
@@ -262,7 +264,8 @@ def test_who_waits_for_others_need_not_heartbeat() -> None:
         broker.advance(SESSION_MS / 2)
         assert members[1].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     members[1].send_join()
-    # The third fell silent, so that the round is over: the first had waited longer than its session by then.
+    # The third member's session expired and completed the rebalance. By then, the first had waited longer than its
+    # session.
     assert [member.joined().generation_id for member in members[:2]] == [2, 2]
     members[1].send_sync()
     broker.advance(SESSION_MS - 1)
@@ -272,25 +275,25 @@ def test_who_waits_for_others_need_not_heartbeat() -> None:
     assert members[1].client.answers == []
     members[0].send_sync({})
     assert members[1].client.answer().message.error_code == 0
-    broker.advance(SESSION_MS - 1)  # its session began again with the answer
+    broker.advance(SESSION_MS - 1)  # the response restarts its session
     assert members[1].heartbeat() == ErrorCode.NONE
 
 
-def test_a_new_member_does_not_wait_for_ever() -> None:
+def test_join_of_a_new_member_fails_after_five_minutes() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1, version=3)
     newcomer = Member(broker, version=3)
     newcomer.send_join(rebalance_timeout_ms=900_000)
-    begun_ms = broker.now_ms
-    while broker.now_ms < begun_ms + 300_000:
+    started_ms = broker.now_ms
+    while broker.now_ms < started_ms + 300_000:
         broker.advance(SESSION_MS / 2)
         assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     answer = newcomer.client.answer()
     assert (answer.message.error_code, answer.message.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
-    assert answer.at_ms == begun_ms + 300_000
+    assert answer.at_ms == started_ms + 300_000
 
 
-def test_a_client_that_goes_while_it_waits_stays_a_member_until_its_session_ends() -> None:
+def test_member_that_disconnects_during_a_join_stays_until_its_session_ends() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     members[0].send_join()
@@ -305,7 +308,7 @@ def test_a_client_that_goes_while_it_waits_stays_a_member_until_its_session_ends
     assert members[1].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_nothing_waits_when_the_last_member_has_left() -> None:
+def test_timers_are_removed_when_the_last_member_leaves() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 3)
     groups = broker.broker.groups
@@ -319,7 +322,7 @@ def test_nothing_waits_when_the_last_member_has_left() -> None:
 
 
 def static_group(broker: VirtualBroker, size: int = 2) -> list[Member]:
-    """A stable group of static members, the leader first."""
+    """Return a stable group of static members, the leader first."""
     members = [Member(broker, instance_id=f"i{number}") for number in range(size)]
     for member in members:
         member.send_join()
@@ -329,45 +332,45 @@ def static_group(broker: VirtualBroker, size: int = 2) -> list[Member]:
 
 
 @pytest.mark.parametrize("version", range(5, 10))
-@pytest.mark.parametrize("who", [0, 1])
-def test_a_static_member_that_comes_back_has_its_place_and_nobody_rebalances(version: int, who: int) -> None:
+@pytest.mark.parametrize("index", [0, 1])
+def test_returning_static_member_keeps_its_assignment_without_a_rebalance(version: int, index: int) -> None:
     broker = VirtualBroker()
     members = static_group(broker)
-    old_id = members[who].member_id
-    back = Member(broker, version=version, instance_id=f"i{who}")
-    back.client.send(back.join_request(), version)
-    answer = back.joined()
+    old_id = members[index].member_id
+    returned = Member(broker, version=version, instance_id=f"i{index}")
+    returned.client.send(returned.join_request(), version)
+    answer = returned.joined()
     assert answer.generation_id == 1
-    assert members[1 - who].heartbeat() == ErrorCode.NONE
-    assert members[who].heartbeat() == ErrorCode.FENCED_INSTANCE_ID
+    assert members[1 - index].heartbeat() == ErrorCode.NONE
+    assert members[index].heartbeat() == ErrorCode.FENCED_INSTANCE_ID
     if version >= 9:
-        # A leader is told so, and that the assignment is not its to make (KIP-814).
-        assert answer.leader == (back.member_id if who == 0 else members[0].member_id)
-        assert answer.skip_assignment == (who == 0)
-        assert len(answer.members) == (2 if who == 0 else 0)
+        # The leader is named, with skip_assignment set (KIP-814).
+        assert answer.leader == (returned.member_id if index == 0 else members[0].member_id)
+        assert answer.skip_assignment == (index == 0)
+        assert len(answer.members) == (2 if index == 0 else 0)
     else:
-        assert answer.leader == (old_id if who == 0 else members[0].member_id)
+        assert answer.leader == (old_id if index == 0 else members[0].member_id)
         assert answer.members == []
-    back.send_sync()
-    assert back.client.answer().message.assignment == old_id.encode()
+    returned.send_sync()
+    assert returned.client.answer().message.assignment == old_id.encode()
 
 
-def test_a_static_member_that_comes_back_with_other_protocols_starts_a_rebalance() -> None:
+def test_returning_static_member_with_other_protocols_starts_a_rebalance() -> None:
     broker = VirtualBroker()
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
         member.send_join(protocol("range"), protocol("sticky"))
     broker.advance(10_000)
     settle_round(members)
-    back = Member(broker, instance_id="i1")
-    back.client.send(back.join_request(protocol("sticky")), 9)
-    assert back.client.answers == []
+    returned = Member(broker, instance_id="i1")
+    returned.client.send(returned.join_request(protocol("sticky")), 9)
+    assert returned.client.answers == []
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     members[0].send_join(protocol("range"), protocol("sticky"))
-    assert back.joined().protocol_name == "sticky"
+    assert returned.joined().protocol_name == "sticky"
 
 
-def test_a_static_member_that_comes_back_in_the_sync_round_starts_a_rebalance() -> None:
+def test_returning_static_member_in_the_sync_phase_starts_a_rebalance() -> None:
     broker = VirtualBroker()
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
@@ -376,28 +379,28 @@ def test_a_static_member_that_comes_back_in_the_sync_round_starts_a_rebalance() 
     for member in members:
         member.joined()
     members[1].send_sync()
-    back = Member(broker, instance_id="i1")
-    back.client.send(back.join_request(), 9)
+    returned = Member(broker, instance_id="i1")
+    returned.client.send(returned.join_request(), 9)
     assert members[1].client.answer().message.error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert back.client.answers == []
+    assert returned.client.answers == []
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_static_member_that_joins_twice_fences_its_first_request() -> None:
+def test_second_join_of_a_static_member_fences_its_first() -> None:
     broker = VirtualBroker()
     members = static_group(broker)
-    members[0].send_join()  # leads: a rebalance
-    back = Member(broker, instance_id="i0")
-    back.client.send(back.join_request(), 9)
-    refusal = members[0].client.answer().message
-    assert (refusal.error_code, refusal.member_id) == (ErrorCode.FENCED_INSTANCE_ID, members[0].member_id)
+    members[0].send_join()  # the leader's join starts a rebalance
+    returned = Member(broker, instance_id="i0")
+    returned.client.send(returned.join_request(), 9)
+    fenced = members[0].client.answer().message
+    assert (fenced.error_code, fenced.member_id) == (ErrorCode.FENCED_INSTANCE_ID, members[0].member_id)
     members[1].send_join()
-    answers = [back.joined(), members[1].joined()]
+    answers = [returned.joined(), members[1].joined()]
     assert [answer.generation_id for answer in answers] == [2, 2]
-    assert back.leads
+    assert returned.leads
 
 
-def test_a_static_member_that_is_late_keeps_its_place() -> None:
+def test_static_member_that_misses_the_rebalance_timeout_stays_a_member() -> None:
     broker = VirtualBroker()
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
@@ -411,7 +414,7 @@ def test_a_static_member_that_is_late_keeps_its_place() -> None:
     assert members[1].heartbeat() == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_when_no_static_member_joins_the_round_goes_on_until_their_sessions_end() -> None:
+def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end() -> None:
     broker = VirtualBroker()
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
@@ -430,13 +433,13 @@ def test_when_no_static_member_joins_the_round_goes_on_until_their_sessions_end(
     assert (group.state_name, group.generation_id) == ("Empty", 2)
 
 
-# -- one thing at a time -----------------------------------------------------------------------------------------------
+# -- pipelined requests ------------------------------------------------------------------------------------------------
 
 
-def test_a_request_that_came_behind_a_parked_one_finds_a_group_that_is_whole() -> None:
+def test_pipelined_leave_is_handled_after_the_pending_join_completes() -> None:
     broker = VirtualBroker()
     first, second = settled_group(broker, 2, version=3)
-    # It joins and leaves in one breath: it may leave only when everyone has been told the generation.
+    # It pipelines a join and a leave: the leave is handled after all members have received the generation.
     first.client.send_together(
         (first.join_request(), 3), (LeaveGroupRequest(group_id="group", member_id=first.member_id), 1)
     )

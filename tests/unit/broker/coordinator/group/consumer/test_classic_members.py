@@ -1,4 +1,4 @@
-"""Members that speak the classic protocol in a consumer group: every refusal, and what they have to do in time."""
+"""Members of a consumer group that use the classic protocol: errors and timeouts."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ INCONSISTENT, ILLEGAL = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.ILLEGAL
 
 
 class Mixed:
-    """A group with a member of each protocol; the classic one has joined, and may ask for its assignment."""
+    """A group with a member of each protocol; the classic one has joined and has not synced."""
 
     def __init__(self, *overrides: str, instance_id: str | None = None) -> None:
         self.broker = VirtualBroker(AT_ONCE, *overrides)
@@ -32,7 +32,7 @@ class Mixed:
         return self.old.client.answer().message
 
     def pass_time(self, ms: int, step_ms: int = 5_000) -> None:
-        """Time passes, and the member of the new protocol does what it has to."""
+        """Advance the time and send the heartbeats of the consumer-protocol member."""
         for _ in range(ms // step_ms):
             self.broker.advance(step_ms)
             self.new.heartbeat()
@@ -45,7 +45,7 @@ class Mixed:
 # -- JoinGroup ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_member_joins_at_once_and_leads_nothing() -> None:
+def test_classic_member_joins_immediately_without_becoming_leader() -> None:
     mixed = Mixed()
     another = Member(mixed.broker)
     another.send_join()
@@ -55,7 +55,7 @@ def test_a_member_joins_at_once_and_leads_nothing() -> None:
     assert response.generation_id == consumer_group(mixed.broker).assignment_epoch
 
 
-def test_a_member_without_id_is_given_one_first() -> None:
+def test_first_join_without_member_id_returns_member_id_required() -> None:
     mixed = Mixed()
     client = mixed.broker.client()
     response = client.ask(Member(mixed.broker).join_request(), 4)
@@ -66,32 +66,34 @@ def test_a_member_without_id_is_given_one_first() -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="of another type"),
-        pytest.param({"protocols": [protocol("other")]}, INCONSISTENT, id="with another protocol than its fellows"),
-        pytest.param({"protocols": []}, INCONSISTENT, id="without protocols"),
+        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
+        pytest.param(
+            {"protocols": [protocol("other")]}, INCONSISTENT, id="protocol that the other members do not support"
+        ),
+        pytest.param({"protocols": []}, INCONSISTENT, id="no protocols"),
         pytest.param(
             {"protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0")]},
             INCONSISTENT,
-            id="with metadata that nobody can read",
+            id="malformed metadata",
         ),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="with another's instance id"),
-        pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="with an instance id that nobody has"),
+        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
+        pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="unknown instance id"),
     ],
 )
-def test_a_member_with_an_id_does_not_fit(fields: dict[str, Any], code: int) -> None:
+def test_join_with_invalid_fields_is_rejected(fields: dict[str, Any], code: int) -> None:
     mixed = Mixed()
     request = Member(mixed.broker).join_request(**({"member_id": "another"} | fields))
     assert mixed.broker.client().ask(request, 9).error_code == code
     assert set(consumer_group(mixed.broker).members) == {"new", mixed.old.member_id}
 
 
-def test_a_group_that_is_full_takes_no_more() -> None:
+def test_join_of_a_full_group_is_rejected() -> None:
     mixed = Mixed("group.consumer.max.size=2")
     request = Member(mixed.broker).join_request(member_id="another")
     assert mixed.broker.client().ask(request, 9).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_where_migration_is_off_no_classic_member_joins() -> None:
+def test_disabled_migration_policy_rejects_classic_members() -> None:
     broker = VirtualBroker(AT_ONCE, "group.consumer.migration.policy=disabled")
     broker.topic("t", 4)
     ConsumerMember(broker, "new").join()
@@ -99,10 +101,10 @@ def test_where_migration_is_off_no_classic_member_joins() -> None:
     assert broker.client().ask(request, 9).error_code == INCONSISTENT
 
 
-def test_a_static_member_comes_back_in_the_words_of_either_protocol() -> None:
+def test_static_member_returns_with_the_consumer_protocol() -> None:
     mixed = Mixed(instance_id="i")
     new = ConsumerMember(mixed.broker, "again", instance_id="i")
-    assert new.join().error_code == 0, "classic members do not say that they go for a while"
+    assert new.join().error_code == 0, "a classic static member is replaced without leaving first"
     assert set(consumer_group(mixed.broker).members) == {"new", "again"}
     assert mixed.old.heartbeat() == FENCED
 
@@ -113,27 +115,27 @@ def test_a_static_member_comes_back_in_the_words_of_either_protocol() -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, 0, id="as told"),
-        pytest.param({"member_id": "x"}, UNKNOWN, id="by nobody"),
-        pytest.param({"member_id": "new"}, UNKNOWN, id="by a member of the new protocol"),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="with another's instance id"),
-        pytest.param({"group_instance_id": "x"}, UNKNOWN, id="with an instance id that nobody has"),
-        pytest.param({"generation_id": 99}, ILLEGAL, id="of another generation"),
-        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="of another type"),
-        pytest.param({"protocol_name": "other"}, INCONSISTENT, id="of another protocol"),
+        pytest.param({}, 0, id="valid"),
+        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member id"),
+        pytest.param({"member_id": "new"}, UNKNOWN, id="member of the consumer protocol"),
+        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
+        pytest.param({"group_instance_id": "x"}, UNKNOWN, id="unknown instance id"),
+        pytest.param({"generation_id": 99}, ILLEGAL, id="other generation"),
+        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
+        pytest.param({"protocol_name": "other"}, INCONSISTENT, id="other protocol name"),
     ],
 )
-def test_a_member_asks_for_its_assignment(fields: dict[str, Any], code: int) -> None:
+def test_sync_group_validates_its_fields(fields: dict[str, Any], code: int) -> None:
     assert Mixed().synced(**fields).error_code == code
 
 
-def test_a_member_of_an_older_version_does_not_name_the_protocol() -> None:
+def test_sync_group_version_4_needs_no_protocol_name() -> None:
     mixed = Mixed()
     request = mixed.old.sync_request(protocol_type=None, protocol_name=None)
     assert mixed.old.client.ask(request, 4).error_code == 0
 
 
-def test_a_member_asks_for_an_assignment_that_is_not_the_last() -> None:
+def test_sync_group_with_an_outdated_assignment_returns_rebalance_in_progress() -> None:
     mixed = Mixed()
     mixed.new.heartbeat(subscribed_topic_names=[])
     assert mixed.synced().error_code == ErrorCode.REBALANCE_IN_PROGRESS
@@ -142,29 +144,29 @@ def test_a_member_asks_for_an_assignment_that_is_not_the_last() -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, 0, id="as told"),
-        pytest.param({"member_id": "x"}, UNKNOWN, id="by nobody"),
-        pytest.param({"member_id": "new"}, UNKNOWN, id="by a member of the new protocol"),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="with another's instance id"),
-        pytest.param({"generation_id": 99}, ILLEGAL, id="of another generation"),
+        pytest.param({}, 0, id="valid"),
+        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member id"),
+        pytest.param({"member_id": "new"}, UNKNOWN, id="member of the consumer protocol"),
+        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
+        pytest.param({"generation_id": 99}, ILLEGAL, id="other generation"),
     ],
 )
-def test_a_heartbeat_is_answered(fields: dict[str, Any], code: int) -> None:
+def test_heartbeat_validates_its_fields(fields: dict[str, Any], code: int) -> None:
     assert Mixed().old.heartbeat(**fields) == code
 
 
-def test_a_member_joins_again_when_what_it_waited_for_is_free() -> None:
+def test_heartbeat_requests_a_rejoin_when_an_awaited_partition_becomes_free() -> None:
     mixed = Mixed()
-    assert mixed.old.heartbeat() == 0, "the other has not given anything up"
+    assert mixed.old.heartbeat() == 0, "the other member has not revoked a partition yet"
     mixed.new.heartbeat()
     mixed.new.heartbeat()
     assert mixed.old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# -- timeouts ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_member_that_is_silent_for_its_session_is_out() -> None:
+def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
     mixed = Mixed()
     mixed.synced()
     mixed.pass_time(SESSION_MS - 5_000)
@@ -173,28 +175,28 @@ def test_a_member_that_is_silent_for_its_session_is_out() -> None:
     assert not mixed.has_old
 
 
-@pytest.mark.parametrize("asks", [pytest.param(True, id="asks"), pytest.param(False, id="does not ask")])
-def test_a_member_has_its_rebalance_timeout_to_ask_for_its_assignment(asks: bool) -> None:
+@pytest.mark.parametrize("syncs", [pytest.param(True, id="syncs"), pytest.param(False, id="does not sync")])
+def test_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(syncs: bool) -> None:
     mixed = Mixed()
-    if asks:
+    if syncs:
         mixed.synced()
-    mixed.new.clings = True  # so that there is nothing to join again for
+    mixed.new.clings = True  # so that no heartbeat requests a rejoin
     for _ in range(REBALANCE_MS // 5_000):
         assert mixed.has_old
         mixed.broker.advance(5_000)
         mixed.old.heartbeat()
         mixed.new.heartbeat()
-    assert mixed.has_old == asks
+    assert mixed.has_old == syncs
 
 
-@pytest.mark.parametrize("joins", [pytest.param(True, id="joins"), pytest.param(False, id="does not join")])
-def test_a_member_has_its_rebalance_timeout_to_join_again(joins: bool) -> None:
+@pytest.mark.parametrize("rejoins", [pytest.param(True, id="rejoins"), pytest.param(False, id="does not rejoin")])
+def test_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(rejoins: bool) -> None:
     mixed = Mixed()
     mixed.synced()
     mixed.new.heartbeat()
     mixed.new.heartbeat()
     assert mixed.old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
-    if joins:
+    if rejoins:
         mixed.old.send_join()
         assert mixed.old.joined().error_code == 0
         mixed.synced()
@@ -203,13 +205,13 @@ def test_a_member_has_its_rebalance_timeout_to_join_again(joins: bool) -> None:
         mixed.broker.advance(5_000)
         mixed.old.heartbeat()
         mixed.new.heartbeat()
-    assert mixed.has_old == joins
+    assert mixed.has_old == rejoins
 
 
 # -- LeaveGroup --------------------------------------------------------------------------------------------------------
 
 
-def test_members_of_either_protocol_leave_together() -> None:
+def test_leave_group_removes_members_of_both_protocols() -> None:
     mixed = Mixed(instance_id="i")
     leaving = [
         MemberIdentity(member_id="x"),
@@ -223,7 +225,7 @@ def test_members_of_either_protocol_leave_together() -> None:
     assert consumer_group(mixed.broker).is_empty
 
 
-def test_nobody_leaves() -> None:
+def test_leave_group_of_an_unknown_member_keeps_the_group_epoch() -> None:
     mixed = Mixed()
     epoch = consumer_group(mixed.broker).group_epoch
     leaving = [MemberIdentity(member_id="x")]

@@ -1,4 +1,4 @@
-"""A consumer group as the other APIs see it: offsets, lists, descriptions, deletion."""
+"""Consumer groups in other APIs: offset commit and fetch, list, describe and delete."""
 
 from typing import Any
 
@@ -25,17 +25,17 @@ from tests.support.virtual_broker import VirtualBroker
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
 
 
-def a_broker(partitions: int = 4) -> VirtualBroker:
+def make_broker(partitions: int = 4) -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE)
     broker.topic("t", partitions)
     return broker
 
 
-# -- committing --------------------------------------------------------------------------------------------------------
+# -- offset commits ----------------------------------------------------------------------------------------------------
 
 
-def a_group(topic: Topic, classic: ClassicMetadata | None = None) -> ConsumerGroup:
-    """A group whose member "m" is in epoch 9; t-0 is its own since epoch 5, t-1 since 7 and to be given up."""
+def make_group(topic: Topic, classic: ClassicMetadata | None = None) -> ConsumerGroup:
+    """Return a group whose member "m" is in epoch 9; it owns t-0 since epoch 5 and must revoke t-1, owned since 7."""
     group = ConsumerGroup("group")
     topic_id = topic.topic_id
     group.put(
@@ -60,59 +60,70 @@ def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
 @pytest.mark.parametrize(
     ("fields", "code", "classic_code"),
     [
-        pytest.param({}, 0, 0, id="in its epoch"),
-        pytest.param({"partition": 3}, 0, 0, id="in its epoch, of what is not its own"),
-        pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="in an epoch to come"),
-        pytest.param({"generation_id": 5}, 0, 0, id="in the epoch in which it was given it"),
-        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="in an epoch before it was given it"),
-        pytest.param({"generation_id": 7, "partition": 1}, 0, 0, id="of what it has to give up"),
-        pytest.param({"generation_id": 6, "partition": 1}, STALE, ILLEGAL, id="of that, before it was given it"),
-        pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier, of what is not its own"),
-        pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="by a member that is not there"),
-        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="by nobody"),
-        pytest.param({"member_id": "", "generation_id": -1, "transactional": True}, 0, 0, id="by a producer alone"),
-        pytest.param({"generation_id": 10, "transactional": True}, STALE, ILLEGAL, id="by a producer, too early"),
-        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0, id="in a version without member epochs"),
-        pytest.param({"version": 0, "transactional": True}, 0, 0, id="by a producer, in whatever version"),
+        pytest.param({}, 0, 0, id="current epoch"),
+        pytest.param({"partition": 3}, 0, 0, id="current epoch, other partition"),
+        pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="future epoch"),
+        pytest.param({"generation_id": 5}, 0, 0, id="epoch in which it got the partition"),
+        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="epoch before it got the partition"),
+        pytest.param(
+            {"generation_id": 7, "partition": 1}, 0, 0, id="epoch in which it got a partition that it must revoke"
+        ),
+        pytest.param(
+            {"generation_id": 6, "partition": 1},
+            STALE,
+            ILLEGAL,
+            id="epoch before it got a partition that it must revoke",
+        ),
+        pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier epoch, other partition"),
+        pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="unknown member"),
+        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="no member"),
+        pytest.param(
+            {"member_id": "", "generation_id": -1, "transactional": True}, 0, 0, id="transaction without member"
+        ),
+        pytest.param({"generation_id": 10, "transactional": True}, STALE, ILLEGAL, id="transaction, future epoch"),
+        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0, id="version without member epochs"),
+        pytest.param({"version": 0, "transactional": True}, 0, 0, id="transaction, version 0"),
     ],
 )
-def test_a_commit_is_accepted_or_not(fields: dict[str, Any], code: int, classic_code: int) -> None:
-    topic = a_broker().partition().topic
-    asked = commit(topic, **fields)
-    assert a_group(topic).commit_error(asked) == code
-    assert a_group(topic, ClassicMetadata(1, ())).commit_error(asked) == classic_code
+def test_commit_requires_a_valid_member_and_epoch(fields: dict[str, Any], code: int, classic_code: int) -> None:
+    topic = make_broker().partition().topic
+    request = commit(topic, **fields)
+    assert make_group(topic).commit_error(request) == code
+    assert make_group(topic, ClassicMetadata(1, ())).commit_error(request) == classic_code
 
 
-def test_anybody_may_commit_for_a_group_without_members() -> None:
-    topic = a_broker().partition().topic
+def test_commit_without_member_id_is_accepted_for_an_empty_group() -> None:
+    topic = make_broker().partition().topic
     assert ConsumerGroup("group").commit_error(commit(topic, member_id="", generation_id=-1)) == 0
     assert ConsumerGroup("group").commit_error(commit(topic)) == UNKNOWN
 
 
-def test_one_partition_that_may_not_be_committed_refuses_all() -> None:
-    topic = a_broker().partition().topic
+def test_one_invalid_partition_rejects_the_whole_commit() -> None:
+    topic = make_broker().partition().topic
     offsets = [NewOffset(topic, index, 1, -1, "") for index in (0, 2)]
-    assert a_group(topic).commit_error(commit(topic, generation_id=5, offsets=offsets)) == STALE
+    assert make_group(topic).commit_error(commit(topic, generation_id=5, offsets=offsets)) == STALE
 
 
 @pytest.mark.parametrize(
     ("member_id", "epoch", "code", "classic_code"),
     [
-        pytest.param(None, -1, 0, 0, id="nobody"),
-        pytest.param("m", 9, 0, 0, id="a member in its epoch"),
-        pytest.param("m", 8, STALE, ILLEGAL, id="a member in an earlier one"),
-        pytest.param("x", 9, UNKNOWN, UNKNOWN, id="a member that is not there"),
-        pytest.param(None, 9, UNKNOWN, UNKNOWN, id="an epoch without a member"),
+        pytest.param(None, -1, 0, 0, id="no member"),
+        pytest.param("m", 9, 0, 0, id="current epoch"),
+        pytest.param("m", 8, STALE, ILLEGAL, id="earlier epoch"),
+        pytest.param("x", 9, UNKNOWN, UNKNOWN, id="unknown member"),
+        pytest.param(None, 9, UNKNOWN, UNKNOWN, id="epoch without member id"),
     ],
 )
-def test_who_may_fetch_offsets(member_id: str | None, epoch: int, code: int, classic_code: int) -> None:
-    topic = a_broker().partition().topic
-    assert a_group(topic).offset_fetch_error(member_id, epoch) == code
-    assert a_group(topic, ClassicMetadata(1, ())).offset_fetch_error(member_id, epoch) == classic_code
+def test_offset_fetch_requires_a_valid_member_and_epoch(
+    member_id: str | None, epoch: int, code: int, classic_code: int
+) -> None:
+    topic = make_broker().partition().topic
+    assert make_group(topic).offset_fetch_error(member_id, epoch) == code
+    assert make_group(topic, ClassicMetadata(1, ())).offset_fetch_error(member_id, epoch) == classic_code
 
 
-def test_a_member_commits_and_fetches_in_its_epoch() -> None:
-    broker = a_broker()
+def test_member_commits_and_fetches_in_its_epoch() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m")
     member.join()
     client = broker.client()
@@ -126,11 +137,11 @@ def test_a_member_commits_and_fetches_in_its_epoch() -> None:
     assert group.error_code == STALE
 
 
-# -- listing, describing, deleting -------------------------------------------------------------------------------------
+# -- list, describe, delete --------------------------------------------------------------------------------------------
 
 
-def test_groups_are_listed_with_their_type_and_state() -> None:
-    broker = a_broker()
+def test_list_groups_returns_group_type_and_state() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     client = broker.client()
 
@@ -150,8 +161,8 @@ def test_groups_are_listed_with_their_type_and_state() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(5, 0), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
-def test_for_the_classic_description_it_is_dead(version: int, code: int) -> None:
-    broker = a_broker()
+def test_describe_groups_reports_a_consumer_group_as_dead(version: int, code: int) -> None:
+    broker = make_broker()
     ConsumerMember(broker, "m").join()
     [group] = broker.client().ask(DescribeGroupsRequest(groups=["group"]), version).groups
     assert (group.group_state, group.error_code) == ("Dead", code)
@@ -159,8 +170,8 @@ def test_for_the_classic_description_it_is_dead(version: int, code: int) -> None
         assert group.error_message == "Group group is not a classic group."
 
 
-def test_it_is_deleted_when_it_has_no_members() -> None:
-    broker = a_broker()
+def test_group_is_deleted_only_without_members() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m")
     member.join()
     client = broker.client()
@@ -179,13 +190,13 @@ def test_it_is_deleted_when_it_has_no_members() -> None:
 @pytest.mark.parametrize(
     ("member", "code"),
     [
-        pytest.param({"topics": ["t"]}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="wanted by name"),
-        pytest.param({"regex": "[a-z]"}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="wanted by a regular expression"),
-        pytest.param({"topics": ["u"]}, 0, id="not wanted"),
+        pytest.param({"topics": ["t"]}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="subscribed by name"),
+        pytest.param({"regex": "[a-z]"}, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, id="subscribed by regular expression"),
+        pytest.param({"topics": ["u"]}, 0, id="not subscribed"),
     ],
 )
-def test_offsets_of_wanted_topics_are_not_deleted(member: dict[str, Any], code: int) -> None:
-    broker = a_broker()
+def test_offsets_of_subscribed_topics_are_not_deleted(member: dict[str, Any], code: int) -> None:
+    broker = make_broker()
     ConsumerMember(broker, "m", **member).join()
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     topics = [OffsetDeleteRequestTopic(name="t", partitions=partitions)]
@@ -193,8 +204,8 @@ def test_offsets_of_wanted_topics_are_not_deleted(member: dict[str, Any], code: 
     assert (answer.error_code, answer.topics[0].partitions[0].error_code) == (0, code)
 
 
-def test_a_group_without_members_and_offsets_goes_with_retention() -> None:
-    broker = a_broker()
+def test_group_without_members_and_offsets_is_removed_after_retention() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m")
     member.join()
     broker.advance(0)

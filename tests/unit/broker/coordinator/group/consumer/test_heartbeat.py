@@ -1,4 +1,4 @@
-"""What members of consumer groups are answered: every refusal, and joining, staying and leaving."""
+"""ConsumerGroupHeartbeat: joining, staying, leaving, and every error."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ from tests.support.virtual_broker import VirtualBroker
 SESSION_MS = 45_000
 
 
-def a_broker(*overrides: str, partitions: int = 4) -> VirtualBroker:
+def make_broker(*overrides: str, partitions: int = 4) -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE, *overrides)
     broker.topic("t", partitions)
     return broker
 
 
-# -- requests that no group would accept -------------------------------------------------------------------------------
+# -- invalid requests --------------------------------------------------------------------------------------------------
 
 JOINS: dict[str, Any] = {
     "member_epoch": 0,
@@ -40,58 +40,62 @@ JOINS: dict[str, Any] = {
     ("version", "fields", "message"),
     [
         pytest.param(1, {"member_id": ""}, "MemberId can't be empty.", id="no member id in version 1"),
-        pytest.param(0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty.", id="no member id to stay"),
-        pytest.param(0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id to leave"),
+        pytest.param(
+            0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty.", id="no member id in a later epoch"
+        ),
+        pytest.param(
+            0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id when leaving"
+        ),
         pytest.param(1, {"group_id": " "}, "GroupId can't be empty.", id="no group id"),
-        pytest.param(1, {"instance_id": ""}, "InstanceId can't be empty.", id="an empty instance id"),
-        pytest.param(1, {"rack_id": "\t"}, "RackId can't be empty.", id="an empty rack"),
+        pytest.param(1, {"instance_id": ""}, "InstanceId can't be empty.", id="empty instance id"),
+        pytest.param(1, {"rack_id": "\t"}, "RackId can't be empty.", id="blank rack id"),
         pytest.param(
             1,
             {"rebalance_timeout_ms": -1},
             "RebalanceTimeoutMs must be provided in first request.",
-            id="no rebalance timeout to join",
+            id="join without rebalance timeout",
         ),
         pytest.param(
             1,
             {"topic_partitions": None},
             "TopicPartitions must be empty when (re-)joining.",
-            id="not saying what it has to join",
+            id="join without topic partitions",
         ),
         pytest.param(
             1,
             {"topic_partitions": topic_partitions({b"t" * 16: {0}})},
             "TopicPartitions must be empty when (re-)joining.",
-            id="partitions to join",
+            id="join with owned partitions",
         ),
         pytest.param(
             1,
             {"subscribed_topic_names": None},
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-            id="no topics to join",
+            id="join without subscription",
         ),
-        pytest.param(1, {"member_epoch": -2}, "InstanceId can't be null.", id="a while away without instance id"),
-        pytest.param(1, {"member_epoch": -3}, "MemberEpoch is invalid.", id="an epoch below all"),
+        pytest.param(1, {"member_epoch": -2}, "InstanceId can't be null.", id="temporary leave without instance id"),
+        pytest.param(1, {"member_epoch": -3}, "MemberEpoch is invalid.", id="epoch below -2"),
     ],
 )
-def test_an_invalid_request_is_refused(version: int, fields: dict[str, Any], message: str) -> None:
-    member = ConsumerMember(a_broker(), "m")
+def test_invalid_request_is_rejected(version: int, fields: dict[str, Any], message: str) -> None:
+    member = ConsumerMember(make_broker(), "m")
     response = member.send(version, **(JOINS | fields))
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
-def test_an_assignor_that_nobody_knows_is_refused() -> None:
-    response = ConsumerMember(a_broker(), assignor="sticky").join()
+def test_unknown_assignor_is_rejected() -> None:
+    response = ConsumerMember(make_broker(), assignor="sticky").join()
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert response.error_message == "ServerAssignor sticky is not supported. Supported assignors: uniform, range."
 
 
-def test_an_assignor_that_is_not_configured_is_refused() -> None:
-    response = ConsumerMember(a_broker("group.consumer.assignors=uniform"), assignor="range").join()
+def test_assignor_that_is_not_configured_is_rejected() -> None:
+    response = ConsumerMember(make_broker("group.consumer.assignors=uniform"), assignor="range").join()
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
-def test_a_regular_expression_that_is_none_is_refused_and_changes_nothing() -> None:
-    broker = a_broker()
+def test_invalid_regular_expression_is_rejected_without_creating_the_group() -> None:
+    broker = make_broker()
     response = ConsumerMember(broker, regex="(").join()
     assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert response.error_message.startswith("SubscribedTopicRegex `(` is not a valid regular expression: ")
@@ -102,22 +106,22 @@ def test_a_regular_expression_that_is_none_is_refused_and_changes_nothing() -> N
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_there_is_no_such_group(epoch: int) -> None:
-    response = ConsumerMember(a_broker()).send(member_epoch=epoch)
+def test_unknown_group_id_is_rejected(epoch: int) -> None:
+    response = ConsumerMember(make_broker()).send(member_epoch=epoch)
     assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_a_classic_group_is_none_for_its_members(epoch: int) -> None:
-    broker = a_broker()
+def test_heartbeat_to_a_classic_group_is_rejected(epoch: int) -> None:
+    broker = make_broker()
     stable_group(broker)
     response = ConsumerMember(broker).send(member_epoch=epoch)
     assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert response.error_message == "Group group is not a consumer group."
 
 
-def test_a_group_that_is_full_takes_its_own_members_only() -> None:
-    broker = a_broker("group.consumer.max.size=1")
+def test_full_group_rejects_new_members_only() -> None:
+    broker = make_broker("group.consumer.max.size=1")
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     assert one.join().error_code == 0
     response = two.join()
@@ -126,16 +130,16 @@ def test_a_group_that_is_full_takes_its_own_members_only() -> None:
     assert one.heartbeat().error_code == one.join().error_code == 0
 
 
-def test_a_full_group_takes_a_static_member_back() -> None:
-    broker = a_broker("group.consumer.max.size=1")
+def test_full_group_accepts_a_returning_static_member() -> None:
+    broker = make_broker("group.consumer.max.size=1")
     one = ConsumerMember(broker, "one", instance_id="i")
     one.join()
     one.leave(-2)
     assert ConsumerMember(broker, "two", instance_id="i").join().error_code == 0
 
 
-def test_the_broker_names_a_member_of_version_0() -> None:
-    broker = a_broker()
+def test_broker_generates_the_member_id_in_version_0() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, ""), ConsumerMember(broker, "")
     for member in (one, two):
         response = member.join(0)
@@ -144,15 +148,15 @@ def test_the_broker_names_a_member_of_version_0() -> None:
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_a_member_that_is_not_known(epoch: int) -> None:
-    broker = a_broker()
+def test_unknown_member_id_is_rejected(epoch: int) -> None:
+    broker = make_broker()
     ConsumerMember(broker, "one").join()
     response = ConsumerMember(broker, "two").send(member_epoch=epoch)
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert response.error_message == "Member two is not a member of group group."
 
 
-def test_records_that_are_too_large_are_told_of() -> None:
+def test_group_record_above_the_message_size_limit_is_rejected() -> None:
     broker = VirtualBroker(AT_ONCE, "message.max.bytes=200")
     response = ConsumerMember(broker, "m", topics=["t" * 200]).join()
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -162,8 +166,8 @@ def test_records_that_are_too_large_are_told_of() -> None:
 # -- epochs ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_epoch_that_the_member_cannot_have_is_fenced() -> None:
-    member = ConsumerMember(a_broker(), "m")
+def test_member_epoch_above_the_current_epoch_is_fenced() -> None:
+    member = ConsumerMember(make_broker(), "m")
     assert member.join().member_epoch == 2
     response = member.send(member_epoch=3)
     assert response.error_code == ErrorCode.FENCED_MEMBER_EPOCH
@@ -173,9 +177,9 @@ def test_an_epoch_that_the_member_cannot_have_is_fenced() -> None:
     )
 
 
-def in_its_second_epoch() -> tuple[VirtualBroker, ConsumerMember]:
-    """A member in epoch 3, which was in epoch 2, and has t-0 and t-1; t-2 and t-3 are another's."""
-    broker = a_broker()
+def member_with_previous_epoch() -> tuple[VirtualBroker, ConsumerMember]:
+    """Return a member in epoch 3, after 2, that owns t-0 and t-1; another owns t-2 and t-3."""
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -190,22 +194,24 @@ def in_its_second_epoch() -> tuple[VirtualBroker, ConsumerMember]:
 @pytest.mark.parametrize(
     ("epoch", "partitions", "code"),
     [
-        pytest.param(2, {0}, 0, id="the one before, with some of what it has"),
-        pytest.param(2, set(), 0, id="the one before, with nothing"),
-        pytest.param(2, {0, 2}, ErrorCode.FENCED_MEMBER_EPOCH, id="the one before, with another's partition"),
-        pytest.param(2, None, ErrorCode.FENCED_MEMBER_EPOCH, id="the one before, not saying what it has"),
-        pytest.param(1, {0}, ErrorCode.FENCED_MEMBER_EPOCH, id="an earlier one"),
+        pytest.param(2, {0}, 0, id="previous epoch, some of its partitions"),
+        pytest.param(2, set(), 0, id="previous epoch, no partitions"),
+        pytest.param(2, {0, 2}, ErrorCode.FENCED_MEMBER_EPOCH, id="previous epoch, partition of another member"),
+        pytest.param(2, None, ErrorCode.FENCED_MEMBER_EPOCH, id="previous epoch, owned partitions not sent"),
+        pytest.param(1, {0}, ErrorCode.FENCED_MEMBER_EPOCH, id="earlier epoch"),
     ],
 )
-def test_a_member_may_not_have_heard_of_its_epoch(epoch: int, partitions: set[int] | None, code: int) -> None:
-    broker, member = in_its_second_epoch()
+def test_previous_epoch_is_accepted_if_the_member_owns_no_other_partitions(
+    epoch: int, partitions: set[int] | None, code: int
+) -> None:
+    broker, member = member_with_previous_epoch()
     topic_id = broker.partition("t").topic.topic_id
     owned = None if partitions is None else topic_partitions({topic_id: partitions})
     assert member.send(member_epoch=epoch, topic_partitions=owned).error_code == code
 
 
-def test_a_member_may_begin_anew_and_has_what_it_had() -> None:
-    _, member = in_its_second_epoch()
+def test_rejoining_member_keeps_its_assignment() -> None:
+    _, member = member_with_previous_epoch()
     response = member.join()
     assert (response.error_code, response.member_epoch) == (0, 3)
     assert member.partitions == {"t": {0, 1}}
@@ -214,8 +220,8 @@ def test_a_member_may_begin_anew_and_has_what_it_had() -> None:
 # -- static members ----------------------------------------------------------------------------------------------------
 
 
-def test_an_instance_id_that_is_in_use_is_not_released() -> None:
-    broker = a_broker()
+def test_join_with_an_instance_id_in_use_is_rejected() -> None:
+    broker = make_broker()
     ConsumerMember(broker, "one", instance_id="i").join()
     response = ConsumerMember(broker, "two", instance_id="i").join()
     assert response.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
@@ -223,10 +229,10 @@ def test_an_instance_id_that_is_in_use_is_not_released() -> None:
 
 
 @pytest.mark.parametrize(
-    "epoch", [pytest.param(2, id="stays"), pytest.param(-1, id="leaves"), pytest.param(-2, id="goes")]
+    "epoch", [pytest.param(2, id="stays"), pytest.param(-1, id="leaves"), pytest.param(-2, id="leaves temporarily")]
 )
-def test_an_instance_id_that_another_has_now_is_fenced(epoch: int) -> None:
-    broker = a_broker()
+def test_replaced_static_member_is_fenced(epoch: int) -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two", instance_id="i")
     one.join()
     one.leave(-2)
@@ -236,32 +242,32 @@ def test_an_instance_id_that_another_has_now_is_fenced(epoch: int) -> None:
     assert response.error_message == "Static member one with instance id i was fenced by member two."
 
 
-@pytest.mark.parametrize("epoch", [pytest.param(2, id="stays"), pytest.param(-2, id="leaves")])
-def test_an_instance_id_that_nobody_has_is_unknown(epoch: int) -> None:
-    broker = a_broker()
+@pytest.mark.parametrize("epoch", [pytest.param(2, id="stays"), pytest.param(-2, id="leaves temporarily")])
+def test_unknown_instance_id_is_rejected(epoch: int) -> None:
+    broker = make_broker()
     ConsumerMember(broker, "one").join()
     response = ConsumerMember(broker, "one", instance_id="i").send(member_epoch=epoch)
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert response.error_message == "Instance id i is unknown."
 
 
-def test_a_static_member_that_comes_back_has_what_it_had_and_nobody_rebalances() -> None:
-    broker = a_broker()
+def test_returning_static_member_keeps_its_assignment_without_a_rebalance() -> None:
+    broker = make_broker()
     one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
     one.join()
     other.join()
     converge(one, other)
-    had, epoch = one.partitions, consumer_group(broker).group_epoch
+    partitions, epoch = one.partitions, consumer_group(broker).group_epoch
     assert one.leave(-2).member_epoch == -2
     again = ConsumerMember(broker, "again", instance_id="i")
     response = again.join()
-    assert (response.error_code, response.member_epoch, again.partitions) == (0, epoch, had)
+    assert (response.error_code, response.member_epoch, again.partitions) == (0, epoch, partitions)
     assert consumer_group(broker).group_epoch == epoch
     assert set(consumer_group(broker).members) == {"other", "again"}
 
 
-def test_a_static_member_that_does_not_come_back_in_time_is_out() -> None:
-    broker = a_broker()
+def test_static_member_that_does_not_return_before_its_session_ends_is_removed() -> None:
+    broker = make_broker()
     one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
     one.join()
     other.join()
@@ -275,8 +281,8 @@ def test_a_static_member_that_does_not_come_back_in_time_is_out() -> None:
     assert other.partitions == {"t": {0, 1, 2, 3}}
 
 
-def test_a_static_member_that_goes_lets_go_of_what_it_had_to_give_up() -> None:
-    broker = a_broker()
+def test_static_member_that_leaves_temporarily_confirms_its_revocations() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -286,8 +292,8 @@ def test_a_static_member_that_goes_lets_go_of_what_it_had_to_give_up() -> None:
     assert two.partitions == {"t": {2, 3}}
 
 
-def test_a_static_member_that_leaves_for_good_is_out_at_once() -> None:
-    broker = a_broker()
+def test_static_member_that_leaves_permanently_is_removed_immediately() -> None:
+    broker = make_broker()
     one = ConsumerMember(broker, "one", instance_id="i")
     one.join()
     assert one.leave(-1).member_epoch == -1
@@ -295,8 +301,8 @@ def test_a_static_member_that_leaves_for_good_is_out_at_once() -> None:
     assert (group.state, group.static_members) == (ConsumerState.EMPTY, {})
 
 
-def test_a_dynamic_member_leaves_for_good_whatever_it_says() -> None:
-    broker = a_broker()
+def test_leave_without_instance_id_removes_a_static_member() -> None:
+    broker = make_broker()
     one = ConsumerMember(broker, "one", instance_id="i")
     one.join()
     one.instance_id = None
@@ -304,22 +310,22 @@ def test_a_dynamic_member_leaves_for_good_whatever_it_says() -> None:
     assert consumer_group(broker).is_empty
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_assignment_is_told_when_it_changes_and_when_the_member_says_all_of_itself() -> None:
-    member = ConsumerMember(a_broker(), "m")
+def test_assignment_is_sent_when_it_changes_and_after_a_full_heartbeat() -> None:
+    member = ConsumerMember(make_broker(), "m")
     response = member.join()
     assert response.heartbeat_interval_ms == 5_000
-    [told] = response.assignment.topic_partitions
-    assert told.partitions == [0, 1, 2, 3]
+    [sent] = response.assignment.topic_partitions
+    assert sent.partitions == [0, 1, 2, 3]
     assert member.heartbeat().assignment is None
     assert member.heartbeat(rebalance_timeout_ms=REBALANCE_MS).assignment is None
     assert member.heartbeat(rebalance_timeout_ms=REBALANCE_MS, subscribed_topic_names=["t"]).assignment is not None
 
 
-def test_a_heartbeat_says_what_changed_and_leaves_the_rest_as_it_was() -> None:
-    broker = a_broker()
+def test_heartbeat_updates_only_the_fields_that_it_contains() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", assignor="range", instance_id="i")
     member.join(rack_id="r")
     member.heartbeat()
@@ -333,8 +339,8 @@ def test_a_heartbeat_says_what_changed_and_leaves_the_rest_as_it_was() -> None:
     assert (known.rack_id, known.server_assignor, known.rebalance_timeout_ms) == ("s", "uniform", 1)
 
 
-def test_a_topic_that_is_not_there_may_be_subscribed_to() -> None:
-    broker = a_broker()
+def test_subscription_to_a_missing_topic_is_accepted() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", topics=["later"])
     assert member.join().assignment.topic_partitions == []
     broker.topic("later", 2)
@@ -342,8 +348,8 @@ def test_a_topic_that_is_not_there_may_be_subscribed_to() -> None:
     assert member.partitions == {"later": {0, 1}}
 
 
-def test_no_topics_may_be_subscribed_to() -> None:
-    member = ConsumerMember(a_broker(), "m", topics=[])
+def test_empty_subscription_is_accepted() -> None:
+    member = ConsumerMember(make_broker(), "m", topics=[])
     assert (member.join().error_code, member.partitions) == (0, {})
-    member = ConsumerMember(a_broker(), "m", regex="")
+    member = ConsumerMember(make_broker(), "m", regex="")
     assert (member.join().error_code, member.partitions) == (0, {})

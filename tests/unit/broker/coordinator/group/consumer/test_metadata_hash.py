@@ -1,30 +1,30 @@
-"""The number that tells whether the topics of a group have changed."""
+"""The hash of the metadata of a group's topics."""
 
 from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
 from sluice.broker.metadata.topic import Topic
 from tests.support.virtual_broker import VirtualBroker
 
 
-def test_no_topics_are_zero() -> None:
+def test_hash_of_no_topics_is_zero() -> None:
     assert metadata_hash([]) == 0
 
 
-def test_it_is_of_ids_names_and_numbers_of_partitions_in_whatever_order() -> None:
+def test_hash_depends_on_topic_ids_names_and_partition_counts_but_not_on_order() -> None:
     broker = VirtualBroker()
     one, two = broker.topic("one", 1), broker.topic("two", 2)
     hashes = [metadata_hash(topics) for topics in ([one], [two], [one, two])]
     assert len(set(hashes)) == 3
     assert metadata_hash([two, one]) == hashes[2]
     same = Topic("one", one.topic_id, one.config)
-    assert metadata_hash([same]) != hashes[0], "it has no partitions"
+    assert metadata_hash([same]) != hashes[0], "the hash depends on the partition count"
     same.partitions = one.partitions
     assert metadata_hash([same]) == hashes[0]
     broker.broker.delete_topic(one)
-    assert metadata_hash([broker.topic("one", 1)]) != hashes[0], "it has another id"
+    assert metadata_hash([broker.topic("one", 1)]) != hashes[0], "the hash depends on the topic id"
 
 
-def test_it_is_a_signed_number_of_64_bits() -> None:
+def test_hash_is_a_signed_64_bit_number() -> None:
     broker = VirtualBroker()
     hashes = [metadata_hash([broker.topic(f"t{number}")]) for number in range(20)]
-    assert all(-(2**63) <= one < 2**63 for one in hashes)
+    assert all(-(2**63) <= value < 2**63 for value in hashes)
     assert min(hashes) < 0

@@ -1,4 +1,4 @@
-"""Groups with members that become groups of the other kind."""
+"""Online migration of groups between the classic and the consumer protocol."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ from tests.support.virtual_broker import VirtualBroker
 OFF = "group.consumer.migration.policy=disabled"
 
 
-def a_broker(*overrides: str) -> VirtualBroker:
+def make_broker(*overrides: str) -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides)
     broker.topic("t", 4)
     return broker
 
 
 def assignment(*partitions: int, topic: str = "t", user_data: bytes | None = None) -> bytes:
-    """As a leader writes it, in version 1."""
+    """Encode an assignment in version 1, as a group leader does."""
     parts: list[bytes | memoryview] = [b"\0\1"]
     topics = [TopicPartition(topic=topic, partitions=list(partitions))]
     encoder(MemberAssignment, 1)(MemberAssignment(assigned_partitions=topics, user_data=user_data), parts)
@@ -38,7 +38,7 @@ def assignment(*partitions: int, topic: str = "t", user_data: bytes | None = Non
 
 
 def classic_group(broker: VirtualBroker, assigned: bytes | None = None, **fields: Any) -> Member:
-    """A stable group of one member, in generation 1, that has all of t unless told otherwise."""
+    """Return the member of a stable one-member group in generation 1; by default it is assigned all of t."""
     member = Member(broker, **fields)
     member.send_join()
     assert member.joined().error_code == 0
@@ -48,7 +48,7 @@ def classic_group(broker: VirtualBroker, assigned: bytes | None = None, **fields
 
 
 def partitions_of(member: Member) -> list[int]:
-    """What SyncGroup gives a member of the classic protocol."""
+    """Return the partitions that SyncGroup assigns to a classic member."""
     member.send_sync()
     response = member.client.answer().message
     assert response.error_code == 0
@@ -58,7 +58,7 @@ def partitions_of(member: Member) -> list[int]:
 
 
 def rejoin(member: Member, *owned: int) -> None:
-    """Joins again, with what it has; it is answered at once."""
+    """Rejoin with owned partitions; the response is immediate."""
     data = b"\0\1" + subscription("t")[2:] + (1).to_bytes(4) + b"\0\1t" + len(owned).to_bytes(4)
     data += b"".join(partition.to_bytes(4) for partition in owned)
     member.client.send(member.join_request(JoinGroupRequestProtocol(name="range", metadata=data)), member.version)
@@ -68,8 +68,8 @@ def rejoin(member: Member, *owned: int) -> None:
 # -- upgrade -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_classic_group_becomes_a_consumer_group_with_the_first_member_of_the_new_protocol() -> None:
-    broker = a_broker()
+def test_first_consumer_protocol_member_upgrades_a_classic_group() -> None:
+    broker = make_broker()
     old = classic_group(broker)
     new = ConsumerMember(broker, "new")
     assert new.join().error_code == 0
@@ -77,7 +77,7 @@ def test_a_classic_group_becomes_a_consumer_group_with_the_first_member_of_the_n
     assert (new.epoch, new.partitions, set(group.members)) == (2, {}, {old.member_id, "new"})
     assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     rejoin(old, 0, 1, 2, 3)
-    assert old.generation_id == 1, "it has to give something up before it gets on"
+    assert old.generation_id == 1, "it must revoke partitions before its next generation"
     assert partitions_of(old) == [0, 1]
     new.heartbeat()
     assert new.partitions == {}
@@ -92,8 +92,8 @@ def test_a_classic_group_becomes_a_consumer_group_with_the_first_member_of_the_n
     assert old.commit() == 0
 
 
-def test_a_member_that_waits_for_its_group_is_told_to_join_again() -> None:
-    broker = a_broker()
+def test_upgrade_makes_a_member_with_a_pending_join_rejoin() -> None:
+    broker = make_broker()
     old = classic_group(broker)
     late = Member(broker)
     late.send_join()
@@ -102,8 +102,8 @@ def test_a_member_that_waits_for_its_group_is_told_to_join_again() -> None:
     assert set(consumer_group(broker).members) == {old.member_id, late.member_id, "new"}
 
 
-def test_a_member_that_waits_for_its_assignment_is_told_to_join_again() -> None:
-    broker = a_broker()
+def test_upgrade_makes_a_member_with_a_pending_sync_rejoin() -> None:
+    broker = make_broker()
     one = classic_group(broker)
     two = Member(broker)
     two.send_join()
@@ -119,19 +119,21 @@ def test_a_member_that_waits_for_its_assignment_is_told_to_join_again() -> None:
 @pytest.mark.parametrize(
     ("overrides", "assigned", "problem"),
     [
-        pytest.param([OFF], None, "online upgrade is disabled", id="by the policy"),
+        pytest.param([OFF], None, "online upgrade is disabled", id="policy disabled"),
         pytest.param(
-            ["group.consumer.migration.policy=downgrade"], None, "online upgrade is disabled", id="by the other policy"
+            ["group.consumer.migration.policy=downgrade"], None, "online upgrade is disabled", id="policy downgrade"
         ),
-        pytest.param([], b"\0", "the embedded consumer protocol is malformed", id="an assignment that nobody can read"),
+        pytest.param([], b"\0", "the embedded consumer protocol is malformed", id="malformed assignment"),
         pytest.param(
-            [], assignment(0, user_data=b"x"), "an unsupported custom assignor is in use", id="an assignor of its own"
+            [], assignment(0, user_data=b"x"), "an unsupported custom assignor is in use", id="custom assignor"
         ),
-        pytest.param([], assignment(0, 0), "members share partitions", id="a partition that is assigned twice"),
+        pytest.param([], assignment(0, 0), "members share partitions", id="partition assigned twice"),
     ],
 )
-def test_a_classic_group_stays_one(overrides: list[str], assigned: bytes | None, problem: str) -> None:
-    broker = a_broker(*overrides)
+def test_classic_group_that_cannot_be_upgraded_stays_classic(
+    overrides: list[str], assigned: bytes | None, problem: str
+) -> None:
+    broker = make_broker(*overrides)
     old = classic_group(broker, assigned)
     response = ConsumerMember(broker, "new").join()
     assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -139,8 +141,8 @@ def test_a_classic_group_stays_one(overrides: list[str], assigned: bytes | None,
     assert old.heartbeat() == 0
 
 
-def test_a_classic_group_of_others_than_consumers_stays_one() -> None:
-    broker = a_broker()
+def test_classic_group_of_another_protocol_type_is_not_upgraded() -> None:
+    broker = make_broker()
     connect = Member(broker)
     connect.send_join(protocol(metadata=b""), protocol_type="connect")
     connect.joined()
@@ -149,16 +151,16 @@ def test_a_classic_group_of_others_than_consumers_stays_one() -> None:
     assert "does not use the consumer embedded protocol" in response.error_message
 
 
-def test_a_classic_group_that_is_too_large_stays_one() -> None:
-    broker = a_broker("group.consumer.max.size=1")
+def test_classic_group_above_the_maximum_size_is_not_upgraded() -> None:
+    broker = make_broker("group.consumer.max.size=1")
     classic_group(broker)
     assert ConsumerMember(broker, "new").join().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
 
 
-@pytest.mark.parametrize("policy", [[], [OFF]], ids=["whatever", "even if it is off"])
-def test_a_group_without_members_changes_its_kind(policy: list[str]) -> None:
-    broker = a_broker(*policy)
+@pytest.mark.parametrize("policy", [[], [OFF]], ids=["default policy", "policy disabled"])
+def test_empty_group_changes_its_type_under_any_policy(policy: list[str]) -> None:
+    broker = make_broker(*policy)
     old = classic_group(broker)
     assert old.commit(5) == 0
     old.leave()
@@ -172,8 +174,8 @@ def test_a_group_without_members_changes_its_kind(policy: list[str]) -> None:
     assert again.heartbeat() == 0
 
 
-def test_a_member_with_an_id_finds_no_classic_group_in_the_place_of_an_empty_one() -> None:
-    broker = a_broker()
+def test_classic_join_with_a_member_id_is_rejected_by_an_empty_consumer_group() -> None:
+    broker = make_broker()
     new = ConsumerMember(broker, "new")
     new.join()
     new.leave()
@@ -187,7 +189,7 @@ def test_a_member_with_an_id_finds_no_classic_group_in_the_place_of_an_empty_one
 
 
 def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
-    """One of each protocol, with two partitions each."""
+    """Return one member of each protocol, with two partitions each."""
     old, new = classic_group(broker, assignment(0, 1)), ConsumerMember(broker, "new")
     new.join()
     rejoin(old, 0, 1)
@@ -197,8 +199,8 @@ def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
     return old, new
 
 
-def test_a_group_is_a_classic_one_again_when_the_last_of_the_new_protocol_leaves() -> None:
-    broker = a_broker()
+def test_group_is_downgraded_when_its_last_consumer_protocol_member_leaves() -> None:
+    broker = make_broker()
     old, new = mixed_group(broker)
     assert new.leave().error_code == 0
     group = broker.broker.groups.groups["group"]
@@ -210,8 +212,8 @@ def test_a_group_is_a_classic_one_again_when_the_last_of_the_new_protocol_leaves
     assert old.leads
 
 
-def test_so_it_is_when_the_last_of_the_new_protocol_is_silent() -> None:
-    broker = a_broker()
+def test_group_is_downgraded_when_its_last_consumer_protocol_member_times_out() -> None:
+    broker = make_broker()
     old, _ = mixed_group(broker)
     for _ in range(9):
         broker.advance(5_000)
@@ -219,11 +221,11 @@ def test_so_it_is_when_the_last_of_the_new_protocol_is_silent() -> None:
     assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
     for _ in range(2):
         broker.advance(SESSION_MS - 1)
-        assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "its session goes on"
+        assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "its session continues"
 
 
-def test_so_it_is_when_a_static_member_comes_back_with_the_classic_protocol() -> None:
-    broker = a_broker()
+def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_protocol() -> None:
+    broker = make_broker()
     new = ConsumerMember(broker, "new", instance_id="i")
     new.join()
     old = Member(broker, instance_id="i")
@@ -237,8 +239,8 @@ def test_so_it_is_when_a_static_member_comes_back_with_the_classic_protocol() ->
     assert new.heartbeat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_so_it_is_with_a_rebalance_when_that_member_wants_other_topics() -> None:
-    broker = a_broker()
+def test_downgrade_starts_a_rebalance_if_the_returning_member_changes_its_topics() -> None:
+    broker = make_broker()
     broker.topic("u")
     new = ConsumerMember(broker, "new", instance_id="i")
     new.join()
@@ -250,15 +252,15 @@ def test_so_it_is_with_a_rebalance_when_that_member_wants_other_topics() -> None
     assert group.state is ClassicState.PREPARING_REBALANCE
 
 
-def test_a_consumer_group_stays_one_by_the_policy() -> None:
-    broker = a_broker("group.consumer.migration.policy=upgrade")
+def test_policy_upgrade_disables_the_downgrade() -> None:
+    broker = make_broker("group.consumer.migration.policy=upgrade")
     old, new = mixed_group(broker)
     new.leave()
     assert set(consumer_group(broker).members) == {old.member_id}
 
 
-def test_a_consumer_group_that_is_too_large_for_a_classic_one_stays_one() -> None:
-    broker = a_broker("group.max.size=1")
+def test_consumer_group_above_the_classic_maximum_size_is_not_downgraded() -> None:
+    broker = make_broker("group.max.size=1")
     old, new = mixed_group(broker)
     another = Member(broker)
     another.send_join()
@@ -267,21 +269,21 @@ def test_a_consumer_group_that_is_too_large_for_a_classic_one_stays_one() -> Non
     assert set(consumer_group(broker).members) == {old.member_id, another.member_id}
 
 
-# -- what is in the bytes ----------------------------------------------------------------------------------------------
+# -- encoded assignments -----------------------------------------------------------------------------------------------
 
 
-def test_assignments_are_written_in_the_version_of_the_members_metadata() -> None:
-    broker = a_broker()
-    held = {broker.partition().topic.topic_id: [1, 0], b"x" * 16: [0]}
+def test_assignment_is_encoded_in_the_version_of_the_members_metadata() -> None:
+    broker = make_broker()
+    assigned = {broker.partition().topic.topic_id: [1, 0], b"x" * 16: [0]}
     for version, written in ((0, b"\0\0"), (3, b"\0\3"), (9, b"\0\3")):
-        data = write_assignment(held, broker.broker.cluster, version.to_bytes(2))
+        data = write_assignment(assigned, broker.broker.cluster, version.to_bytes(2))
         assert data[:2] == written
         read = read_assignment(data)
         assert read is not None
-        assert [(one.topic, one.partitions) for one in read.assigned_partitions] == [("t", [0, 1])]
+        assert [(topic.topic, topic.partitions) for topic in read.assigned_partitions] == [("t", [0, 1])]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"\xff\xff", b"\0\1\0\0\0\1"])
-def test_what_cannot_be_read_is_none(data: bytes) -> None:
+def test_malformed_subscription_or_assignment_is_read_as_none(data: bytes) -> None:
     assert read_subscription(data) is None
     assert read_assignment(data) is None

@@ -1,4 +1,4 @@
-"""How a consumer group gets from one assignment to the next, and who is put out on the way."""
+"""Rebalances of consumer groups: reassignment, epochs, timeouts."""
 
 import pytest
 
@@ -17,14 +17,14 @@ SESSION_MS = 45_000
 _GROUP = 32  # ConfigResource.Type
 
 
-def a_broker(*overrides: str) -> VirtualBroker:
+def make_broker(*overrides: str) -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE, *overrides)
     broker.topic("t", 4)
     return broker
 
 
 def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ConsumerMember]:
-    """Each with two partitions of four."""
+    """Return two members with two of four partitions each."""
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -32,8 +32,8 @@ def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ConsumerMember]:
     return one, two
 
 
-def test_a_partition_goes_from_one_to_another_in_three_heartbeats() -> None:
-    broker = a_broker()
+def test_partition_moves_between_members_in_three_heartbeats() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     assert (one.epoch, one.partitions) == (2, {"t": {0, 1, 2, 3}})
@@ -44,7 +44,7 @@ def test_a_partition_goes_from_one_to_another_in_three_heartbeats() -> None:
     one.heartbeat()
     assert (one.epoch, one.told) == (2, {broker.partition().topic.topic_id: {0, 1}})
     two.heartbeat()
-    assert two.partitions == {}, "the first has not said that it gave anything up"
+    assert two.partitions == {}, "member one has not confirmed the revocation"
     one.heartbeat()
     assert (one.epoch, one.partitions) == (3, {"t": {0, 1}})
     two.heartbeat()
@@ -52,8 +52,8 @@ def test_a_partition_goes_from_one_to_another_in_three_heartbeats() -> None:
     assert consumer_group(broker).state is ConsumerState.STABLE
 
 
-def test_what_a_member_had_goes_to_others_when_it_leaves() -> None:
-    broker = a_broker()
+def test_partitions_of_a_leaving_member_are_reassigned() -> None:
+    broker = make_broker()
     one, two = two_members(broker)
     one.leave()
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
@@ -63,14 +63,14 @@ def test_what_a_member_had_goes_to_others_when_it_leaves() -> None:
     assert consumer_group(broker).state is ConsumerState.EMPTY
 
 
-def test_a_new_assignment_waits_until_the_last_is_long_enough_ago() -> None:
+def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
     broker = VirtualBroker()
     broker.topic("t", 4)
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     broker.advance(999)
     two.join()
-    assert two.epoch == 2, "the epoch of the assignment that there is"
+    assert two.epoch == 2, "epoch of the existing assignment"
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
     one.heartbeat()
     assert one.told == {broker.partition().topic.topic_id: {0, 1, 2, 3}}
@@ -79,20 +79,20 @@ def test_a_new_assignment_waits_until_the_last_is_long_enough_ago() -> None:
     assert (one.partitions, two.partitions) == ({"t": {0, 1}}, {"t": {2, 3}})
 
 
-# -- what makes the epoch grow -----------------------------------------------------------------------------------------
+# -- group epoch -------------------------------------------------------------------------------------------------------
 
 
-def test_more_partitions_are_assigned_with_the_next_heartbeat() -> None:
-    broker = a_broker()
+def test_added_partitions_are_assigned_with_the_next_heartbeat() -> None:
+    broker = make_broker()
     one, two = two_members(broker)
-    wanted = CreatePartitionsTopic(name="t", count=6, assignments=None)
-    broker.client().ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
+    more = CreatePartitionsTopic(name="t", count=6, assignments=None)
+    broker.client().ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
     converge(one, two)
     assert (one.partitions, two.partitions) == ({"t": {0, 1, 4}}, {"t": {2, 3, 5}})
 
 
-def test_a_topic_that_is_deleted_is_taken_away_and_one_that_comes_back_is_another() -> None:
-    broker = a_broker()
+def test_deleted_topic_is_revoked_and_a_recreated_one_is_assigned() -> None:
+    broker = make_broker()
     [one, two] = two_members(broker)
     broker.broker.delete_topic(broker.partition().topic)
     converge(one, two)
@@ -103,8 +103,8 @@ def test_a_topic_that_is_deleted_is_taken_away_and_one_that_comes_back_is_anothe
     assert (one.partitions, two.partitions) == ({"t": {0}}, {"t": {1}})
 
 
-def test_nothing_grows_while_nothing_changes() -> None:
-    broker = a_broker()
+def test_unrelated_topic_keeps_the_group_epoch() -> None:
+    broker = make_broker()
     one, two = two_members(broker)
     epoch = consumer_group(broker).group_epoch
     broker.topic("other")
@@ -112,18 +112,18 @@ def test_nothing_grows_while_nothing_changes() -> None:
     assert consumer_group(broker).group_epoch == epoch
 
 
-def test_a_member_that_wants_another_topic_gets_it_and_gives_up_what_it_had() -> None:
-    broker = a_broker()
+def test_changed_subscription_revokes_old_and_assigns_new_partitions() -> None:
+    broker = make_broker()
     broker.topic("u", 2)
     one, two = two_members(broker)
     one.heartbeat(subscribed_topic_names=["u"])
-    assert one.told == {}, "what it does not want it has to give up at once"
+    assert one.told == {}, "partitions of unsubscribed topics are revoked immediately"
     converge(one, two)
     assert (one.partitions, two.partitions) == ({"u": {0, 1}}, {"t": {0, 1, 2, 3}})
 
 
-def test_the_assignor_is_the_one_that_most_members_ask_for() -> None:
-    broker = a_broker()
+def test_most_requested_assignor_is_used() -> None:
+    broker = make_broker()
     broker.topic("u", 1)
     members = [ConsumerMember(broker, name, topics=["t", "u"], assignor="range") for name in "ab"]
     for member in members:
@@ -132,16 +132,16 @@ def test_the_assignor_is_the_one_that_most_members_ask_for() -> None:
     assert [member.partitions for member in members] == [{"t": {0, 1}, "u": {0}}, {"t": {2, 3}}]
     epoch = consumer_group(broker).group_epoch
     members[0].heartbeat(server_assignor="uniform")
-    assert consumer_group(broker).group_epoch == epoch + 1, "of equals, uniform comes first"
+    assert consumer_group(broker).group_epoch == epoch + 1, "a tie goes to uniform"
     members[1].heartbeat(server_assignor="uniform")
     assert consumer_group(broker).group_epoch == epoch + 1
 
 
-# -- who is put out ----------------------------------------------------------------------------------------------------
+# -- removed members ---------------------------------------------------------------------------------------------------
 
 
-def test_a_member_that_is_silent_for_its_session_is_out() -> None:
-    broker = a_broker()
+def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
+    broker = make_broker()
     one, two = two_members(broker)
     broker.advance(SESSION_MS - 1)
     two.heartbeat()
@@ -152,8 +152,8 @@ def test_a_member_that_is_silent_for_its_session_is_out() -> None:
     assert one.heartbeat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_does_not_give_up_in_time_is_out() -> None:
-    broker = a_broker()
+def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -171,8 +171,8 @@ def test_a_member_that_does_not_give_up_in_time_is_out() -> None:
     assert one.heartbeat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_gave_up_in_time_stays() -> None:
-    broker = a_broker()
+def test_member_that_revokes_within_the_rebalance_timeout_stays() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -185,13 +185,17 @@ def test_a_member_that_gave_up_in_time_stays() -> None:
 # -- configs -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("of_the_group", [pytest.param(False, id="the broker's"), pytest.param(True, id="the group's")])
-def test_session_timeout_and_heartbeat_interval_are_as_configured(of_the_group: bool) -> None:
-    own = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
-    broker = a_broker() if of_the_group else a_broker(*(f"group.{name}={value}" for name, value in own.items()))
-    if of_the_group:
-        configs = [AlterableConfig(name=name, value=value) for name, value in own.items()]
-        resource = AlterConfigsResource(resource_type=_GROUP, resource_name="group", configs=configs)
+@pytest.mark.parametrize(
+    "group_config", [pytest.param(False, id="broker configs"), pytest.param(True, id="group configs")]
+)
+def test_session_timeout_and_heartbeat_interval_follow_the_configs(group_config: bool) -> None:
+    configs = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
+    broker = (
+        make_broker() if group_config else make_broker(*(f"group.{name}={value}" for name, value in configs.items()))
+    )
+    if group_config:
+        alterable = [AlterableConfig(name=name, value=value) for name, value in configs.items()]
+        resource = AlterConfigsResource(resource_type=_GROUP, resource_name="group", configs=alterable)
         answer = broker.client().ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
         assert answer.responses[0].error_code == 0
     member = ConsumerMember(broker, "m")

@@ -1,4 +1,4 @@
-"""When a group's regular expressions are looked at, and what comes of it."""
+"""Evaluation of a group's topic regular expressions."""
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
@@ -7,7 +7,7 @@ from tests.support.virtual_broker import VirtualBroker
 REFRESH_MS = 600_000
 
 
-def a_broker() -> VirtualBroker:
+def make_broker() -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE)
     broker.topic("t1", 2)
     broker.topic("t2", 2)
@@ -15,8 +15,8 @@ def a_broker() -> VirtualBroker:
     return broker
 
 
-def test_the_topics_come_with_the_second_heartbeat() -> None:
-    broker = a_broker()
+def test_matching_topics_are_assigned_with_the_second_heartbeat() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", regex="t.")
     assert (member.join().member_epoch, member.partitions) == (1, {})
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
@@ -24,8 +24,8 @@ def test_the_topics_come_with_the_second_heartbeat() -> None:
     assert (member.epoch, member.partitions) == (2, {"t1": {0, 1}, "t2": {0, 1}})
 
 
-def test_a_member_may_want_topics_by_name_as_well() -> None:
-    broker = a_broker()
+def test_member_may_subscribe_by_name_and_by_regex() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", topics=["other"], regex="t1")
     member.join()
     assert member.partitions == {"other": {0, 1}}
@@ -33,8 +33,8 @@ def test_a_member_may_want_topics_by_name_as_well() -> None:
     assert member.partitions == {"other": {0, 1}, "t1": {0, 1}}
 
 
-def test_a_topic_that_is_created_is_found_but_not_before_ten_seconds() -> None:
-    broker = a_broker()
+def test_created_topic_matches_only_after_ten_seconds() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
     member.heartbeat()
@@ -47,33 +47,33 @@ def test_a_topic_that_is_created_is_found_but_not_before_ten_seconds() -> None:
     assert member.partitions["t3"] == {0}
 
 
-def test_a_topic_that_is_deleted_is_gone_at_once() -> None:
-    broker = a_broker()
+def test_deleted_topic_is_revoked_immediately() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
     member.heartbeat()
     broker.broker.delete_topic(broker.partition("t1").topic)
     converge(member)
     assert member.owned == {broker.partition("t2").topic.topic_id: {0, 1}}
-    assert consumer_group(broker).regexes["t."].topics == {"t1", "t2"}, "nobody has looked again"
+    assert consumer_group(broker).regexes["t."].topics == {"t1", "t2"}, "the regex is not evaluated again"
 
 
-def test_expressions_are_looked_at_again_after_the_refresh_interval() -> None:
-    broker = a_broker()
+def test_regexes_are_evaluated_again_after_the_refresh_interval() -> None:
+    broker = make_broker()
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
-    looked_ms = consumer_group(broker).regexes["t."].timestamp_ms
+    evaluated_ms = consumer_group(broker).regexes["t."].timestamp_ms
     for _ in range(REFRESH_MS // 40_000):
         broker.advance(40_000)
         member.heartbeat()
-    assert consumer_group(broker).regexes["t."].timestamp_ms == looked_ms
+    assert consumer_group(broker).regexes["t."].timestamp_ms == evaluated_ms
     broker.advance(1)
     member.heartbeat()
-    assert consumer_group(broker).regexes["t."].timestamp_ms == looked_ms + REFRESH_MS + 1
+    assert consumer_group(broker).regexes["t."].timestamp_ms == evaluated_ms + REFRESH_MS + 1
 
 
-def test_a_second_expression_waits_for_its_turn_and_one_that_is_known_does_not() -> None:
-    broker = a_broker()
+def test_new_regex_waits_for_the_evaluation_interval_and_a_resolved_one_does_not() -> None:
+    broker = make_broker()
     one, two, three = (
         ConsumerMember(broker, name, regex=regex) for name, regex in (("1", "t1"), ("2", "t2"), ("3", "t1"))
     )
@@ -81,15 +81,15 @@ def test_a_second_expression_waits_for_its_turn_and_one_that_is_known_does_not()
     two.join()
     three.join()
     converge(one, two, three)
-    assert two.partitions == {}, "the last look was not ten seconds ago"
+    assert two.partitions == {}, "the last evaluation is less than ten seconds old"
     assert {*one.partitions.get("t1", ()), *three.partitions.get("t1", ())} == {0, 1}
     broker.advance(10_001)
     converge(one, two, three)
     assert two.partitions == {"t2": {0, 1}}
 
 
-def test_an_expression_that_nobody_wants_any_more_is_forgotten() -> None:
-    broker = a_broker()
+def test_unused_regex_is_removed() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one", regex="t1"), ConsumerMember(broker, "two", regex="t1")
     one.join()
     two.join()
@@ -106,8 +106,8 @@ def test_an_expression_that_nobody_wants_any_more_is_forgotten() -> None:
     assert consumer_group(broker).regexes == {}
 
 
-def test_an_expression_whose_topics_are_known_counts_at_once() -> None:
-    broker = a_broker()
+def test_resolved_regex_increments_the_group_epoch_immediately() -> None:
+    broker = make_broker()
     one, two = ConsumerMember(broker, "one", regex="t1"), ConsumerMember(broker, "two", topics=["t2"])
     one.join()
     two.join()
