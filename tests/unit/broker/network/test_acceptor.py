@@ -1,6 +1,6 @@
-"""Limits of connections, as clients meet them; in virtual time.
+"""Connection limits, as clients experience them, in virtual time.
 
-The arithmetic of the tests: at 1 connection/s the first ten come in at once, the next waits a second.
+With a limit of 1 connection/s, the first ten are admitted at once and the next one waits a second.
 """
 
 import pytest
@@ -16,7 +16,7 @@ INTER_BROKER = "inter.broker.listener.name=INTERNAL"
 
 
 def connect(broker: VirtualBroker, count: int = 1, *, host: str = "127.0.0.1", listener: int = 0) -> list[Client]:
-    """New connections, each of which asks something at once."""
+    """Open connections and send a request on each."""
     clients = [broker.client(host=host, listener=listener) for _ in range(count)]
     for client in clients:
         client.send(ApiVersionsRequest(), 0)
@@ -24,17 +24,17 @@ def connect(broker: VirtualBroker, count: int = 1, *, host: str = "127.0.0.1", l
 
 
 def answered_ms(clients: list[Client]) -> list[float | None]:
-    """When each was answered; None: not yet."""
+    """Return the time of each client's first response; None if it has none."""
     return [client.answers[0].at_ms if client.answers else None for client in clients]
 
 
-def leave(broker: VirtualBroker, client: Client) -> None:
+def disconnect(broker: VirtualBroker, client: Client) -> None:
     client.leave()
     broker.settle()
 
 
 def configure(broker: VirtualBroker, **configs: str) -> None:
-    """Alters configs of all brokers; they are written with underscores for dots."""
+    """Alter configs of all brokers, written with underscores for dots."""
     dotted = {name.replace("_", "."): value for name, value in configs.items()}
     assert broker.broker.configs.replace(BROKER, "", dotted, validate_only=False) is None
     broker.settle()
@@ -44,30 +44,30 @@ def limit_address(broker: VirtualBroker, address: str | None, rate: float | None
     broker.cluster.client_quotas.alter({"ip": address}, {"connection_creation_rate": rate})
 
 
-def test_without_limits_there_is_no_acceptor() -> None:
+def test_broker_without_limits_has_no_acceptor() -> None:
     broker = VirtualBroker()
     assert answered_ms(connect(broker, 50)) == [0] * 50
     assert broker.server.acceptor is None
 
 
-# -- how fast ----------------------------------------------------------------------------------------------------------
+# -- creation rate -----------------------------------------------------------------------------------------------------
 
 
-def test_connections_that_come_too_fast_are_taken_in_one_after_the_other() -> None:
+def test_connections_above_the_creation_rate_are_admitted_one_after_the_other() -> None:
     broker = VirtualBroker("max.connection.creation.rate=1")
     clients = connect(broker, 13)
     assert answered_ms(clients) == [0] * 10 + [None] * 3
-    assert not clients[10].transport.reading, "who waits is not read"
+    assert not clients[10].transport.reading, "a connection that waits for admission is not read"
     broker.advance(999)
     assert answered_ms(clients)[10:] == [None] * 3
     broker.advance(1)
-    # Each is charged when it is its turn: the 12th at 1 s, when twelve have come in ten seconds.
+    # A connection is charged when it is the first to wait: the 12th at 1 s, after twelve in ten seconds.
     assert answered_ms(clients)[10:] == [1_000, None, None]
     broker.advance(20_000)
     assert answered_ms(clients)[10:] == [1_000, 2_000, 3_000]
 
 
-def test_one_that_leaves_while_it_waits_holds_nobody_up() -> None:
+def test_connection_that_closes_while_it_waits_does_not_delay_the_next_one() -> None:
     broker = VirtualBroker("max.connection.creation.rate=1")
     first, second, third = connect(broker, 13)[10:]
     for client in (first, second):
@@ -79,10 +79,10 @@ def test_one_that_leaves_while_it_waits_holds_nobody_up() -> None:
 
 @pytest.mark.parametrize(
     ("listener", "expected"),
-    [pytest.param(0, [1_000], id="another listener"), pytest.param(1, [0], id="the brokers' own")],
+    [pytest.param(0, [1_000], id="other listener"), pytest.param(1, [0], id="inter-broker listener")],
 )
-def test_the_brokers_listener_does_not_wait_for_the_brokers_rate(listener: int, expected: list[float]) -> None:
-    # Of its own rate it has none: listener.name.internal goes before what holds for all.
+def test_inter_broker_listener_does_not_wait_for_the_broker_wide_rate(listener: int, expected: list[float]) -> None:
+    # The prefix listener.name.internal overrides the setting for all listeners.
     broker = VirtualBroker(
         TWO,
         MAP,
@@ -96,27 +96,27 @@ def test_the_brokers_listener_does_not_wait_for_the_brokers_rate(listener: int, 
     assert answered_ms(clients) == expected
 
 
-# -- how many ----------------------------------------------------------------------------------------------------------
+# -- connection count --------------------------------------------------------------------------------------------------
 
 
-def test_one_too_many_waits_until_another_goes() -> None:
+def test_connection_above_the_limit_waits_until_another_closes() -> None:
     broker = VirtualBroker("max.connections=2")
     first, _, third, fourth = connect(broker, 4)
     broker.advance(60_000)
     assert answered_ms([third, fourth]) == [None, None]
-    leave(broker, first)
+    disconnect(broker, first)
     assert answered_ms([third, fourth]) == [60_000, None]
-    leave(broker, third)
+    disconnect(broker, third)
     assert answered_ms([fourth]) == [60_000]
 
 
-def test_a_listener_has_its_own_number() -> None:
+def test_listener_has_its_own_connection_limit() -> None:
     broker = VirtualBroker(TWO, MAP, "listener.name.external.max.connections=1")
     assert answered_ms(connect(broker, 2)) == [0, None]
     assert answered_ms(connect(broker, 3, listener=1)) == [0] * 3
 
 
-def test_for_the_brokers_listener_the_connection_that_was_idle_longest_goes() -> None:
+def test_inter_broker_connection_closes_the_least_recently_used_connection() -> None:
     broker = VirtualBroker(TWO, MAP, INTER_BROKER, "max.connections=2", "listener.name.internal.max.connections=9")
     first, second = connect(broker, 2)
     broker.advance(1_000)
@@ -126,35 +126,37 @@ def test_for_the_brokers_listener_the_connection_that_was_idle_longest_goes() ->
     assert (first.is_open, second.is_open) == (True, False)
 
 
-def test_an_address_with_too_many_has_the_next_one_closed() -> None:
+def test_connection_above_the_limit_of_its_address_is_closed() -> None:
     broker = VirtualBroker("max.connections.per.ip=1", "max.connections.per.ip.overrides=10.0.0.2:2,::1:1")
     one, two = connect(broker, host="10.0.0.1"), connect(broker, 2, host="10.0.0.2")
-    more = [broker.client(host=host) for host in ("10.0.0.1", "10.0.0.2")]
+    excess = [broker.client(host=host) for host in ("10.0.0.1", "10.0.0.2")]
     broker.settle()
     assert (answered_ms(one), answered_ms(two)) == ([0], [0, 0])
-    assert [client.closed_at_ms for client in more] == [0, 0]
-    leave(broker, one[0])
+    assert [client.closed_at_ms for client in excess] == [0, 0]
+    disconnect(broker, one[0])
     assert answered_ms(connect(broker, host="10.0.0.1")) == [0]
 
 
-# -- how fast from one address -----------------------------------------------------------------------------------------
+# -- creation rate per address -----------------------------------------------------------------------------------------
 
 
-def test_an_address_that_comes_too_fast_hears_nothing_and_is_closed_later() -> None:
+def test_connection_above_the_creation_rate_of_its_address_is_closed_after_a_delay() -> None:
     broker = VirtualBroker()
     limit_address(broker, "10.0.0.1", 1.0)
     assert answered_ms(connect(broker, 10, host="10.0.0.1")) == [0] * 10
-    (late,) = connect(broker, host="10.0.0.1")
-    assert answered_ms(connect(broker, 20, host="10.0.0.2")) == [0] * 20, "others do not wait"
+    (rejected,) = connect(broker, host="10.0.0.1")
+    assert answered_ms(connect(broker, 20, host="10.0.0.2")) == [0] * 20, "other addresses do not wait"
     broker.advance(999)
-    assert (late.answers, late.is_open) == ([], True)
+    assert (rejected.answers, rejected.is_open) == ([], True)
     broker.advance(1)
-    assert (late.answers, late.closed_at_ms) == ([], 1_000)
+    assert (rejected.answers, rejected.closed_at_ms) == ([], 1_000)
     broker.advance(10_000)
-    assert answered_ms(connect(broker, host="10.0.0.1")) == [11_000], "it counted for nothing"
+    assert answered_ms(connect(broker, host="10.0.0.1")) == [11_000], (
+        "a connection rejected for its address is not counted"
+    )
 
 
-def test_a_limit_of_all_addresses_is_one_for_each() -> None:
+def test_default_creation_rate_applies_to_each_address() -> None:
     broker = VirtualBroker()
     limit_address(broker, None, 1.0)
     for host in ("10.0.0.1", "10.0.0.2"):
@@ -163,31 +165,31 @@ def test_a_limit_of_all_addresses_is_one_for_each() -> None:
     assert answered_ms(connect(broker, 5, host="10.0.0.1")) == [0] * 5
 
 
-# -- while it runs -----------------------------------------------------------------------------------------------------
+# -- changes at runtime ------------------------------------------------------------------------------------------------
 
 
-def test_those_that_are_there_count_when_a_limit_is_set() -> None:
+def test_existing_connections_count_when_a_limit_is_set() -> None:
     broker = VirtualBroker()
     first, _ = connect(broker, 2)
     configure(broker, max_connections="2")
     waiting = connect(broker)
     assert answered_ms(waiting) == [None]
-    leave(broker, first)
+    disconnect(broker, first)
     assert answered_ms(waiting) == [0]
 
 
-def test_a_limit_that_is_raised_lets_those_in_that_wait() -> None:
+def test_raised_limit_admits_waiting_connections() -> None:
     broker = VirtualBroker("max.connections=1")
     clients = connect(broker, 300)
     broker.advance(500)
     configure(broker, max_connections="250")
     assert answered_ms(clients) == [0] + [500] * 249 + [None] * 50
-    configure(broker)  # removed: what it was started with holds
-    leave(broker, clients[0])
+    configure(broker)  # removed: the limit of the start applies again
+    disconnect(broker, clients[0])
     assert answered_ms(clients)[250] is None
 
 
-def test_a_limit_that_is_lowered_closes_those_that_were_idle_longest() -> None:
+def test_lowered_limit_closes_the_least_recently_used_connections() -> None:
     broker = VirtualBroker()
     clients = connect(broker, 3)
     broker.advance(1_000)
@@ -196,7 +198,7 @@ def test_a_limit_that_is_lowered_closes_those_that_were_idle_longest() -> None:
     assert [client.is_open for client in clients] == [False, True, False]
 
 
-def test_a_rate_that_is_raised_lets_the_one_that_waits_wait_on() -> None:
+def test_raised_rate_does_not_shorten_a_delay_in_progress() -> None:
     broker = VirtualBroker("max.connection.creation.rate=1")
     clients = connect(broker, 13)[10:]
     broker.advance(300)
@@ -206,18 +208,18 @@ def test_a_rate_that_is_raised_lets_the_one_that_waits_wait_on() -> None:
     assert answered_ms(clients) == [1_000] * 3
 
 
-def test_the_limit_of_a_listener_can_be_altered() -> None:
+def test_connection_limit_of_a_listener_can_be_altered() -> None:
     broker = VirtualBroker(TWO, MAP)
     dotted = {"listener.name.external.max.connections": "1"}
     assert broker.broker.configs.replace(BROKER, "", dotted, validate_only=False) is None
     assert answered_ms(connect(broker, 2)) == [0, None]
     assert answered_ms(connect(broker, 2, listener=1)) == [0, 0]
     assert broker.broker.configs.replace(BROKER, "", {}, validate_only=False) is None
-    assert answered_ms(connect(broker, 2)) == [0, 0], "who waits comes first"
+    assert answered_ms(connect(broker, 2)) == [0, 0], "connections that wait are admitted first"
 
 
 @pytest.mark.parametrize(
-    ("configs", "problem"),
+    ("configs", "message"),
     [
         ({"listener.name.plaintext.max.connections": "0"}, "Invalid listener.name.plaintext.max.connections 0"),
         ({"listener.name.plaintext.max.connections.per.ip": "1"}, "Cannot update these configs dynamically"),
@@ -227,15 +229,15 @@ def test_the_limit_of_a_listener_can_be_altered() -> None:
         ({"max.connections.per.ip.overrides": "a"}, "must be HOST:COUNT, separated by commas"),
     ],
 )
-def test_what_cannot_be_set(configs: dict[str, str], problem: str) -> None:
+def test_invalid_dynamic_config_is_rejected(configs: dict[str, str], message: str) -> None:
     broker = VirtualBroker()
-    refusal = broker.broker.configs.replace(BROKER, "", configs, validate_only=False)
-    assert refusal is not None
-    assert problem in (refusal.message or "")
+    rejection = broker.broker.configs.replace(BROKER, "", configs, validate_only=False)
+    assert rejection is not None
+    assert message in (rejection.message or "")
 
 
 @pytest.mark.parametrize(
-    ("property_", "problem"),
+    ("property_", "message"),
     [
         (
             "max.connections.per.ip=0",
@@ -246,12 +248,12 @@ def test_what_cannot_be_set(configs: dict[str, str], problem: str) -> None:
         ("max.connections=-1", "max.connections=-1: must be an integer"),
     ],
 )
-def test_a_start_with_nonsense_ends_in_one_line(property_: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem.replace(".", r"\.")):
+def test_invalid_limit_fails_the_start(property_: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace(".", r"\.")):
         VirtualBroker(property_)
 
 
-def test_addresses_are_forgotten_with_time() -> None:
+def test_rates_of_idle_addresses_are_removed() -> None:
     broker = VirtualBroker()
     limit_address(broker, None, 1.0)
     connect(broker)

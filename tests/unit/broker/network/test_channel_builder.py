@@ -1,4 +1,4 @@
-"""Listeners that are more than plain text: whose requests they are, several beside each other, and their counts."""
+"""Listeners with TLS or SASL: principals, several listeners, and authentication counts."""
 
 from random import Random
 
@@ -32,7 +32,7 @@ def user_of(broker: VirtualBroker) -> tuple[str, str]:
     return connection.ctx.session.user, connection.ctx.session.principal
 
 
-def test_a_certificate_says_who_a_client_is() -> None:
+def test_principal_is_the_subject_of_the_client_certificate() -> None:
     broker = VirtualBroker(*MUTUAL)
     connected(broker)
     user, principal = user_of(broker)
@@ -42,20 +42,20 @@ def test_a_certificate_says_who_a_client_is() -> None:
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_rules_say_what_a_subject_is_called(version: str) -> None:
+def test_mapping_rules_translate_the_certificate_subject(version: str) -> None:
     rules = "ssl.principal.mapping.rules=RULE:^CN=(.*?),.*$/$1/U,DEFAULT"
     broker = VirtualBroker(*MUTUAL, rules, f"ssl.enabled.protocols={version}")
     connected(broker)
     assert user_of(broker) == ("ALICE", "User:ALICE")
 
 
-def test_who_shows_nothing_where_nothing_is_required_is_nobody() -> None:
+def test_client_without_a_requested_certificate_is_anonymous() -> None:
     broker = VirtualBroker(*MUTUAL)
     connected(broker, with_certificate=False)
     assert user_of(broker) == ("ANONYMOUS", "User:ANONYMOUS")
 
 
-def test_who_fits_no_rule_does_not_get_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_that_matches_no_mapping_rule_is_rejected(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*MUTUAL, "ssl.principal.mapping.rules=RULE:^CN=bob$/bob/")
     client = connected(broker)
     assert (client.is_open, broker.server.connections) == (False, {})
@@ -63,7 +63,7 @@ def test_who_fits_no_rule_does_not_get_in(caplog: pytest.LogCaptureFixture) -> N
     assert str(vars(record)["reason"]).startswith("no rule of ssl.principal.mapping.rules matches CN=alice,")
 
 
-def test_rules_that_cannot_be_read_are_told() -> None:
+def test_invalid_mapping_rules_fail_the_start() -> None:
     config = Config.load(None, [*MUTUAL, "ssl.principal.mapping.rules=x"])
     broker = Broker(config, ManualClock(), Random(0))
     with pytest.raises(
@@ -72,7 +72,7 @@ def test_rules_that_cannot_be_read_are_told() -> None:
         ChannelBuilder(broker, "SSL", lambda action: None)
 
 
-def test_over_sasl_ssl_the_password_says_who_a_client_is() -> None:
+def test_principal_over_sasl_ssl_is_the_authenticated_user() -> None:
     broker = VirtualBroker(*SASL_SSL, TRUST, "listener.name.sasl_ssl.ssl.client.auth=required")
     client = connected(broker)
     handshake(client)
@@ -81,13 +81,13 @@ def test_over_sasl_ssl_the_password_says_who_a_client_is() -> None:
     assert client.ask(MetadataRequest(topics=[]), 9).brokers
 
 
-def test_over_sasl_ssl_only_the_listeners_own_setting_asks_for_certificates() -> None:
+def test_sasl_ssl_ignores_ssl_client_auth_without_a_listener_prefix() -> None:
     broker = VirtualBroker(*SASL_SSL, TRUST, "ssl.client.auth=required")
     client = connected(broker, with_certificate=False)
     assert handshake(client).error_code == 0
 
 
-def test_each_listener_tells_its_own_address_and_has_its_own_door() -> None:
+def test_each_listener_has_its_own_port_and_channel_builder() -> None:
     broker = VirtualBroker(
         "listeners=SASL_PLAINTEXT://127.0.0.1:0,PLAIN_TEXT://127.0.0.1:0,SSL://127.0.0.1:0",
         "listener.security.protocol.map=PLAIN_TEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
@@ -98,13 +98,13 @@ def test_each_listener_tells_its_own_address_and_has_its_own_door() -> None:
     assert [listener.name for listener in broker.server.channel_builders] == ["SASL_PLAINTEXT", "SSL"]
 
 
-def test_each_broker_has_each_listener() -> None:
+def test_each_broker_has_every_listener() -> None:
     broker = VirtualBroker("sluice.brokers=3", "listeners=SSL://127.0.0.1:0", *FILES.broker_overrides)
     servers = broker.cluster_server.servers.values()
     assert [len(server.channel_builders) for server in servers] == [1, 1, 1]
 
 
-def test_authentications_by_tls_are_counted() -> None:
+def test_tls_authentications_are_counted() -> None:
     broker = VirtualBroker(*MUTUAL)
     connected(broker)
     TlsClient(broker, FILES.client_context()).send_plain(b"GET / HTTP/1.1\r\n\r\n")
@@ -113,5 +113,5 @@ def test_authentications_by_tls_are_counted() -> None:
     assert (counts.successful, counts.successful_no_reauth, counts.failed) == (1, 1, 1)
 
 
-def test_a_plain_listener_loads_nothing_of_this() -> None:
+def test_plaintext_listener_needs_no_channel_builder() -> None:
     assert VirtualBroker().server.channel_builders == []

@@ -1,4 +1,4 @@
-"""One connection: frames in, answers out in order, what closes it, and what it costs while it waits."""
+"""One connection: frames, response order, close, back-pressure, and memory of waiting requests."""
 
 import gc
 import logging
@@ -18,11 +18,11 @@ MIB = 1024 * 1024
 
 
 def closed_line(caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
-    """The one line that was logged; fails if it is not about a closed connection or brings a traceback."""
+    """Return the only log record, which must report a closed connection without a traceback."""
     assert len(caplog.records) == 1, f"expected one log line: {[record.getMessage() for record in caplog.records]}"
     (record,) = caplog.records
     assert record.getMessage() == "connection closed"
-    assert record.exc_info is None, "a traceback for what a peer did"
+    assert record.exc_info is None, "an error of the peer logs no traceback"
     return record
 
 
@@ -35,7 +35,7 @@ def field(record: logging.LogRecord, name: str) -> str:
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-def test_requests_of_one_read_are_answered_in_their_order_with_one_write() -> None:
+def test_requests_of_one_read_are_answered_in_order_with_one_write() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -43,35 +43,35 @@ def test_requests_of_one_read_are_answered_in_their_order_with_one_write() -> No
     answers = client.take_answers()
     assert [answer.correlation_id for answer in answers] == list(range(1, 23))
     assert [answer.api for answer in answers] == ["Produce"] * 20 + ["Fetch", "Metadata"]
-    assert len(client.transport.writes) == 1, "all answers to one read go out in one write"
+    assert len(client.transport.writes) == 1, "all responses to one read are sent in one write"
 
 
-def test_more_requests_than_one_turn_takes_are_all_answered_in_order() -> None:
+def test_requests_beyond_one_loop_iteration_are_answered_in_order() -> None:
     client = VirtualBroker().client()
     client.send_together(*[(ApiVersionsRequest(), 0)] * 1000)
     assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 1001))
     assert client.transport.reading
 
 
-def test_a_client_that_pipelines_thousands_lets_another_one_in_between() -> None:
+def test_long_pipeline_does_not_block_other_clients() -> None:
     broker = VirtualBroker()
     greedy, other = broker.client("greedy"), broker.client("other")
     order: list[str] = []
     greedy.on_bytes = lambda data: order.append("greedy")
     other.on_bytes = lambda data: order.append("other")
     data = other.frame(ApiVersionsRequest(), 0)
-    broker.loop.call_soon(greedy.deliver)  # what `greedy` sends below is read first
+    broker.loop.call_soon(greedy.deliver)  # reads the requests of `greedy` below first
     broker.loop.call_soon(other.send_bytes, data)
     greedy.send_together(*[(ApiVersionsRequest(), 0)] * 2000)
-    assert "other" in order[:-1], f"the other client had to wait for all of it: {order}"
+    assert "other" in order[:-1], f"another client gets its response before the last one of a long pipeline: {order}"
 
 
-def test_a_request_behind_one_that_waits_is_answered_after_it() -> None:
+def test_request_after_a_waiting_one_is_answered_after_it() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
     client.send_together((fetch(0, max_wait_ms=500), 11), (ApiVersionsRequest(), 0))
-    assert client.take_answers() == [], "ApiVersions overtook the fetch before it"
+    assert client.take_answers() == [], "a response does not overtake that of an earlier request"
     broker.advance(500)
     assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 500), ("ApiVersions", 500)]
 
@@ -79,7 +79,7 @@ def test_a_request_behind_one_that_waits_is_answered_after_it() -> None:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_cut_anywhere_is_answered_once_it_is_whole() -> None:
+def test_request_split_at_any_byte_is_answered_when_complete() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -97,7 +97,7 @@ def test_a_request_cut_anywhere_is_answered_once_it_is_whole() -> None:
     assert broker.partition().log.log_end_offset == len(data) - 1
 
 
-def test_requests_that_come_byte_by_byte_are_answered() -> None:
+def test_requests_received_byte_by_byte_are_answered() -> None:
     client = VirtualBroker().client()
     data = client.frame(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3) * 3
     for position in range(len(data)):
@@ -110,12 +110,12 @@ def test_requests_that_come_byte_by_byte_are_answered() -> None:
     "size", [SCRATCH_BYTES - 5, SCRATCH_BYTES - 4, SCRATCH_BYTES, SCRATCH_BYTES + 1, 3 * SCRATCH_BYTES, 5 * MIB]
 )
 @pytest.mark.parametrize("piece", [1000, 65_536, 10 * MIB])
-def test_a_large_request_in_pieces_is_stored_whole(size: int, piece: int) -> None:
+def test_large_request_in_pieces_is_stored_completely(size: int, piece: int) -> None:
     broker = VirtualBroker("message.max.bytes=10485760", "sluice.record.validation.max.bytes=0")
     broker.topic()
     client = broker.client()
     request = produce_of(size, 9, "client")
-    for _ in range(2):  # the second is read straight into a buffer of that size
+    for _ in range(2):  # the second is read directly into a buffer of that size
         data = client.frame(request, 9)
         for position in range(0, len(data), piece):
             client.send_bytes(data[position : position + piece])
@@ -123,7 +123,7 @@ def test_a_large_request_in_pieces_is_stored_whole(size: int, piece: int) -> Non
     stored = fetched_bytes(client.ask(fetch(1, partition_max_bytes=10 * MIB), 12))
     records = request.topic_data[0].partition_data[0].records
     assert isinstance(records, bytes)
-    assert stored[61:] == records[61:]  # behind the header, into which the offset was written
+    assert stored[61:] == records[61:]  # after the header, which contains the offset
 
 
 def traced_bytes() -> int:
@@ -131,36 +131,36 @@ def traced_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_a_size_prefix_that_lies_costs_no_memory() -> None:
+def test_announced_frame_size_allocates_no_memory() -> None:
     broker = VirtualBroker()
     clients = [broker.client() for _ in range(100)]
-    for client in clients:  # buffers of their own, before anything is measured
+    for client in clients:  # allocates the read buffers before the measurement
         client.send_bytes(b"\0")
     tracemalloc.start()
     try:
         before = traced_bytes()
         for client in clients:
-            client.send_bytes((100 * MIB).to_bytes(4)[1:])  # 100 MiB to come, and nothing comes
-        taken = traced_bytes() - before
+            client.send_bytes((100 * MIB).to_bytes(4)[1:])  # announces 100 MiB and sends none of them
+        allocated = traced_bytes() - before
     finally:
         tracemalloc.stop()
-    assert taken < 1 * MIB, f"{taken} bytes for 100 claims of 100 MiB each"
+    assert allocated < 1 * MIB, f"{allocated} bytes allocated for 100 announced requests of 100 MiB"
 
 
-def test_memory_of_a_large_request_follows_the_bytes_that_came() -> None:
+def test_memory_of_a_large_request_grows_with_the_received_bytes() -> None:
     client = VirtualBroker().client()
     tracemalloc.start()
     try:
         before = traced_bytes()
         client.send_bytes((100 * MIB).to_bytes(4) + bytes(1 * MIB))
-        taken = traced_bytes() - before
+        allocated = traced_bytes() - before
     finally:
         tracemalloc.stop()
-    # A buffer of twice what came, and the smaller ones it grew out of, kept for the next.
-    assert 1 * MIB <= taken < 4 * MIB, f"{taken} bytes for 1 MiB that came of 100 MiB"
+    # A buffer of twice the received bytes, and the smaller ones before it, kept for the next request.
+    assert 1 * MIB <= allocated < 4 * MIB, f"{allocated} bytes allocated for 1 MiB received of 100 MiB"
 
 
-def test_a_connection_that_closed_gives_its_share_of_the_memory_back() -> None:
+def test_closed_connection_releases_its_request_memory() -> None:
     broker = VirtualBroker()
     client = broker.client()
     client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
@@ -169,7 +169,7 @@ def test_a_connection_that_closed_gives_its_share_of_the_memory_back() -> None:
     assert client.connection._reader._pool.reserved_bytes == 0
 
 
-# -- what closes a connection ------------------------------------------------------------------------------------------
+# -- protocol errors ---------------------------------------------------------------------------------------------------
 
 HEADER = (0).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4)  # Produce v9, correlation id 7
 VALID = frame(produce(9), 9, client_id="some-client")[4:]
@@ -183,7 +183,7 @@ def sized(body: bytes) -> bytes:
     ("data", "api", "reason"),
     [
         pytest.param(
-            (100 * MIB + 1).to_bytes(4), "", "invalid frame size 104857601", id="a frame over socket.request.max.bytes"
+            (100 * MIB + 1).to_bytes(4), "", "invalid frame size 104857601", id="a frame above socket.request.max.bytes"
         ),
         pytest.param((-1).to_bytes(4, signed=True), "", "invalid frame size -1", id="a negative size"),
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "invalid frame size 1195725856", id="HTTP"),
@@ -193,30 +193,30 @@ def sized(body: bytes) -> bytes:
             sized(HEADER + (500).to_bytes(2) + b"abc"),
             "",
             "client id length 500 exceeds the request size",
-            id="a client id past the frame's end",
+            id="a client id beyond the end of the frame",
         ),
         pytest.param(
             sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8", id="a client id that is not UTF-8"
         ),
-        pytest.param(sized(VALID[:-1]), "Produce v9", "", id="a body cut short"),
+        pytest.param(sized(VALID[:-1]), "Produce v9", "", id="a truncated body"),
         pytest.param(
             sized((1234).to_bytes(2) + VALID[2:]),
             "",
             "API key 1234, version 9: unsupported version",
-            id="an API nobody knows",
+            id="an unknown API",
         ),
         pytest.param(
             sized((64).to_bytes(2) + VALID[2:]),
             "",
             "UnregisterBroker version 9: unsupported version",
-            id="an API not served here",
+            id="an API that is not served",
         ),
         pytest.param(sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1", id="a negative API key"),
         pytest.param(
             sized(VALID[:2] + (14).to_bytes(2) + VALID[4:]),
             "",
             "Produce version 14: unsupported version; expected 0 to 13",
-            id="a version of the future",
+            id="a newer version",
         ),
         pytest.param(
             sized(VALID[:2] + (-1).to_bytes(2, signed=True) + VALID[4:]),
@@ -240,12 +240,12 @@ def sized(body: bytes) -> bytes:
             sized(HEADER + b"\xff\xff" + b"\x01\x00\xff\xff\xff\xff\x0f"),
             "Produce v9",
             "",
-            id="a tagged field of the header past the frame's end",
+            id="a tagged field of the header beyond the end of the frame",
         ),
     ],
 )
-@pytest.mark.parametrize("earlier", [False, True], ids=["at first", "after a good request"])
-def test_what_cannot_be_read_closes_the_connection_with_one_line(
+@pytest.mark.parametrize("earlier", [False, True], ids=["as the first request", "after a valid request"])
+def test_malformed_request_closes_the_connection_and_logs_one_line(
     data: bytes, api: str, reason: str, earlier: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = VirtualBroker()
@@ -254,7 +254,7 @@ def test_what_cannot_be_read_closes_the_connection_with_one_line(
     if earlier:
         client.ask(ApiVersionsRequest(), 0)
     client.send_bytes(data)
-    assert client.closed_at_ms == 0, "the connection is still open"
+    assert client.closed_at_ms == 0, "a malformed request closes the connection"
     assert client.take_answers() == []
     assert broker.server.connections == {}
     line = closed_line(caplog)
@@ -265,7 +265,7 @@ def test_what_cannot_be_read_closes_the_connection_with_one_line(
     assert "\n" not in field(line, "reason")
 
 
-def test_the_line_of_a_closed_connection_names_the_client_that_sent_what_was_wrong(
+def test_log_line_of_a_malformed_request_has_the_client_id_and_api(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = VirtualBroker().client()
@@ -274,8 +274,8 @@ def test_the_line_of_a_closed_connection_names_the_client_that_sent_what_was_wro
     assert (field(line, "client_id"), field(line, "api")) == ("some-client", "Produce v9")
 
 
-def test_bytes_behind_a_request_are_ignored_as_by_kafka() -> None:
-    # librdkafka leaves three behind a Metadata request for all topics (its issue 5049).
+def test_bytes_after_a_request_body_are_ignored_as_in_kafka() -> None:
+    # librdkafka sends three after a Metadata request for all topics (its issue 5049).
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -285,7 +285,7 @@ def test_bytes_behind_a_request_are_ignored_as_by_kafka() -> None:
     assert client.ask(ApiVersionsRequest(), 0)
 
 
-def test_what_came_before_the_mistake_is_answered_and_what_comes_after_is_not(
+def test_requests_before_a_malformed_one_are_answered_and_later_ones_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = VirtualBroker()
@@ -293,23 +293,23 @@ def test_what_came_before_the_mistake_is_answered_and_what_comes_after_is_not(
     client = broker.client()
     client.send_bytes(client.frame(produce(9), 9) + sized(b"") + client.frame(produce(9), 9))
     assert client.answer().correlation_id == 1
-    assert broker.partition().log.log_end_offset == 1, "a request behind the mistake was handled"
+    assert broker.partition().log.log_end_offset == 1, "a request after a malformed one is not handled"
     closed_line(caplog)
 
 
 @pytest.mark.parametrize("version", [6, 99, 32_767, -1])
-def test_a_version_of_api_versions_that_is_not_served_gets_version_0_with_error_35(version: int) -> None:
+def test_unsupported_api_versions_version_returns_version_0_with_error_35(version: int) -> None:
     client = VirtualBroker().client()
     data = client.frame(ApiVersionsRequest(), 0)
-    client.send_bytes(data[:6] + version.to_bytes(2, signed=True) + data[8:] + b"whatever version 99 holds"[:0])
+    client.send_bytes(data[:6] + version.to_bytes(2, signed=True) + data[8:])
     message = client.answer().message
     assert message.error_code == 35
     assert [(api.api_key, api.min_version, api.max_version) for api in message.api_keys] == [(18, 0, 5)]
-    assert client.is_open, "the client must be able to ask again, on the same connection"
+    assert client.is_open, "the client can retry on the same connection"
     assert client.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_acks_0_that_fails_closes_the_connection_and_handles_nothing_after_it(
+def test_failed_produce_with_acks_0_closes_the_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = VirtualBroker()
@@ -318,13 +318,13 @@ def test_acks_0_that_fails_closes_the_connection_and_handles_nothing_after_it(
     client.send_together((produce(9, topic="nowhere", acks=0), 9), (produce(9), 9))
     assert client.closed_at_ms == 0
     assert client.take_answers() == []
-    assert broker.partition().log.log_end_offset == 0, "a request behind the one that closed was handled"
+    assert broker.partition().log.log_end_offset == 0, "a request after the failed one is not handled"
     line = closed_line(caplog)
     assert (field(line, "client_id"), field(line, "api")) == ("client", "Produce v9")
     assert "UNKNOWN_TOPIC_OR_PARTITION" in field(line, "reason")
 
 
-def test_acks_0_has_no_answer() -> None:
+def test_produce_with_acks_0_has_no_response() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -333,7 +333,7 @@ def test_acks_0_has_no_answer() -> None:
     assert broker.partition().log.log_end_offset == 2
 
 
-# -- leaving -----------------------------------------------------------------------------------------------------------
+# -- disconnects -------------------------------------------------------------------------------------------------------
 
 
 def parked_fetch(broker: VirtualBroker) -> Client:
@@ -343,21 +343,23 @@ def parked_fetch(broker: VirtualBroker) -> Client:
     return client
 
 
-def test_a_client_that_leaves_while_its_request_waits_is_noticed_and_forgotten() -> None:
+def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = parked_fetch(broker)
     assert len(broker.broker.replicas.fetches) == 1
     client.leave()
-    assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is seen"
-    assert len(broker.broker.replicas.fetches) == 0, "the fetch of a client that left still waits"
-    assert [route.requests for route in broker.broker.dispatcher.routes] == [0], "an answer that nobody got was counted"
+    assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is noticed"
+    assert len(broker.broker.replicas.fetches) == 0, "the fetch of a disconnected client is removed"
+    assert [route.requests for route in broker.broker.dispatcher.routes] == [0], (
+        "a response that was not sent is not counted"
+    )
     assert broker.server.connections == {}
-    broker.client().ask(produce(9), 9)  # wakes nothing that is gone
+    broker.client().ask(produce(9), 9)  # completes no removed fetch
     broker.advance(60_000)
 
 
-def test_bytes_behind_a_request_that_waits_do_not_hide_that_the_client_leaves_later() -> None:
+def test_disconnect_is_noticed_despite_requests_after_a_parked_one() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -368,31 +370,33 @@ def test_bytes_behind_a_request_that_waits_do_not_hide_that_the_client_leaves_la
     assert broker.server.connections == {}
 
 
-def test_a_client_that_pushes_while_its_request_waits_is_not_read_on() -> None:
+def test_connection_is_not_read_further_while_a_request_is_parked() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = parked_fetch(broker)
     client.send_bytes(b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(10_000)))
-    assert client.unread_bytes >= 10_000 * 20 - PARKED_READ_BYTES, "it is TCP that has to hold this, not we"
+    assert client.unread_bytes >= 10_000 * 20 - PARKED_READ_BYTES, "TCP buffers the requests, not the broker"
     broker.advance(60_000)
     assert len(client.take_answers()) == 10_001
 
 
-@pytest.mark.parametrize("quota", [[], ["quota.producer.default=10"]], ids=["without", "while it is throttled"])
-def test_what_was_sent_before_the_end_is_still_answered(quota: list[str]) -> None:
+@pytest.mark.parametrize(
+    "quota", [[], ["quota.producer.default=10"]], ids=["without a quota", "while the client is throttled"]
+)
+def test_requests_sent_before_a_half_close_are_answered(quota: list[str]) -> None:
     broker = VirtualBroker(*quota)
     broker.topic()
     client = broker.client()
     client.send_together((fetch(0, max_wait_ms=500), 11), (produce(3), 3), (ApiVersionsRequest(), 0))
     client.end()
-    assert client.is_open, "a half-closed connection whose request waits was closed"
+    assert client.is_open, "a half-closed connection stays open while its request waits"
     broker.advance(60_000)
     assert [answer.api for answer in client.take_answers()] == ["Fetch", "Produce", "ApiVersions"]
-    assert client.closed_at_ms is not None, "nothing is left to answer, and the client sends no more"
+    assert client.closed_at_ms is not None, "a half-closed connection is closed after its last response"
     assert not client.transport.aborted
 
 
-def test_the_end_behind_more_requests_than_one_turn_takes_is_not_seen_before_them() -> None:
+def test_half_close_after_a_long_pipeline_takes_effect_after_all_requests() -> None:
     client = VirtualBroker().client()
     client._sent += b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(2000))
     client.end()
@@ -400,7 +404,7 @@ def test_the_end_behind_more_requests_than_one_turn_takes_is_not_seen_before_the
     assert client.closed_at_ms is not None
 
 
-def test_the_end_of_a_client_without_requests_closes_its_connection_silently(
+def test_half_close_without_requests_closes_the_connection_without_a_log_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = VirtualBroker()
@@ -414,7 +418,7 @@ def test_the_end_of_a_client_without_requests_closes_its_connection_silently(
 # -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_does_not_read_its_answers_is_handled_no_further() -> None:
+def test_requests_of_a_client_that_does_not_read_its_responses_are_not_handled() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -422,14 +426,14 @@ def test_a_client_that_does_not_read_its_answers_is_handled_no_further() -> None
     client.stop_reading()
     fetches = [(fetch(0), 11)] * 50
     client.send_together(*fetches)
-    assert len(client.transport.unsent) < 4 * 200_000, "answers pile up for a client that takes none"
+    assert len(client.transport.unsent) < 4 * 200_000, "responses do not accumulate for a client that does not read"
     assert not client.transport.reading
     client.read_on()
     assert len(client.take_answers()) == 50
     assert client.transport.reading
 
 
-def test_a_client_that_reads_again_while_its_request_waits_waits_on() -> None:
+def test_client_that_resumes_reading_still_waits_for_its_parked_request() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -446,38 +450,40 @@ def test_a_client_that_reads_again_while_its_request_waits_waits_on() -> None:
 # -- queued.max.request.bytes ------------------------------------------------------------------------------------------
 
 
-def budgeted(*overrides: str) -> VirtualBroker:
-    """Room for one large request at a time."""
+def with_request_memory_limit(*overrides: str) -> VirtualBroker:
+    """Return a broker with memory for one large request at a time."""
     broker = VirtualBroker(f"socket.request.max.bytes={MIB}", f"queued.max.request.bytes={MIB}", *overrides)
     broker.topic()
     return broker
 
 
-def test_a_large_request_waits_until_the_budget_has_room() -> None:
-    broker = budgeted()
+def test_large_request_is_not_read_until_memory_is_available() -> None:
+    broker = with_request_memory_limit()
     first, second, small = broker.client("first"), broker.client("second"), broker.client("small")
     data = first.frame(produce_of(700_000, 9, "first"), 9)
     first.send_bytes(data[:300_000])
     second.send(produce_of(700_000, 9, "second"), 9)
-    assert second.answers == [], "700,000 bytes more than queued.max.request.bytes were taken in"
+    assert second.answers == [], "no request is read beyond queued.max.request.bytes"
     assert second.unread_bytes >= 700_000 - 2 * SCRATCH_BYTES
-    assert small.ask(produce(9), 9)  # no part of the budget: it fits the buffer all share
+    assert small.ask(produce(9), 9)  # not charged: it fits into the shared buffer
     first.send_bytes(data[300_000:])
     assert first.answer().api == "Produce"
     assert second.answer().api == "Produce"
 
 
-@pytest.mark.parametrize("how", [Client.leave, Client.end])
-def test_a_large_request_waits_no_longer_than_the_client_before_it_stays(how: Callable[[Client], None]) -> None:
-    broker = budgeted()
+@pytest.mark.parametrize("disconnect", [Client.leave, Client.end])
+def test_disconnect_of_a_client_releases_memory_for_the_next_large_request(
+    disconnect: Callable[[Client], None],
+) -> None:
+    broker = with_request_memory_limit()
     first, second = broker.client(), broker.client()
     first.send_bytes(first.frame(produce_of(700_000, 9, "client"), 9)[:300_000])
     second.send(produce_of(700_000, 9, "client"), 9)
-    how(first)
+    disconnect(first)
     assert second.answer().api == "Produce"
 
 
-def test_queued_max_request_bytes_of_minus_1_bounds_nothing() -> None:
+def test_queued_max_request_bytes_of_minus_1_is_unlimited() -> None:
     broker = VirtualBroker("queued.max.request.bytes=-1")
     broker.topic()
     clients = [broker.client() for _ in range(10)]
@@ -487,17 +493,17 @@ def test_queued_max_request_bytes_of_minus_1_bounds_nothing() -> None:
     assert last.ask(produce_of(700_000, 9, "client"), 9)
 
 
-def test_a_large_request_behind_one_that_waits_takes_no_room_from_others() -> None:
-    broker = budgeted("quota.producer.override=slow:10")
+def test_large_request_after_a_throttled_one_reserves_no_memory() -> None:
+    broker = with_request_memory_limit("quota.producer.override=slow:10")
     slow, other = broker.client("slow"), broker.client("other")
     data = slow.frame(produce(9), 9) + slow.frame(produce_of(700_000, 9, "slow"), 9)
     slow.send_bytes(data[:300_000])
     assert slow.answer().throttle_time_ms > 0
     other.send(produce_of(700_000, 9, "other"), 9)
-    assert other.answer().at_ms == 0, "a client over its quota made another one wait"
+    assert other.answer().at_ms == 0, "a client above its quota does not delay another one"
 
 
-# -- waiting costs little ----------------------------------------------------------------------------------------------
+# -- memory of waiting requests ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -508,8 +514,8 @@ def test_a_large_request_behind_one_that_waits_takes_no_room_from_others() -> No
         pytest.param(["sluice.replication.delay.ms=60000"], 9, -1, id="waiting for replicas"),
     ],
 )
-def test_1000_produces_that_wait_hold_no_record_bytes(overrides: list[str], version: int, acks: int) -> None:
-    broker = VirtualBroker("sluice.journal.events=0", *overrides)  # which keeps what happened, whoever waits
+def test_waiting_produce_requests_reference_no_record_bytes(overrides: list[str], version: int, acks: int) -> None:
+    broker = VirtualBroker("sluice.journal.events=0", *overrides)  # the journal would retain its events
     topic = broker.topic()
     clients = [broker.client(f"client-{number}") for number in range(1000)]
     request = produce_of(20_000, version, "client-0", acks=acks)
@@ -521,15 +527,17 @@ def test_1000_produces_that_wait_hold_no_record_bytes(overrides: list[str], vers
         for client, data in zip(clients, frames, strict=True):
             client.send_bytes(data)
         waiting = sum(client.connection.waiting for client in clients)
-        broker.broker.cluster.delete(topic)  # the log may hold the records; who waits may not
-        taken = traced_bytes() - before
+        broker.broker.cluster.delete(topic)  # removes the records from the log: requests must not reference them
+        allocated = traced_bytes() - before
     finally:
         tracemalloc.stop()
     assert waiting == 1000
-    assert taken < 1000 * 5_000, f"{taken // 1000} bytes for each of 1,000 produces of 20,000 bytes that wait"
+    assert allocated < 1000 * 5_000, (
+        f"{allocated // 1000} bytes for each of 1,000 waiting Produce requests of 20,000 bytes"
+    )
 
 
-def test_a_mistake_of_ours_in_a_delayed_answer_closes_its_connection(
+def test_internal_error_in_a_delayed_response_closes_its_connection(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = VirtualBroker()
@@ -538,9 +546,9 @@ def test_a_mistake_of_ours_in_a_delayed_answer_closes_its_connection(
     waiting.send(fetch(0, max_wait_ms=500), 11)
     monkeypatch.setattr(type(partition.log), "read", _fails)
     broker.advance(500)
-    assert not waiting.is_open, "the client would wait for ever"
+    assert not waiting.is_open, "an internal error closes the connection"
     assert [record.getMessage() for record in caplog.records] == ["request failed"]
-    assert other.is_open, "it ends no other connection"
+    assert other.is_open, "other connections stay open"
 
 
 def _fails(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The loop's selector: a few sockets at a time, each in its turn, and none that is not ready any more."""
+"""The event loop's selector: a limited number of ready sockets per iteration, in turn."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,81 +14,80 @@ SOCKETS = 2 * AT_ONCE + 5
 
 @pytest.fixture
 def selector() -> Iterator[FairSelector]:
-    with FairSelector() as made:
-        yield made
+    with FairSelector() as created:
+        yield created
 
 
 @pytest.fixture
 def readable(selector: FairSelector) -> Iterator[list[socket]]:
-    """Sockets that stay ready to be read from."""
+    """Return sockets that stay readable."""
     pairs = [socketpair() for _ in range(SOCKETS)]
-    for here, there in pairs:
-        there.send(b"x")
-        selector.register(here, EVENT_READ)
-    yield [here for here, _ in pairs]
+    for ours, peer in pairs:
+        peer.send(b"x")
+        selector.register(ours, EVENT_READ)
+    yield [ours for ours, _ in pairs]
     for pair in pairs:
-        for each in pair:
-            each.close()
+        for sock in pair:
+            sock.close()
 
 
-def found(selector: FairSelector) -> list[int]:
+def selected(selector: FairSelector) -> list[int]:
     return [key.fd for key, _ in selector.select(0)]
 
 
-def test_a_few_at_a_time_and_each_in_its_turn(selector: FairSelector, readable: list[socket]) -> None:
-    everyone = {each.fileno() for each in readable}
+def test_select_returns_a_limited_number_of_sockets_in_turn(selector: FairSelector, readable: list[socket]) -> None:
+    all_sockets = {sock.fileno() for sock in readable}
     for _ in range(2):
-        turns = [found(selector) for _ in range(3)]
-        assert [len(turn) for turn in turns] == [AT_ONCE, AT_ONCE, 5]
-        assert set().union(*turns) == everyone
+        batches = [selected(selector) for _ in range(3)]
+        assert [len(batch) for batch in batches] == [AT_ONCE, AT_ONCE, 5]
+        assert set().union(*batches) == all_sockets
 
 
-def test_a_socket_that_is_closed_before_its_turn_is_left_out(selector: FairSelector, readable: list[socket]) -> None:
-    first = found(selector)
-    gone = next(each for each in readable if each.fileno() not in first)
-    number = gone.fileno()
-    selector.unregister(gone)
-    assert number not in found(selector) + found(selector) + found(selector)
+def test_socket_unregistered_before_its_turn_is_not_returned(selector: FairSelector, readable: list[socket]) -> None:
+    first = selected(selector)
+    removed = next(sock for sock in readable if sock.fileno() not in first)
+    descriptor = removed.fileno()
+    selector.unregister(removed)
+    assert descriptor not in selected(selector) + selected(selector) + selected(selector)
 
 
-def test_one_that_is_asked_for_something_else_before_its_turn_is_asked_anew(
+def test_socket_modified_before_its_turn_is_returned_for_its_new_events(
     selector: FairSelector, readable: list[socket]
 ) -> None:
-    first = found(selector)
-    changed = next(each for each in readable if each.fileno() not in first)
+    first = selected(selector)
+    changed = next(sock for sock in readable if sock.fileno() not in first)
     selector.modify(changed, EVENT_WRITE)
     rest = [*selector.select(0), *selector.select(0)]
-    assert changed.fileno() not in [key.fd for key, _ in rest], "it was ready for reading, which nobody asks for now"
-    again = [each for _ in range(3) for each in selector.select(0)]
-    assert [events for key, events in again if key.fd == changed.fileno()] == [EVENT_WRITE]
+    assert changed.fileno() not in [key.fd for key, _ in rest], "unregistered events are not reported"
+    later = [event for _ in range(3) for event in selector.select(0)]
+    assert [events for key, events in later if key.fd == changed.fileno()] == [EVENT_WRITE]
 
 
-def test_nothing_ready_is_nothing(selector: FairSelector) -> None:
+def test_select_without_ready_sockets_returns_nothing(selector: FairSelector) -> None:
     assert selector.select(0) == []
 
 
-def test_a_loop_looks_at_its_timers_between_a_few_sockets() -> None:
-    """However many are ready, a timer that is due goes before most of them."""
+def test_due_timer_runs_before_most_ready_sockets() -> None:
     loop = asyncio.SelectorEventLoop(FairSelector())
     pairs = [socketpair() for _ in range(SOCKETS)]
     order: list[str] = []
 
-    def read(each: socket) -> None:
-        loop.remove_reader(each)
+    def read(sock: socket) -> None:
+        loop.remove_reader(sock)
         order.append("socket")
         if order.count("socket") == SOCKETS:
             loop.stop()
 
     try:
-        for here, there in pairs:
-            there.send(b"x")
-            loop.add_reader(here, read, here)
+        for ours, peer in pairs:
+            peer.send(b"x")
+            loop.add_reader(ours, read, ours)
         loop.call_later(0, order.append, "timer")
         loop.run_forever()
     finally:
-        for here, there in pairs:
-            loop.remove_reader(here)
-            here.close()
-            there.close()
+        for ours, peer in pairs:
+            loop.remove_reader(ours)
+            ours.close()
+            peer.close()
         loop.close()
     assert order.index("timer") <= AT_ONCE

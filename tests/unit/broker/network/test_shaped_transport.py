@@ -1,4 +1,4 @@
-"""The shaped transport under a connection: slow, silent, or dead without saying so."""
+"""The shaped transport below a connection: limited, held, or dropped."""
 
 import pytest
 
@@ -19,24 +19,24 @@ def broker() -> VirtualBroker:
 
 
 def shaped(client: Client) -> ShapedTransport:
-    """The transport that is put under a client's connection."""
+    """Return the shaped transport of a client's connection."""
     transport = shape_transport(client.connection, client.broker.broker)
     assert transport is not None
     return transport
 
 
-def test_a_connection_keeps_the_line_that_it_has(broker: VirtualBroker) -> None:
+def test_connection_keeps_its_shaped_transport(broker: VirtualBroker) -> None:
     client = broker.client()
     assert shaped(client) is shaped(client)
 
 
-def test_a_connection_that_has_ended_gets_none(broker: VirtualBroker) -> None:
+def test_closed_connection_gets_no_shaped_transport(broker: VirtualBroker) -> None:
     client = broker.client()
     client.leave()
     assert shape_transport(client.connection, broker.broker) is None
 
 
-def test_a_line_that_does_nothing_changes_nothing(broker: VirtualBroker) -> None:
+def test_shaped_transport_without_limits_changes_nothing(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client)
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_a_line_that_does_nothing_changes_nothing(broker: VirtualBroker) -> None
 # -- limited -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_goes_out_takes_as_long_as_its_bytes(broker: VirtualBroker) -> None:
+def test_duration_of_a_response_follows_the_send_rate(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
@@ -60,7 +60,7 @@ def test_what_goes_out_takes_as_long_as_its_bytes(broker: VirtualBroker) -> None
     assert answer.at_ms - began_ms == pytest.approx(answer.size / RATE * 1e3, abs=60)
 
 
-def test_what_goes_out_goes_steadily(broker: VirtualBroker) -> None:
+def test_limited_responses_are_sent_at_a_steady_rate(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
@@ -74,7 +74,7 @@ def test_what_goes_out_goes_steadily(broker: VirtualBroker) -> None:
         assert sum(map(len, pieces)) == pytest.approx(RATE / 10, abs=150)
 
 
-def test_what_comes_in_takes_as_long_as_its_bytes_and_tcp_pushes_back(broker: VirtualBroker) -> None:
+def test_duration_of_a_request_follows_the_receive_rate_with_back_pressure(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).limit(RATE, None)
     began_ms = broker.now_ms
@@ -87,7 +87,7 @@ def test_what_comes_in_takes_as_long_as_its_bytes_and_tcp_pushes_back(broker: Vi
     assert client.answer().at_ms - began_ms == pytest.approx(len(request) / RATE * 1e3, abs=60)
 
 
-def test_a_byte_a_second_still_moves(broker: VirtualBroker) -> None:
+def test_limit_of_one_byte_per_second_makes_progress(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).limit(1, None)
     size = len(client.frame(ApiVersionsRequest(), 0))
@@ -98,31 +98,31 @@ def test_a_byte_a_second_still_moves(broker: VirtualBroker) -> None:
     assert client.answer()
 
 
-def test_a_limit_that_is_lifted_holds_nothing_back(broker: VirtualBroker) -> None:
+def test_removed_limit_releases_delayed_bytes(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(50_000, 9, "client"), 9)
-    lift = shaped(client).limit(RATE, RATE)
+    remove_limit = shaped(client).limit(RATE, RATE)
     client.send(fetch(0), 11)
     broker.advance(100)
     assert not client.answers
-    lift()
+    remove_limit()
     assert client.answer()
     client.ask(produce_of(50_000, 9, "client"), 9)
 
 
-def test_a_client_that_is_answered_slowly_has_no_further_requests_handled(broker: VirtualBroker) -> None:
+def test_requests_wait_while_earlier_responses_are_unsent(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(200_000, 9, "client"), 9)
     shaped(client).limit(None, 100_000)
     for request, version in ((fetch(0), 11), (MetadataRequest(topics=[]), 9), (produce_of(200, 9, "client"), 9)):
         client.send(request, version)
     broker.advance(1_000)
-    assert broker.partition().log.log_end_offset == 1, "it was handled, though 100 kB before it have not left"
+    assert broker.partition().log.log_end_offset == 1, "a request is not handled while earlier responses are unsent"
     broker.advance(1_500)
-    assert [one.api for one in client.take_answers()] == ["Fetch", "Metadata", "Produce"]
+    assert [answer.api for answer in client.take_answers()] == ["Fetch", "Metadata", "Produce"]
 
 
-def test_what_is_still_to_go_goes_before_the_end(broker: VirtualBroker) -> None:
+def test_half_closed_connection_sends_pending_bytes_before_it_closes(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(30_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
@@ -135,20 +135,20 @@ def test_what_is_still_to_go_goes_before_the_end(broker: VirtualBroker) -> None:
     assert not client.is_open
 
 
-def test_of_several_limits_the_slowest_counts_and_the_others_when_that_is_lifted(broker: VirtualBroker) -> None:
+def test_slowest_of_several_limits_applies_until_it_is_removed(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.limit(RATE, None)
-    lift = transport.limit(1, None)
+    remove_limit = transport.limit(1, None)
     client.send(produce_of(10_000, 9, "client"), 9)
     broker.advance(10_000)
     assert not client.answers
-    lift()
+    remove_limit()
     broker.advance(1_100)
     assert client.answer()
 
 
-def test_a_connection_that_is_closed_while_its_answers_leave_slowly_handles_nothing_more(broker: VirtualBroker) -> None:
+def test_connection_closed_during_a_limited_response_handles_no_more_requests(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce_of(30_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
@@ -163,7 +163,7 @@ def test_a_connection_that_is_closed_while_its_answers_leave_slowly_handles_noth
 # -- held --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_line_that_is_held_answers_nothing_until_it_is_released(broker: VirtualBroker) -> None:
+def test_held_connection_handles_no_request_until_released(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.hold()
@@ -175,7 +175,7 @@ def test_a_line_that_is_held_answers_nothing_until_it_is_released(broker: Virtua
     assert client.answer()
 
 
-def test_answers_of_a_line_that_is_held_wait(broker: VirtualBroker) -> None:
+def test_responses_of_a_held_connection_wait_until_released(broker: VirtualBroker) -> None:
     client = broker.client()
     client.send(fetch(0, max_wait_ms=100), 11)
     transport = shaped(client)
@@ -186,17 +186,17 @@ def test_answers_of_a_line_that_is_held_wait(broker: VirtualBroker) -> None:
     assert client.answer()
 
 
-def test_who_leaves_a_line_that_is_held_is_gone(broker: VirtualBroker) -> None:
-    for leave in (Client.leave, Client.end):
+def test_disconnect_of_a_held_connection_is_noticed(broker: VirtualBroker) -> None:
+    for disconnect in (Client.leave, Client.end):
         client = broker.client()
         shaped(client).hold()
         client.send(produce_of(200, 9, "client"), 9)
-        leave(client)
+        disconnect(client)
         assert not broker.server.connections
     assert broker.partition().log.log_end_offset == 0
 
 
-def test_a_client_cannot_send_without_end_on_a_line_that_is_held(broker: VirtualBroker) -> None:
+def test_held_connection_applies_back_pressure(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.hold()
@@ -208,7 +208,7 @@ def test_a_client_cannot_send_without_end_on_a_line_that_is_held(broker: Virtual
     assert len(client.take_answers()) == 5
 
 
-def test_a_line_that_is_held_twice_goes_on_when_it_is_released_twice(broker: VirtualBroker) -> None:
+def test_connection_held_twice_continues_after_two_releases(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.hold()
@@ -222,7 +222,7 @@ def test_a_line_that_is_held_twice_goes_on_when_it_is_released_twice(broker: Vir
     assert client.answer()
 
 
-def test_what_came_while_it_was_held_waits_for_what_its_connection_waits_for() -> None:
+def test_requests_received_while_held_are_throttled_after_the_release() -> None:
     broker = VirtualBroker("quota.producer.default=1000")
     broker.topic()
     client = broker.client()
@@ -238,7 +238,7 @@ def test_what_came_while_it_was_held_waits_for_what_its_connection_waits_for() -
     assert client.answer().at_ms == throttle_ms
 
 
-def test_a_connection_that_is_closed_while_its_line_is_held_ends_with_that(broker: VirtualBroker) -> None:
+def test_close_of_a_held_connection_takes_effect_at_the_release(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.hold()
@@ -249,7 +249,7 @@ def test_a_connection_that_is_closed_while_its_line_is_held_ends_with_that(broke
     assert not client.is_open
 
 
-def test_a_connection_that_is_cut_ends_though_its_line_is_held(broker: VirtualBroker) -> None:
+def test_cut_of_a_held_connection_takes_effect_immediately(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).hold()
     client.connection.cut()
@@ -261,17 +261,17 @@ def test_a_connection_that_is_cut_ends_though_its_line_is_held(broker: VirtualBr
 # -- dropped -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_line_that_is_dropped_answers_nothing_and_tells_no_end(broker: VirtualBroker) -> None:
+def test_dropped_connection_sends_no_response_and_stays_open(broker: VirtualBroker) -> None:
     client = broker.client()
     client.send(fetch(0, max_wait_ms=100), 11)
     shaped(client).drop()
     client.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
     assert (client.answers, client.is_open) == ([], True)
-    assert client.unread_bytes == 0, "its bytes are to be thrown away, not to fill up"
+    assert client.unread_bytes == 0, "a dropped transport discards received bytes"
 
 
-def test_what_is_thrown_away_is_not_handled(broker: VirtualBroker) -> None:
+def test_request_on_a_dropped_connection_is_not_handled(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).drop()
     client.send(produce_of(200, 9, "client"), 9)
@@ -279,14 +279,14 @@ def test_what_is_thrown_away_is_not_handled(broker: VirtualBroker) -> None:
     assert broker.partition().log.log_end_offset == 0
 
 
-def test_who_leaves_a_line_that_is_dropped_is_gone(broker: VirtualBroker) -> None:
+def test_disconnect_of_a_dropped_connection_is_noticed(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).drop()
     client.leave()
     assert not broker.server.connections
 
 
-def test_a_line_is_dropped_when_it_was_idle_for_so_long_and_not_before(broker: VirtualBroker) -> None:
+def test_connection_is_dropped_after_the_idle_time(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.drop_when_idle(1_000, lambda: None)
@@ -299,7 +299,7 @@ def test_a_line_is_dropped_when_it_was_idle_for_so_long_and_not_before(broker: V
     assert (client.answers, transport.dropped) == ([], True)
 
 
-def test_answers_keep_a_line_from_being_idle(broker: VirtualBroker) -> None:
+def test_responses_reset_the_idle_time(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     transport.drop_when_idle(1_000, lambda: None)
@@ -309,7 +309,7 @@ def test_answers_keep_a_line_from_being_idle(broker: VirtualBroker) -> None:
     assert not transport.dropped
 
 
-def test_a_line_that_need_not_be_idle_any_more_stays(broker: VirtualBroker) -> None:
+def test_connection_is_not_dropped_after_the_idle_rule_ends(broker: VirtualBroker) -> None:
     client = broker.client()
     transport = shaped(client)
     end = transport.drop_when_idle(1_000, lambda: None)
@@ -319,7 +319,7 @@ def test_a_line_that_need_not_be_idle_any_more_stays(broker: VirtualBroker) -> N
     client.ask(ApiVersionsRequest(), 0)
 
 
-def test_a_reset_ends_the_connection_at_once(broker: VirtualBroker) -> None:
+def test_reset_closes_the_connection_immediately(broker: VirtualBroker) -> None:
     client = broker.client()
     shaped(client).reset()
     broker.settle()

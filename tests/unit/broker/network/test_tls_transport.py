@@ -1,4 +1,4 @@
-"""TLS between socket and connection: what works over plain text works here, and what fails is told once and to both."""
+"""TLS between socket and connection: requests, back-pressure, close, and failed handshakes."""
 
 import ssl
 from contextlib import suppress
@@ -28,19 +28,19 @@ def connected(broker: VirtualBroker, context: ssl.SSLContext | None = None) -> T
 
 
 def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The reasons of all lines; there are no others than those about TLS."""
+    """Return the reasons of all log lines, which must be "TLS failed"."""
     assert {record.getMessage() for record in caplog.records} <= {"TLS failed"}
     return [str(vars(record)["reason"]) for record in caplog.records]
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_requests_are_answered_over_both_versions(version: str) -> None:
+def test_requests_are_answered_over_both_tls_versions(version: str) -> None:
     client = connected(VirtualBroker(*TLS, f"ssl.enabled.protocols={version}"))
     assert client.tls.version() == version
     assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].port
 
 
-def test_a_request_larger_than_any_buffer_comes_through_in_both_ways() -> None:
+def test_request_and_response_larger_than_any_buffer_are_transferred() -> None:
     broker = VirtualBroker(*TLS)
     broker.topic()
     client = connected(broker)
@@ -52,11 +52,11 @@ def test_a_request_larger_than_any_buffer_comes_through_in_both_ways() -> None:
 
 def test_requests_of_one_read_are_answered_in_order() -> None:
     client = connected(VirtualBroker(*TLS))
-    client.send_together(*[(ApiVersionsRequest(), 0)] * 300)  # more than one turn handles
+    client.send_together(*[(ApiVersionsRequest(), 0)] * 300)  # more than one loop iteration handles
     assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 301))
 
 
-def test_a_muted_connection_is_not_read_and_then_goes_on() -> None:
+def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     broker = VirtualBroker(*TLS, "quota.producer.default=1000")
     broker.topic()
     client = connected(broker)
@@ -70,7 +70,7 @@ def test_a_muted_connection_is_not_read_and_then_goes_on() -> None:
     assert client.answer().at_ms == throttle_ms
 
 
-def test_a_client_that_does_not_read_gets_all_when_it_does() -> None:
+def test_client_that_resumes_reading_gets_all_responses() -> None:
     broker = VirtualBroker(*TLS)
     broker.topic()
     client = connected(broker)
@@ -80,12 +80,12 @@ def test_a_client_that_does_not_read_gets_all_when_it_does() -> None:
     client.send_together(*[(fetch(0, max_bytes=2_000_000), 11)] * 3)
     assert client.answers == []
     encrypted = len(client.transport.unsent)
-    assert encrypted < 900_000, "what the socket does not take is not encrypted, nor is the next request handled"
+    assert encrypted < 900_000, "data is not encrypted before the socket accepts it"
     client.read_on()
     assert len(client.take_answers()) == 3
 
 
-def test_half_a_close_still_gets_its_answers() -> None:
+def test_half_closed_connection_gets_its_response() -> None:
     broker = VirtualBroker(*TLS)
     broker.topic()
     client = connected(broker)
@@ -96,7 +96,7 @@ def test_half_a_close_still_gets_its_answers() -> None:
     assert not client.is_open
 
 
-def test_close_notify_is_half_a_close() -> None:
+def test_close_notify_is_a_half_close() -> None:
     broker = VirtualBroker(*TLS)
     broker.topic()
     client = connected(broker)
@@ -108,14 +108,14 @@ def test_close_notify_is_half_a_close() -> None:
     assert not client.is_open
 
 
-def test_goodbye_is_answered_with_goodbye() -> None:
+def test_close_notify_is_answered_with_close_notify() -> None:
     client = connected(VirtualBroker(*TLS))
     client.say_goodbye()
     assert not client.is_open
     assert client.tls_ended
 
 
-def test_an_idle_connection_is_closed() -> None:
+def test_idle_tls_connection_is_closed() -> None:
     broker = VirtualBroker(*TLS, "connections.max.idle.ms=60000")
     client = connected(broker)
     broker.advance(59_000)
@@ -125,7 +125,7 @@ def test_an_idle_connection_is_closed() -> None:
     assert broker.server.connections == {}
 
 
-def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
+def test_killed_client_leaves_no_state() -> None:
     broker = VirtualBroker(*TLS)
     broker.topic()
     client = connected(broker)
@@ -135,7 +135,7 @@ def test_a_client_that_is_killed_leaves_nothing_behind() -> None:
     assert (len(broker.broker.replicas.fetches), broker.server.connections) == (0, {})
 
 
-def test_a_handshake_has_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
+def test_handshake_times_out_after_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*TLS)
     client = TlsClient(broker, CERTIFICATES.client_context())
     broker.advance(HANDSHAKE_TIMEOUT_MS - 1)
@@ -145,7 +145,7 @@ def test_a_handshake_has_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
     assert failures(caplog) == ["the handshake took longer than 10 s"]
 
 
-def test_who_connects_and_leaves_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_connection_closed_without_data_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*TLS)
     TlsClient(broker, CERTIFICATES.client_context()).end()
     TlsClient(broker, CERTIFICATES.client_context()).leave()
@@ -159,24 +159,24 @@ def test_who_connects_and_leaves_is_not_worth_a_line(caplog: pytest.LogCaptureFi
     [
         pytest.param(b"\x00\x00\x00\x17\x00\x12\x00\x03\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00", id="a request"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", id="HTTP"),
-        pytest.param(b"\xff" * 100, id="anything else"),
+        pytest.param(b"\xff" * 100, id="bytes of no protocol"),
     ],
 )
-def test_plain_text_is_told_in_one_line(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_plain_text_on_a_tls_port_logs_one_line(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
     client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
     client.send_plain(data)
     assert not client.is_open
     assert failures(caplog) == ["the client does not speak TLS; does it send plain text to a TLS port?"]
 
 
-def test_a_client_without_trust_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_that_does_not_trust_the_broker_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     client = TlsClient(VirtualBroker(*TLS), ssl.create_default_context(cafile=CERTIFICATES.other_ca))
     with pytest.raises(ssl.SSLCertVerificationError):
         client.shake_hands()
     assert failures(caplog) == ["the client does not trust the broker's certificate: TLSV1_ALERT_UNKNOWN_CA"]
 
 
-def test_a_client_that_leaves_in_its_handshake_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_disconnect_during_the_handshake_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
     with pytest.raises(ssl.SSLWantReadError):
         client.tls.do_handshake()
@@ -187,7 +187,7 @@ def test_a_client_that_leaves_in_its_handshake_is_told_of(caplog: pytest.LogCapt
     ]
 
 
-def test_a_version_that_is_not_enabled_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_tls_version_that_is_not_enabled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     context = CERTIFICATES.client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     client = TlsClient(VirtualBroker(*TLS, "ssl.enabled.protocols=TLSv1.3"), context)
@@ -197,7 +197,7 @@ def test_a_version_that_is_not_enabled_is_told(caplog: pytest.LogCaptureFixture)
     assert reason.startswith("the client's TLS version is not enabled")
 
 
-def test_no_cipher_suite_in_common_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_common_cipher_suite_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     context = CERTIFICATES.client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
@@ -221,28 +221,28 @@ def test_no_cipher_suite_in_common_is_told(caplog: pytest.LogCaptureFixture) -> 
             CERTIFICATES.stranger,
             "UNKNOWN_CA",
             "the client's certificate was rejected: unable to get local issuer certificate",
-            id="of an unknown authority",
+            id="unknown authority",
         ),
         pytest.param(
             None,
             "CERTIFICATE_REQUIRED",
             "the client sent no certificate (ssl.client.auth=required): PEER_DID_NOT_RETURN_A_CERTIFICATE",
-            id="none",
+            id="no certificate",
         ),
     ],
 )
-def test_a_bad_certificate_is_told_to_the_client_and_in_the_log(
+def test_rejected_certificate_is_reported_to_the_client_and_logged(
     certificate: Path | None, alert: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = VirtualBroker(*MUTUAL)
     client = TlsClient(broker, CERTIFICATES.client_context(certificate))
-    client.shake_hands()  # to the client it is done before the broker has looked
+    client.shake_hands()  # in TLS 1.3 the client finishes before the broker verifies
     assert client.alert.endswith(f"ALERT_{alert}")
     assert failures(caplog) == [reason]
     assert (client.is_open, broker.server.connections) == (False, {})
 
 
-def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_undecryptable_data_closes_the_connection_and_logs_one_line(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*TLS)
     client = connected(broker)
     client.send_plain(b"\x17\x03\x03\x00\x20" + bytes(32))
@@ -256,7 +256,7 @@ def test_what_cannot_be_decrypted_ends_the_connection_with_a_line(caplog: pytest
 
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st.DataObject) -> None:
+def test_corrupted_handshake_fails_within_the_handshake_timeout(data: st.DataObject) -> None:
     broker = VirtualBroker(*TLS)
     client = TlsClient(broker, CERTIFICATES.client_context())
     with suppress(ssl.SSLWantReadError):
@@ -270,7 +270,7 @@ def test_whatever_comes_in_a_handshake_ends_in_a_line_or_waits_for_more(data: st
     assert (client.is_open, listener.authentications.failed) == (False, 1)
 
 
-def test_a_broker_that_stops_cuts_handshakes(caplog: pytest.LogCaptureFixture) -> None:
+def test_stopping_broker_aborts_handshakes(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*TLS)
     client = TlsClient(broker, CERTIFICATES.client_context())
     broker.run(broker.server.stop())
