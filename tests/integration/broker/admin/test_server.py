@@ -1,4 +1,4 @@
-"""A broker stops while HTTP clients are connected."""
+"""Broker stop with connected HTTP clients."""
 
 import asyncio
 import logging
@@ -17,11 +17,15 @@ from sluice.broker.network.socket_server import bind
 from sluice.broker.server.cluster_server import ClusterServer
 from tests.support.virtual_broker import VirtualBroker
 
-ASKED = {"an answer": "/healthz", "the page's stream": "/api/v1/stream", "the journal": "/api/v1/journal?follow=true"}
+PATHS = {
+    "a finished response": "/healthz",
+    "the stream of the web page": "/api/v1/stream",
+    "the stream of the journal": "/api/v1/journal?follow=true",
+}
 
 
-@pytest.mark.parametrize("path", ASKED.values(), ids=ASKED)
-def test_a_broker_stops_in_silence_while_someone_has(path: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_broker_stops_without_warnings_while_a_client_has_open(path: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), SyncBroker(admin_port=0) as broker:
         answer = urlopen(f"{broker.admin}{path}", timeout=60)
         assert answer.readline()
@@ -29,14 +33,14 @@ def test_a_broker_stops_in_silence_while_someone_has(path: str, caplog: pytest.L
     assert caplog.messages == []
 
 
-def test_nor_does_someone_who_reads_nothing_keep_it_from_stopping(caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_stops_while_a_client_does_not_read_its_response(caplog: pytest.LogCaptureFixture) -> None:
     async def endless(request: Request) -> StreamingResponse:
-        async def much() -> AsyncIterator[bytes]:
+        async def chunks() -> AsyncIterator[bytes]:
             while True:
                 yield bytes(100_000)
                 await asyncio.sleep(0)
 
-        return StreamingResponse(much())
+        return StreamingResponse(chunks())
 
     def page(server: ClusterServer) -> AdminExtension:
         return AdminExtension([], [Route("/endless", endless)])

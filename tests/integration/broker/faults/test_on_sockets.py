@@ -1,4 +1,4 @@
-"""What only real sockets and real time can show: resets, and delays that are not late."""
+"""Faults over real sockets in real time: connection resets, and punctual delays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,16 +20,16 @@ from tests.support.wire import frame
 
 CONNECTIONS = 20
 REQUESTS = 25
-LEAST_MS = 20
-PROMISED_MS = 5.0  # for 99 of 100
+MIN_DELAY_MS = 20
+MAX_LATENESS_MS = 5.0  # the maximum lateness of 99 % of the delays
 ATTEMPTS = 4
-VERDICT_ATTEMPTS = 2  # that many failed on a quiet machine: it is us
+FAILURES_TO_FAIL = 2  # failures on a quiet machine that fail the test
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HEARTBEAT = frame(HeartbeatRequest(), 3, client_id="test")
 
 
 def run(test: Callable[[ClusterServer, Callable[[], Awaitable[Streams]]], Awaitable[None]]) -> None:
-    """Runs a test with a broker and a way to connect to it."""
+    """Run a test with a broker and a function that connects to it."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ def run(test: Callable[[ClusterServer, Callable[[], Awaitable[Streams]]], Awaita
     asyncio.run(main())
 
 
-async def ask(streams: Streams) -> None:
+async def send_request(streams: Streams) -> None:
     reader, writer = streams
     writer.write(HEARTBEAT)
     size = int.from_bytes(await reader.readexactly(4))
@@ -56,38 +56,38 @@ async def ask(streams: Streams) -> None:
 @pytest.mark.parametrize(
     ("how", "error"),
     [("fin", asyncio.IncompleteReadError), ("rst", ConnectionResetError)],
-    ids=["an end", "a reset"],
+    ids=["FIN", "RST"],
 )
-def test_a_client_sees_an_end_or_a_reset(how: str, error: type[Exception], when: str) -> None:
+def test_closed_connection_ends_with_fin_or_rst(how: str, error: type[Exception], when: str) -> None:
     async def test(server: ClusterServer, connect: Callable[[], Awaitable[Streams]]) -> None:
-        server.faults.add(Rule(Close(when=when, how=how), api="Heartbeat"))  # type: ignore[arg-type]  # ones of those
+        server.faults.add(Rule(Close(when=when, how=how), api="Heartbeat"))  # type: ignore[arg-type]  # values of the Literal types
         streams = await connect()
         with pytest.raises(error):
-            await ask(streams)
+            await send_request(streams)
         streams[1].close()
 
     run(test)
 
 
 @pytest.mark.realtime
-def test_99_of_100_delays_end_within_5_ms_and_none_early() -> None:
-    """As with throttles, one attempt that succeeds is proof, and one that fails counts only on a quiet machine."""
+def test_99_percent_of_delays_end_at_most_5_ms_late_and_none_early() -> None:
+    """Pass after one successful attempt; failures count only on a quiet machine."""
     shortest_ms: list[float] = []
     seen: list[str] = []
 
-    async def wait_again_and_again(streams: Streams) -> None:
+    async def send_requests(streams: Streams) -> None:
         for _ in range(REQUESTS):
             sent = monotonic()
-            await ask(streams)
+            await send_request(streams)
             shortest_ms.append((monotonic() - sent) * 1e3)
         streams[1].close()
 
     async def test(server: ClusterServer, connect: Callable[[], Awaitable[Streams]]) -> None:
-        server.faults.add(Rule(Delay(min=LEAST_MS, max=60), api="Heartbeat"))
+        server.faults.add(Rule(Delay(min=MIN_DELAY_MS, max=60), api="Heartbeat"))
         timer = server.servers[1].broker.timer
         with wake_ups() as late:
-            await asyncio.gather(*[wait_again_and_again(await connect()) for _ in range(CONNECTIONS)])
-        within = sum(timer.lateness_counts[: LATENESS_BOUNDS_MS.index(PROMISED_MS) + 1])
+            await asyncio.gather(*[send_requests(await connect()) for _ in range(CONNECTIONS)])
+        within = sum(timer.lateness_counts[: LATENESS_BOUNDS_MS.index(MAX_LATENESS_MS) + 1])
         share = within / sum(timer.lateness_counts)
         if share < 0.99:
             machine_s = percentile_99(late)
@@ -97,9 +97,9 @@ def test_99_of_100_delays_end_within_5_ms_and_none_early() -> None:
     quiet: list[bool] = []
     for attempt in range(ATTEMPTS):
         run(test)
-        assert min(shortest_ms) >= LEAST_MS, f"a delay of {LEAST_MS} ms or more took {min(shortest_ms):.3f} ms"
+        assert min(shortest_ms) >= MIN_DELAY_MS, f"a delay of {MIN_DELAY_MS} ms or more took {min(shortest_ms):.3f} ms"
         if len(seen) == attempt:
             return
-    if sum(quiet) < VERDICT_ATTEMPTS:
-        pytest.skip(f"this machine is too busy for a verdict: {seen}")
-    pytest.fail(f"99 of 100 delays must end within {PROMISED_MS:g} ms: {seen}")
+    if sum(quiet) < FAILURES_TO_FAIL:
+        pytest.skip(f"this machine is too busy for a result: {seen}")
+    pytest.fail(f"99 of 100 delays must end within {MAX_LATENESS_MS:g} ms: {seen}")

@@ -1,4 +1,4 @@
-"""How much of the machine's memory logs take: measured on processes of their own."""
+"""Resident memory of logs, measured in separate processes."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 STATUS = Path("/proc/self/status")
 pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="the resident set is read from /proc/self/status")
 
-# What the programs below share: batches of `size` bytes of values, and the resident set in bytes.
+# Common to the programs below: batches with values of `size` bytes, and the resident set size in bytes.
 PRELUDE = """
 import gc
 from sluice.broker.log.log_config import LogConfig
@@ -31,7 +31,7 @@ def batch(size):
     return memoryview(bytearray(build_batch([Record(0, NOW_MS, None, bytes(size))])))
 
 def append(log, data):
-    data[:8] = bytes(8)  # the base offset, which the append before has written
+    data[:8] = bytes(8)  # the base offset, written by the previous append
     log.append(data, NOW_MS, 0)
     log.advance_high_watermark(log.log_end_offset)
 
@@ -57,7 +57,7 @@ for number in range(1000):
 print((resident() - before) // 1000, sum(log.size_in_bytes for log in logs) // 1000)
 """
 
-LET_GO = """
+RELEASE = """
 logs = LogManager(64 * MIB)
 log = logs.create("t-0", CONFIG)
 data = batch(1 * MIB)
@@ -73,7 +73,7 @@ print(full - read, read - resident())
 
 
 def run(program: str) -> list[int]:
-    """The numbers that `program` prints."""
+    """Return the numbers that `program` prints."""
     done = subprocess.run([sys.executable, "-c", PRELUDE + program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [int(number) for number in done.stdout.split()]
@@ -82,25 +82,25 @@ def run(program: str) -> list[int]:
 @pytest.mark.parametrize(
     ("size", "total_mib"),
     [
-        # Half a million appends; 300 MiB of them take ten seconds and end the same.
-        pytest.param(100, 80, id="records of 100 bytes, one in a batch"),
+        # Half a million appends; 300 MiB would take ten seconds with the same result.
+        pytest.param(100, 80, id="batches of one record of 100 bytes"),
         pytest.param(64 * 1024, 300, id="batches of 64 KiB"),
         pytest.param(MIB - 100, 300, id="batches of 1 MiB"),
     ],
 )
-def test_logs_take_little_more_than_the_budget(size: int, total_mib: int) -> None:
-    resident, kept = run(FILL.format(size=size, total_mib=total_mib))
+def test_resident_memory_is_little_more_than_the_budget(size: int, total_mib: int) -> None:
+    resident, log_bytes = run(FILL.format(size=size, total_mib=total_mib))
     assert resident < 1.2 * 64 * MIB + 60 * MIB
-    assert kept > 64 * MIB * 2 / 3  # most of the budget is records: not index, nor unused room
+    assert log_bytes > 64 * MIB * 2 / 3  # most of the budget is records, not index or unused capacity
 
 
-def test_a_log_with_one_small_record_takes_a_few_kib() -> None:
-    resident, kept = run(MANY_TOPICS)
-    assert kept > 100
+def test_log_with_one_small_record_needs_a_few_kib() -> None:
+    resident, log_bytes = run(MANY_TOPICS)
+    assert log_bytes > 100
     assert resident < 12 * 1024
 
 
-def test_memory_goes_back_as_soon_as_no_reader_holds_it() -> None:
-    at_once, with_the_last_reader = run(LET_GO)
-    assert at_once > 30 * MIB
-    assert with_the_last_reader >= MIB
+def test_memory_is_released_with_its_last_reader() -> None:
+    released_at_deletion, released_with_last_reader = run(RELEASE)
+    assert released_at_deletion > 30 * MIB
+    assert released_with_last_reader >= MIB

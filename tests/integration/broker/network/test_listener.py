@@ -12,8 +12,8 @@ from sluice.errors import SluiceError
 BACKLOG = 8
 
 
-def test_a_listener_that_refuses_keeps_its_port_and_accepts_again() -> None:
-    async def go() -> None:
+def test_refusing_listener_keeps_its_port_and_can_listen_again() -> None:
+    async def run() -> None:
         listener, port = await listening()
         listener.refuse()
         with pytest.raises(ConnectionRefusedError):
@@ -26,17 +26,17 @@ def test_a_listener_that_refuses_keeps_its_port_and_accepts_again() -> None:
         await writer.wait_closed()
         listener.close()
 
-    asyncio.run(go())
+    asyncio.run(run())
 
 
-def test_closing_a_listener_that_refuses_releases_its_port() -> None:
-    async def go() -> None:
+def test_closing_a_refusing_listener_releases_its_port() -> None:
+    async def run() -> None:
         listener, port = await listening()
         listener.refuse()
         listener.close()
         bind("127.0.0.1", port, BACKLOG).close()
 
-    asyncio.run(go())
+    asyncio.run(run())
 
 
 async def listening() -> tuple[Listener, int]:

@@ -1,4 +1,4 @@
-"""Listening on real addresses."""
+"""Sockets bound to real addresses."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from sluice.broker.network.socket_server import bind
 from sluice.errors import SluiceError
 
 
-def test_a_port_in_use_is_told_with_its_address() -> None:
+def test_port_in_use_raises_an_error_with_its_address() -> None:
     with bind("127.0.0.1", 0, 1) as first:
         port = first.getsockname()[1]
         with pytest.raises(SluiceError, match=rf"^cannot listen on 127\.0\.0\.1:{port}: Address already in use$"):
@@ -14,7 +14,7 @@ def test_a_port_in_use_is_told_with_its_address() -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "256.1.1.1", "a" * 300, "198.51.100.7"])
-def test_an_address_that_cannot_be_had_is_told_in_one_line(host: str) -> None:
+def test_unavailable_address_raises_a_one_line_error(host: str) -> None:
     with pytest.raises(SluiceError) as error:
         bind(host, 0, 1)
     assert str(error.value).startswith(f"cannot listen on {host}:0: ")

@@ -1,4 +1,4 @@
-"""What is taken from a request while it is handled."""
+"""The subject of a request, as the journal records it: partitions, producers, groups and transactions."""
 
 import pytest
 
@@ -38,10 +38,10 @@ TWO = ProduceRequest(
 )
 NO_PRODUCER = (-1, -1, -1)
 CASES: dict[str, tuple[Message, RequestSubject]] = {
-    "Produce, of a producer that is not idempotent": (produce(9), ("t", 0, (2, -1, -1, -1), None)),
-    "Produce, of an idempotent one": (produce(9, IDEMPOTENT), ("t", 0, (2, 9, 2, 30), None)),
-    "Produce by id": (produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16), (b"i" * 16, 0, (2, 9, 2, 30), None)),
-    "Produce of something too short": (produce(9, b"short"), ("t", 0, None, None)),
+    "Produce of a producer that is not idempotent": (produce(9), ("t", 0, (2, -1, -1, -1), None)),
+    "Produce of an idempotent producer": (produce(9, IDEMPOTENT), ("t", 0, (2, 9, 2, 30), None)),
+    "Produce by topic id": (produce(13, IDEMPOTENT, topic="", topic_id=b"i" * 16), (b"i" * 16, 0, (2, 9, 2, 30), None)),
+    "Produce with truncated records": (produce(9, b"short"), ("t", 0, None, None)),
     "Produce to two partitions": (TWO, ((("t", 0, 9, 2, 30), ("t", 1, 9, 2, 30)), 0, "", "tx")),
     "Fetch": (fetch(), ((("t", 0, *NO_PRODUCER),), 0, "", "")),
     "Fetch without partitions": (FetchRequest(), EMPTY_SUBJECT),
@@ -82,38 +82,38 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
 
 
 @pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
-def test_a_request_says_what_it_is_about(request_: Message, expected: RequestSubject) -> None:
+def test_subject_of_a_request(request_: Message, expected: RequestSubject) -> None:
     assert reader_of(api_key_of(request_), {})(request_) == expected
 
 
-def test_a_message_set_has_no_producer() -> None:
-    about = reader_of(ApiKey.PRODUCE, {})(produce(2, records_for(2, b"v" * 100)))
-    assert about is not None
-    assert about[2] is not None
-    assert about[2][0] == 1, "the magic, by which it is known that the rest is no producer's"
+def test_message_set_has_no_producer() -> None:
+    subject = reader_of(ApiKey.PRODUCE, {})(produce(2, records_for(2, b"v" * 100)))
+    assert subject is not None
+    assert subject[2] is not None
+    assert subject[2][0] == 1, "magic 1: a message set has no producer fields"
 
 
-OF_THE_JOURNAL: dict[str, tuple[Message, bool]] = {
-    "a fetch of it": (fetch(topic=JOURNAL_TOPIC), False),
-    "metadata of it": (MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC)]), False),
-    "metadata of it and another topic": (
+JOURNAL_TOPIC_REQUESTS: dict[str, tuple[Message, bool]] = {
+    "Fetch of the journal topic": (fetch(topic=JOURNAL_TOPIC), False),
+    "Metadata of the journal topic": (MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC)]), False),
+    "Metadata of the journal topic and another topic": (
         MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC), MetadataRequestTopic(name="t")]),
         True,
     ),
-    "a fetch of another topic": (fetch(), True),
+    "Fetch of another topic": (fetch(), True),
 }
 
 
-@pytest.mark.parametrize(("request_", "told"), OF_THE_JOURNAL.values(), ids=OF_THE_JOURNAL)
-def test_who_reads_the_journals_topic_is_not_in_the_journal(request_: Message, told: bool) -> None:
-    assert (reader_of(api_key_of(request_), {})(request_) is not None) == told
+@pytest.mark.parametrize(("request_", "is_recorded"), JOURNAL_TOPIC_REQUESTS.values(), ids=JOURNAL_TOPIC_REQUESTS)
+def test_requests_for_only_the_journal_topic_are_not_recorded(request_: Message, is_recorded: bool) -> None:
+    assert (reader_of(api_key_of(request_), {})(request_) is not None) == is_recorded
 
 
-def test_a_fetch_of_several_topics_is_not_told_if_the_journals_is_one_of_them() -> None:
+def test_fetch_of_several_topics_with_the_journal_topic_is_not_recorded() -> None:
     both = FetchRequest(topics=[*fetch().topics, *fetch(topic=JOURNAL_TOPIC).topics])
     assert reader_of(ApiKey.FETCH, {})(both) is None
 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
-def test_an_empty_request_of_any_api_is_about_nothing(api: Api) -> None:
+def test_empty_request_of_any_api_has_an_empty_subject(api: Api) -> None:
     assert reader_of(api.key, {})(api.request()) == EMPTY_SUBJECT

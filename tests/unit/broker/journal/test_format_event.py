@@ -1,4 +1,4 @@
-"""Every kind of event is told in one line."""
+"""Each kind of event, formatted as one line."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from sluice.journal_events import (
     TransactionState,
 )
 
-WHO = {
+CLIENT = {
     "at_ns": 1_700_000_000_123_456_789,
     "broker": 1,
     "connection": 4,
@@ -47,74 +47,74 @@ REQUEST = {
     "transactional_id": "tx",
     "attempt_key": "t-0",
 }
-FREE = {"error_codes": [], "throttle_time_ms": 0, "rule_id": ""}
+NO_ERRORS = {"error_codes": [], "throttle_time_ms": 0, "rule_id": ""}
 CLUSTER: dict[str, int] = {"seq": 1, "at_ns": 1_700_000_000_123_456_789}
-SHOWN: dict[str, tuple[AnyEvent, str]] = {
+EVENTS: dict[str, tuple[AnyEvent, str]] = {
     "an answered request": (
-        Request(seq=1, answered_ns=1_700_000_000_123_456_000, **WHO, **REQUEST, **FREE),  # type: ignore[arg-type]
+        Request(seq=1, answered_ns=1_700_000_000_123_456_000, **CLIENT, **REQUEST, **NO_ERRORS),  # type: ignore[arg-type]
         "broker 1 #4 shop Produce v9 (7), t-0 tx, 3.456 ms",
     ),
-    "a request with all there is": (
+    "a request with every field": (
         Request(
             seq=1,
             answered_ns=None,
             error_codes=[3, 999],
             throttle_time_ms=5,
             rule_id="r",
-            **WHO,  # type: ignore[arg-type]
+            **CLIENT,  # type: ignore[arg-type]
             **REQUEST,  # type: ignore[arg-type]
         ),
         "broker 1 #4 shop Produce v9 (7), t-0 tx, no response, UNKNOWN_TOPIC_OR_PARTITION, 999,"
         " throttle_time_ms=5, rule r",
     ),
-    "opened": (
-        ConnectionOpened(seq=1, **{**WHO, "client_id": ""}),  # type: ignore[arg-type]
+    "an opened connection": (
+        ConnectionOpened(seq=1, **{**CLIENT, "client_id": ""}),  # type: ignore[arg-type]
         "broker 1 #4 127.0.0.1:5 connected from 127.0.0.1:5 to PLAINTEXT",
     ),
-    "refused": (
-        ConnectionRefused(seq=1, reason="why", throttle_time_ms=0, **WHO),  # type: ignore[arg-type]
+    "a refused connection": (
+        ConnectionRefused(seq=1, reason="why", throttle_time_ms=0, **CLIENT),  # type: ignore[arg-type]
         "broker 1 #4 shop refused: why",
     ),
-    "closed by the client": (
-        ConnectionClosed(seq=1, by_client=True, reason="", **WHO),  # type: ignore[arg-type]
+    "a connection closed by the client": (
+        ConnectionClosed(seq=1, by_client=True, reason="", **CLIENT),  # type: ignore[arg-type]
         "broker 1 #4 shop closed by the client",
     ),
-    "closed by the broker": (
-        ConnectionClosed(seq=1, by_client=False, reason="why", **WHO),  # type: ignore[arg-type]
+    "a connection closed by the broker": (
+        ConnectionClosed(seq=1, by_client=False, reason="why", **CLIENT),  # type: ignore[arg-type]
         "broker 1 #4 shop closed by the broker: why",
     ),
-    "throttled": (
-        Throttle(seq=1, api="Produce", version=9, correlation_id=7, quota="Request", throttle_time_ms=5, **WHO),  # type: ignore[arg-type]
+    "a throttled request": (
+        Throttle(seq=1, api="Produce", version=9, correlation_id=7, quota="Request", throttle_time_ms=5, **CLIENT),  # type: ignore[arg-type]
         "broker 1 #4 shop throttled for 5 ms by its Request quota, for Produce",
     ),
     "a fault": (
-        Fault(seq=1, api="Produce", version=9, correlation_id=7, rule_id="r", action="delay", **WHO),  # type: ignore[arg-type]
+        Fault(seq=1, api="Produce", version=9, correlation_id=7, rule_id="r", action="delay", **CLIENT),  # type: ignore[arg-type]
         "broker 1 #4 shop hit by fault rule r: delay on Produce",
     ),
-    "a group": (
+    "a group state": (
         GroupState(
             **CLUSTER, broker=1, group_id="g", group_type="classic", before="A", after="B", generation=2, members=1
         ),
         "broker 1 group g: A -> B, generation 2",
     ),
-    "a transaction": (
+    "a transaction state": (
         TransactionState(
             **CLUSTER, broker=1, transactional_id="tx", producer_id=1, producer_epoch=0, before="A", after="B"
         ),
         "broker 1 transaction tx: A -> B",
     ),
-    "a leader": (
+    "a leader change": (
         LeaderChange(**CLUSTER, broker=2, topic="t", partition=0, before=1, leader_epoch=1, isr=[2], lost_records=3),
         "leader of t-0: 1 -> 2, 3 records lost",
     ),
-    "a broker": (BrokerState(**CLUSTER, broker=2, state="fenced"), "broker 2 is fenced"),
-    "a step of a scenario": (
+    "a broker state": (BrokerState(**CLUSTER, broker=2, state="fenced"), "broker 2 is fenced"),
+    "a scenario step": (
         ScenarioStep(
             **CLUSTER, broker=2, run="r", scenario="s", step="steps[0].stop", what="broker 2 stops", problem=""
         ),
         "scenario s: broker 2 stops",
     ),
-    "a step that could not be": (
+    "a failed scenario step": (
         ScenarioStep(**CLUSTER, broker=-1, run="r", scenario="s", step="steps[1].say", what="x", problem="y"),
         "scenario s: x, failed: y",
     ),
@@ -122,15 +122,15 @@ SHOWN: dict[str, tuple[AnyEvent, str]] = {
 }
 
 
-@pytest.mark.parametrize(("event", "line"), SHOWN.values(), ids=SHOWN)
-def test_each_kind_is_put_into_words(event: AnyEvent, line: str) -> None:
+@pytest.mark.parametrize(("event", "line"), EVENTS.values(), ids=EVENTS)
+def test_event_is_formatted_as_one_line(event: AnyEvent, line: str) -> None:
     assert format_event(event) == f"22:13:20.123456 {line}"
     assert line.endswith(what(event))
 
 
-def test_a_client_cannot_forge_a_line() -> None:
-    forged = WHO | {"client_id": "shop\n\x1b[31m"}
+def test_control_characters_of_a_client_are_escaped() -> None:
+    forged = CLIENT | {"client_id": "shop\n\x1b[31m"}
     line = format_event(ConnectionClosed(seq=1, by_client=True, reason="", **forged))  # type: ignore[arg-type]
     assert line.endswith("broker 1 #4 shop\\n\\x1b[31m closed by the client")
-    refused = ConnectionRefused(**WHO, seq=1, reason="too many\n", throttle_time_ms=0)  # type: ignore[arg-type]
+    refused = ConnectionRefused(**CLIENT, seq=1, reason="too many\n", throttle_time_ms=0)  # type: ignore[arg-type]
     assert what(refused) == "refused: too many\\n"

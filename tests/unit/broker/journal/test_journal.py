@@ -1,4 +1,4 @@
-"""What the journal says happened, in virtual time: every moment is exact."""
+"""Journal events of requests, connections, quotas, faults, groups and the cluster, with exact virtual times."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def last_request(broker: VirtualBroker) -> Request:
 
 
 def ms(ns: int | None) -> float:
-    """Milliseconds since the broker's start."""
+    """Return milliseconds since the start of the broker."""
     assert ns is not None
     return ns / NANOS_PER_MS - WALL_START_MS
 
@@ -59,7 +59,7 @@ def ms(ns: int | None) -> float:
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_told_with_all_that_identifies_it() -> None:
+def test_request_event_has_every_identifying_field() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("orders")
     client = broker.client("shop")
@@ -103,7 +103,7 @@ def test_a_request_is_told_with_all_that_identifies_it() -> None:
     assert request.request_bytes > len(data)
 
 
-def test_who_waits_was_received_and_begun_before_and_is_answered_and_written_later() -> None:
+def test_times_of_a_waiting_request() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
@@ -116,18 +116,18 @@ def test_who_waits_was_received_and_begun_before_and_is_answered_and_written_lat
     assert [ms(time) for time in times] == [10, 10, 210, 210]
 
 
-def test_a_request_behind_one_that_waits_was_received_with_it_and_begun_later() -> None:
+def test_request_after_a_waiting_one_is_received_with_it_and_started_later() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
     client.send_together((fetch(max_wait_ms=500, min_bytes=1), 4), (MetadataRequest(), 9))
     broker.advance(500)
-    behind = last_request(broker)
-    assert behind.api == "Metadata"
-    assert [ms(time) for time in (behind.received_ns, behind.started_ns, behind.answered_ns)] == [0, 500, 500]
+    following = last_request(broker)
+    assert following.api == "Metadata"
+    assert [ms(time) for time in (following.received_ns, following.started_ns, following.answered_ns)] == [0, 500, 500]
 
 
-def test_what_comes_while_a_request_waits_does_not_change_when_that_came() -> None:
+def test_later_bytes_do_not_change_the_receive_time_of_a_waiting_request() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
@@ -135,12 +135,16 @@ def test_what_comes_while_a_request_waits_does_not_change_when_that_came() -> No
     broker.advance(100)
     client.send(MetadataRequest(), 9)
     broker.advance(400)
-    waited, behind = reader(broker).requests()
+    waited, following = reader(broker).requests()
     assert [ms(time) for time in (waited.received_ns, waited.started_ns, waited.answered_ns)] == [0, 0, 500]
-    assert [ms(time) for time in (behind.received_ns, behind.started_ns, behind.answered_ns)] == [100, 500, 500]
+    assert [ms(time) for time in (following.received_ns, following.started_ns, following.answered_ns)] == [
+        100,
+        500,
+        500,
+    ]
 
 
-def test_a_request_that_is_held_was_begun_before_those_that_are_answered_meanwhile() -> None:
+def test_held_request_keeps_its_start_time() -> None:
     broker = VirtualBroker(JOURNAL, "quota.producer.override=busy:1000")
     broker.topic()
     broker.client("busy").send(produce_of(12_000, 3, "busy"), 3)
@@ -151,7 +155,7 @@ def test_a_request_that_is_held_was_begun_before_those_that_are_answered_meanwhi
     assert [ms(time) for time in (held.received_ns, held.started_ns, held.answered_ns)] == [0, 0, 2000]
 
 
-def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() -> None:
+def test_response_that_the_client_does_not_read_has_a_write_time() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client()
     client.stop_reading()
@@ -159,7 +163,7 @@ def test_an_answer_that_the_client_does_not_take_was_handed_over_all_the_same() 
     assert ms(last_request(broker).written_ns) == 0
 
 
-def test_acks_0_has_no_answer_that_could_be_written() -> None:
+def test_produce_with_acks_0_has_no_write_time() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     broker.client().send(produce(9, acks=0), 9)
@@ -167,7 +171,7 @@ def test_acks_0_has_no_answer_that_could_be_written() -> None:
     assert (request.response_bytes, request.written_ns, ms(request.answered_ns)) == (0, None, 0)
 
 
-def test_a_client_that_leaves_while_it_waits_has_a_request_without_an_answer() -> None:
+def test_waiting_request_of_a_disconnected_client_has_no_response() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()
@@ -181,7 +185,7 @@ def test_a_client_that_leaves_while_it_waits_has_a_request_without_an_answer() -
     assert isinstance(closed, ConnectionClosed)
 
 
-def test_a_version_that_is_not_served_is_told_as_it_was_asked() -> None:
+def test_unsupported_version_is_recorded_as_requested() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client()
     client.send_bytes(client.frame(ApiVersionsRequest(), 4, answered_in=0).replace(b"\0\x12\0\4", b"\0\x12\0\x63", 1))
@@ -189,7 +193,7 @@ def test_a_version_that_is_not_served_is_told_as_it_was_asked() -> None:
     assert (request.api, request.version, request.error_codes) == ("ApiVersions", 99, [ErrorCode.UNSUPPORTED_VERSION])
 
 
-def test_each_error_code_is_told_once() -> None:
+def test_each_error_code_is_recorded_once() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=2)
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 8)]
@@ -203,7 +207,7 @@ def test_each_error_code_is_told_once() -> None:
     assert last_request(broker).error_codes == codes
 
 
-def test_the_errors_of_partitions_of_a_transaction_are_in_the_journal() -> None:
+def test_partition_errors_of_a_transaction_request_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("t")
     producer = begun(broker)
@@ -220,7 +224,7 @@ def test_the_errors_of_partitions_of_a_transaction_are_in_the_journal() -> None:
     assert last_request(broker).error_codes == codes
 
 
-def test_of_a_large_response_only_the_first_error_is_in_the_journal() -> None:
+def test_only_the_first_error_of_a_large_response_is_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=2)
     client = broker.client()
@@ -264,7 +268,7 @@ NAMED: dict[str, tuple[Message, int, list[tuple[str, int]], str]] = {
 
 
 @pytest.mark.parametrize(("message", "version", "partitions", "key"), NAMED.values(), ids=NAMED)
-def test_topics_and_partitions_are_told(
+def test_topics_and_partitions_of_a_request_are_recorded(
     message: Message, version: int, partitions: list[tuple[str, int]], key: str
 ) -> None:
     broker = VirtualBroker(JOURNAL)
@@ -275,7 +279,7 @@ def test_topics_and_partitions_are_told(
     assert request.attempt_key == key
 
 
-def test_sixteen_partitions_are_told_and_how_many_more_there_are() -> None:
+def test_first_sixteen_partitions_and_the_number_of_others_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=20)
     partitions = [FetchPartition(partition=index, partition_max_bytes=1) for index in range(20)]
@@ -286,7 +290,7 @@ def test_sixteen_partitions_are_told_and_how_many_more_there_are() -> None:
     assert request.attempt_key.endswith(",t-15,+4")
 
 
-def test_a_fetch_in_a_session_tells_the_partitions_of_the_session() -> None:
+def test_incremental_fetch_has_the_partitions_of_its_session() -> None:
     broker = VirtualBroker(JOURNAL)
     topic = broker.topic()
     client = broker.client()
@@ -296,7 +300,7 @@ def test_a_fetch_in_a_session_tells_the_partitions_of_the_session() -> None:
     assert [(one.topic, one.partition) for one in last_request(broker).partitions] == [("t", 0)]
 
 
-def test_a_topic_that_is_deleted_since_is_told_by_its_id() -> None:
+def test_topic_deleted_since_the_request_is_identified_by_its_id() -> None:
     broker = VirtualBroker(JOURNAL)
     topic = broker.topic()
     broker.client().ask(produce(13, topic_id=topic.topic_id), 13)
@@ -308,23 +312,23 @@ def test_a_topic_that_is_deleted_since_is_told_by_its_id() -> None:
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
-def test_connections_are_numbered_and_told_as_they_come_and_go() -> None:
+def test_opened_and_closed_connections_are_recorded_with_numbers() -> None:
     broker = VirtualBroker(JOURNAL)
     first, second = broker.client("a"), broker.client("b")
     first.ask(MetadataRequest(), 9)
     first.end()
     second.send_bytes(b"\xff\xff\xff\xff")
-    came = [one for one in events(broker) if isinstance(one, ConnectionOpened)]
-    went = [one for one in events(broker) if isinstance(one, ConnectionClosed)]
-    assert [(one.connection, one.peer, one.client_id) for one in came] == [
+    opened = [one for one in events(broker) if isinstance(one, ConnectionOpened)]
+    closed = [one for one in events(broker) if isinstance(one, ConnectionClosed)]
+    assert [(one.connection, one.peer, one.client_id) for one in opened] == [
         (1, f"127.0.0.1:{first.port}", ""),
         (2, f"127.0.0.1:{second.port}", ""),
     ]
-    assert [(one.connection, one.client_id, one.by_client) for one in went] == [(1, "a", True), (2, "", False)]
-    assert "-1" in went[1].reason
+    assert [(one.connection, one.client_id, one.by_client) for one in closed] == [(1, "a", True), (2, "", False)]
+    assert "-1" in closed[1].reason
 
 
-def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
+def test_refused_connection_is_recorded_with_the_reason() -> None:
     broker = VirtualBroker(JOURNAL, "max.connections.per.ip=1")
     broker.client()
     broker.client()
@@ -341,14 +345,16 @@ def test_a_connection_that_may_not_come_in_is_refused_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "answered_at_ms", "told_ms"),
+    ("version", "answered_at_ms", "reported_ms"),
     [
-        pytest.param(9, 0, 2000, id="a version that is muted is answered at once"),
-        pytest.param(3, 2000, 2000, id="a version that is held is answered after its throttle time"),
-        pytest.param(0, 2000, 0, id="version 0 waits as well, and cannot be told"),
+        pytest.param(9, 0, 2000, id="muted version: response at once"),
+        pytest.param(3, 2000, 2000, id="held version: response after the throttle time"),
+        pytest.param(0, 2000, 0, id="version 0: held, and no throttle time in the response"),
     ],
 )
-def test_a_throttle_is_told_by_itself_and_in_the_answer(version: int, answered_at_ms: int, told_ms: int) -> None:
+def test_throttle_is_recorded_as_an_event_and_in_the_request(
+    version: int, answered_at_ms: int, reported_ms: int
+) -> None:
     broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     broker.client("busy").send(produce_of(12_000, version, "busy"), version)
@@ -363,10 +369,10 @@ def test_a_throttle_is_told_by_itself_and_in_the_answer(version: int, answered_a
         0,
     )
     assert throttle.correlation_id == request.correlation_id
-    assert (request.throttle_time_ms, ms(request.answered_ns)) == (told_ms, answered_at_ms)
+    assert (request.throttle_time_ms, ms(request.answered_ns)) == (reported_ms, answered_at_ms)
 
 
-def test_the_next_request_has_neither_throttle_time_nor_errors_of_the_one_before() -> None:
+def test_request_does_not_inherit_throttle_time_or_errors_of_the_previous_one() -> None:
     broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     client = broker.client("busy")
@@ -381,7 +387,7 @@ def test_the_next_request_has_neither_throttle_time_nor_errors_of_the_one_before
     ]
 
 
-def test_a_fault_is_told_by_itself_and_by_the_request_that_it_hits() -> None:
+def test_fault_is_recorded_as_an_event_and_in_the_request() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     journal = broker.cluster.journal
@@ -404,7 +410,7 @@ def test_a_fault_is_told_by_itself_and_by_the_request_that_it_hits() -> None:
 # -- groups, transactions, the cluster ---------------------------------------------------------------------------------
 
 
-def test_a_classic_group_is_told_through_its_states() -> None:
+def test_states_of_a_classic_group_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     (member,) = settled_group(broker, 1)
     member.leave()
@@ -419,7 +425,7 @@ def test_a_classic_group_is_told_through_its_states() -> None:
     ]
 
 
-def test_a_consumer_group_is_told_through_its_states() -> None:
+def test_states_of_a_consumer_group_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL, AT_ONCE, "group.consumer.heartbeat.interval.ms=5000")
     broker.topic(partitions=2)
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
@@ -441,7 +447,7 @@ def test_a_consumer_group_is_told_through_its_states() -> None:
     ]
 
 
-def test_a_transaction_is_told_through_its_states() -> None:
+def test_states_of_a_transaction_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     producer = begun(broker)
@@ -455,7 +461,7 @@ def test_a_transaction_is_told_through_its_states() -> None:
     ]
 
 
-def test_leaders_and_brokers_are_told_as_they_change() -> None:
+def test_leader_changes_and_broker_states_are_recorded() -> None:
     broker = VirtualBroker(JOURNAL, "sluice.brokers=2", "sluice.election.delay.ms=1000")
     broker.topic(replicas=2)
     first = broker.partition().leader
@@ -465,14 +471,14 @@ def test_leaders_and_brokers_are_told_as_they_change() -> None:
     broker.advance(1000)
     server.rejoin_broker(first)
     changes = [one for one in events(broker) if isinstance(one, LeaderChange | BrokerState)]
-    told = [one.state if isinstance(one, BrokerState) else (one.topic, one.before, one.broker) for one in changes]
-    assert told == ["isolated", "fenced", ("t", first, other), "running", "unfenced"]
+    states = [one.state if isinstance(one, BrokerState) else (one.topic, one.before, one.broker) for one in changes]
+    assert states == ["isolated", "fenced", ("t", first, other), "running", "unfenced"]
     change = changes[2]
     assert isinstance(change, LeaderChange)
     assert (change.leader_epoch, change.isr, change.lost_records) == (1, [other], 0)
 
 
-def test_an_unclean_election_tells_the_records_that_are_lost() -> None:
+def test_unclean_election_is_recorded_with_its_lost_records() -> None:
     broker = VirtualBroker(JOURNAL, "sluice.brokers=2", "sluice.replication.delay.ms=500", "min.insync.replicas=1")
     broker.topic(replicas=2)
     leader = broker.partition().leader
@@ -483,16 +489,16 @@ def test_an_unclean_election_tells_the_records_that_are_lost() -> None:
     assert change.lost_records == 2
 
 
-# -- off, and bounds ---------------------------------------------------------------------------------------------------
+# -- disabled journal, clock -------------------------------------------------------------------------------------------
 
 
-def test_without_events_there_is_no_journal() -> None:
+def test_broker_without_journal_events_has_no_journal() -> None:
     broker = VirtualBroker()
     assert broker.cluster.journal is None
     broker.client().ask(MetadataRequest(), 9)
 
 
-def test_times_are_of_one_clock_that_never_goes_back() -> None:
+def test_event_times_never_decrease() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     client = broker.client()

@@ -1,4 +1,4 @@
-"""Reading the journal: filters, where to begin, and what is said of events that are no longer there."""
+"""The journal reader: filters, start positions, limits, and gaps for lost events."""
 
 import asyncio
 import re
@@ -15,8 +15,8 @@ from tests.support.records import produce
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 
-def noted(size: int, count: int) -> JournalReader:
-    """A journal of that size in which so many things were noted, by brokers 1, 2, 1, 2 and so on."""
+def journal_with_events(size: int, count: int) -> JournalReader:
+    """Return a journal of `size` with `count` events of brokers 1 and 2 in turn."""
     clock = ManualClock()
     journal = Journal(size, clock, {})
     for number in range(count):
@@ -25,65 +25,65 @@ def noted(size: int, count: int) -> JournalReader:
 
 
 def seqs(reader: JournalReader, **filters: Any) -> list[int]:
-    return [one.seq for one in reader.events(**filters)]
+    return [event.seq for event in reader.events(**filters)]
 
 
 READS = {
-    "all that is there": (10, 4, {}, [1, 2, 3, 4]),
-    "what is after an event": (10, 4, {"after": 2}, [3, 4]),
-    "nothing after the last": (10, 4, {"after": 4}, []),
-    "nothing after one that is to come": (10, 4, {"after": 99}, []),
+    "all events": (10, 4, {}, [1, 2, 3, 4]),
+    "after an event": (10, 4, {"after": 2}, [3, 4]),
+    "after the last event": (10, 4, {"after": 4}, []),
+    "after a future event": (10, 4, {"after": 99}, []),
     "of one broker": (10, 4, {"broker": 2}, [2, 4]),
     "of several brokers": (10, 4, {"broker": [1, 2]}, [1, 2, 3, 4]),
-    "of a kind that did not happen": (10, 4, {"kind": "request"}, []),
+    "of a kind without events": (10, 4, {"kind": "request"}, []),
     "of several kinds": (10, 4, {"kind": ["request", "broker-state"]}, [1, 2, 3, 4]),
-    "of a client that no event has": (10, 4, {"client_id": "x"}, []),
-    "a full ring without a loss": (4, 4, {}, [1, 2, 3, 4]),
-    "from an empty journal": (4, 0, {}, []),
+    "of an unknown client": (10, 4, {"client_id": "x"}, []),
+    "full ring without lost events": (4, 4, {}, [1, 2, 3, 4]),
+    "empty journal": (4, 0, {}, []),
 }
 
 
 @pytest.mark.parametrize(("size", "count", "filters", "expected"), READS.values(), ids=READS)
-def test_events_are_read(size: int, count: int, filters: dict[str, Any], expected: list[int]) -> None:
-    assert seqs(noted(size, count), **filters) == expected
+def test_events_are_filtered(size: int, count: int, filters: dict[str, Any], expected: list[int]) -> None:
+    assert seqs(journal_with_events(size, count), **filters) == expected
 
 
 @pytest.mark.parametrize(
     ("after", "lost"),
     [
-        pytest.param(0, 6, id="of all, by who reads from the beginning"),
-        pytest.param(4, 2, id="of some, by who has read others"),
+        pytest.param(0, 6, id="read from the beginning"),
+        pytest.param(4, 2, id="read after a lost event"),
     ],
 )
-def test_a_reader_is_told_how_many_events_were_lost(after: int, lost: int) -> None:
-    reader = noted(4, 10)
+def test_gap_has_the_number_of_lost_events(after: int, lost: int) -> None:
+    reader = journal_with_events(4, 10)
     gap, *rest = reader.events(after=after, kind="broker-state")
     assert gap == Gap(seq=6, at_ns=gap.at_ns, broker=-1, lost=lost)
-    assert [one.seq for one in rest] == [7, 8, 9, 10]
-    assert seqs(reader, after=6) == [7, 8, 9, 10], "nothing was lost to who had read the last that is gone"
+    assert [event.seq for event in rest] == [7, 8, 9, 10]
+    assert seqs(reader, after=6) == [7, 8, 9, 10], "no gap after the last lost event"
 
 
-def test_a_read_stops_at_its_limit_and_goes_on_from_there() -> None:
-    reader = noted(10, 7)
+def test_read_stops_at_its_limit_and_continues_from_there() -> None:
+    reader = journal_with_events(10, 7)
     first = reader.read(0, EventFilter(brokers=[1]), 2)
-    assert ([one.seq for one in first.events], first.after) == ([1, 3], 3)
+    assert ([event.seq for event in first.events], first.after) == ([1, 3], 3)
     second = reader.read(first.after, EventFilter(brokers=[1]), 2)
-    assert ([one.seq for one in second.events], second.after) == ([5, 7], 7)
+    assert ([event.seq for event in second.events], second.after) == ([5, 7], 7)
 
 
 @pytest.mark.parametrize(
     ("count", "after"),
     [
-        pytest.param(2, 4, id="as many as are wanted"),
-        pytest.param(9, 3, id="no more than there are"),
+        pytest.param(2, 4, id="fewer than available"),
+        pytest.param(9, 3, id="more than available"),
         pytest.param(0, 7, id="none"),
     ],
 )
-def test_the_last_events_are_found_from_the_end(count: int, after: int) -> None:
-    assert noted(4, 7).before_last(count, EventFilter(brokers=[1])) == after
+def test_before_last_returns_the_position_of_the_last_events(count: int, after: int) -> None:
+    assert journal_with_events(4, 7).before_last(count, EventFilter(brokers=[1])) == after
 
 
-def test_requests_are_found_by_client_and_api() -> None:
+def test_requests_are_filtered_by_client_and_api() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     for name in ("a", "b"):
@@ -92,15 +92,15 @@ def test_requests_are_found_by_client_and_api() -> None:
         client.ask(produce(9), 9)
     assert broker.cluster.journal is not None
     reader = JournalReader(broker.cluster.journal, broker.clock)
-    assert [(one.client_id, one.api) for one in reader.requests()] == [
+    assert [(event.client_id, event.api) for event in reader.requests()] == [
         ("a", "Metadata"),
         ("a", "Produce"),
         ("b", "Metadata"),
         ("b", "Produce"),
     ]
-    assert [one.client_id for one in reader.requests(api="Produce")] == ["a", "b"]
+    assert [event.client_id for event in reader.requests(api="Produce")] == ["a", "b"]
     first, _ = reader.requests(api="Produce")
-    assert [one.client_id for one in reader.requests(api="Produce", after=first.seq, broker=1)] == ["b"]
+    assert [event.client_id for event in reader.requests(api="Produce", after=first.seq, broker=1)] == ["b"]
     (only,) = reader.requests(client_id="b", api=["Produce", "Fetch"])
     assert isinstance(only, Request)
 
@@ -112,40 +112,40 @@ WRONG = {
         {"api": ["Produce", "produce"]},
         f"api=produce: did you mean Produce? It must be one of {', '.join(API_NAMES)}",
     ),
-    "a broker that is no number": ({"broker": ["one"]}, "broker=one: must be a node id"),
+    "a broker id that is not a number": ({"broker": ["one"]}, "broker=one: must be a node id"),
 }
 
 
 @pytest.mark.parametrize(("given", "problem"), WRONG.values(), ids=WRONG)
-def test_what_no_event_can_be_is_refused(given: dict[str, list[str]], problem: str) -> None:
+def test_invalid_filter_is_rejected(given: dict[str, list[str]], problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         parse_event_filter(given)
 
 
-def test_who_follows_gets_events_as_they_come_and_a_gap_for_what_was_lost() -> None:
+def test_follow_returns_new_events_and_a_gap_for_lost_ones() -> None:
     async def follow() -> list[tuple[type, int]]:
         clock = LoopClock(asyncio.get_running_loop())
         journal = Journal(4, clock, {})
         reader = JournalReader(journal, clock)
 
-        def note(count: int) -> None:
+        def add_events(count: int) -> None:
             for _ in range(count):
                 journal.add_cluster_event("broker-state", 1, state="running")
 
-        note(1)
-        got: list[tuple[type, int]] = []
+        add_events(1)
+        received: list[tuple[type, int]] = []
         following = reader.follow(kind="broker-state")
         first = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)
-        note(1)
-        got.append((type(one := await first), one.seq))
-        note(10)  # six more than there is room for
-        async for one in following:
-            got.append((type(one), one.seq))
-            if one.seq == 12:
+        add_events(1)
+        received.append((type(event := await first), event.seq))
+        add_events(10)  # six more than the journal can contain
+        async for event in following:
+            received.append((type(event), event.seq))
+            if event.seq == 12:
                 break
         await following.aclose()  # type: ignore[attr-defined]  # it is a generator
-        return got
+        return received
 
     assert asyncio.run(follow()) == [
         (BrokerState, 2),

@@ -1,4 +1,4 @@
-"""A broker with a data directory: what a second one takes up, and what clients are told when the disk fails."""
+"""A broker with a data directory: restarts, copied partitions, and errors of a failing disk."""
 
 import errno
 import os
@@ -38,38 +38,38 @@ def read(broker: VirtualBroker) -> PartitionData:
     return fetched(broker.client().ask(fetch(), FETCH_VERSION))
 
 
-def test_topics_and_records_are_there_again(tmp_path: Path) -> None:
+def test_topics_and_records_are_restored_after_a_restart(tmp_path: Path) -> None:
     broker = started(tmp_path)
     topic_id = broker.topic("t", partitions=2, retention_ms="77").topic_id
     assert produced(broker).base_offset == 0
     stop(broker)
-    again = started(tmp_path)
-    topic = again.cluster.topics["t"]
+    restarted = started(tmp_path)
+    topic = restarted.cluster.topics["t"]
     assert (topic.topic_id, len(topic.partitions), topic.config.own) == (topic_id, 2, {"retention.ms": "77"})
-    assert topic.partitions[0].leader_epoch == 1, "each start is an election"
-    assert records_of(read(again)).endswith(b"value\0")
-    assert produced(again).base_offset == 1
+    assert topic.partitions[0].leader_epoch == 1, "each start elects a leader"
+    assert records_of(read(restarted)).endswith(b"value\0")
+    assert produced(restarted).base_offset == 1
 
 
-def test_partitions_that_were_copied_into_it_are_taken(tmp_path: Path) -> None:
+def test_copied_partitions_become_topics(tmp_path: Path) -> None:
     broker = started(tmp_path / "from")
     topic_id = broker.topic("t").topic_id
     produced(broker)
     stop(broker)
     shutil.copytree(tmp_path / "from" / "t-0", tmp_path / "to" / "t-0")
-    again = started(tmp_path / "to")
-    assert again.cluster.topics["t"].topic_id == topic_id
-    assert produced(again).base_offset == 1
-    stop(again)
+    restarted = started(tmp_path / "to")
+    assert restarted.cluster.topics["t"].topic_id == topic_id
+    assert produced(restarted).base_offset == 1
+    stop(restarted)
     assert started(tmp_path / "to").cluster.topics["t"].partitions[0].log.log_end_offset == 2
 
 
-def test_one_directory_is_what_is_accepted(tmp_path: Path) -> None:
+def test_several_log_dirs_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(SluiceError, match=r"log\.dirs=/a,/b: must be one directory"):
         started(Path("/a,/b"))
 
 
-def test_segments_are_kafkas_size_on_disk_unless_said_otherwise(tmp_path: Path) -> None:
+def test_default_segment_size_on_disk_is_kafkas(tmp_path: Path) -> None:
     assert started(tmp_path / "a").topic().partitions[0].log.config.segment_bytes == 2**30
     assert (
         started(tmp_path / "b", "log.segment.bytes=5000000").topic().partitions[0].log.config.segment_bytes == 5000000
@@ -77,7 +77,7 @@ def test_segments_are_kafkas_size_on_disk_unless_said_otherwise(tmp_path: Path) 
     assert VirtualBroker().topic().partitions[0].log.config.segment_bytes == 4 * 2**20
 
 
-def test_log_dirs_tell_the_directory(tmp_path: Path) -> None:
+def test_describe_log_dirs_returns_the_directory_and_volume_size(tmp_path: Path) -> None:
     broker = started(tmp_path)
     broker.topic()
     (result,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 4).results
@@ -87,7 +87,7 @@ def test_log_dirs_tell_the_directory(tmp_path: Path) -> None:
 
 @pytest.fixture
 def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VirtualBroker:
-    """A broker with a record, whose disk gives and takes nothing any more."""
+    """Return a broker with one record and a disk that fails every read and write."""
     broker = started(tmp_path)
     broker.topic()
     assert produced(broker).error_code == ErrorCode.NONE
@@ -100,32 +100,32 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VirtualBroker:
     return broker
 
 
-def test_produce_is_a_storage_error(failing: VirtualBroker) -> None:
+def test_produce_to_a_failing_disk_returns_a_storage_error(failing: VirtualBroker) -> None:
     answer = produced(failing)
     assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
-def test_fetch_is_a_storage_error(failing: VirtualBroker) -> None:
+def test_fetch_from_a_failing_disk_returns_a_storage_error(failing: VirtualBroker) -> None:
     assert read(failing).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.mark.parametrize("timestamp", [WALL_START_MS, -3])
-def test_list_offsets_is_a_storage_error(failing: VirtualBroker, timestamp: int) -> None:
-    wanted = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-    answer = failing.client().ask(ListOffsetsRequest(topics=[wanted]), 7)
+def test_list_offsets_on_a_failing_disk_returns_a_storage_error(failing: VirtualBroker, timestamp: int) -> None:
+    topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
+    answer = failing.client().ask(ListOffsetsRequest(topics=[topic]), 7)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_create_topics_is_a_storage_error_and_creates_none(failing: VirtualBroker) -> None:
+def test_create_topics_on_a_failing_disk_returns_a_storage_error_and_creates_none(failing: VirtualBroker) -> None:
     request = CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)])
     (answer,) = failing.client().ask(request, 5).topics
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "new" not in failing.cluster.topics
 
 
-def test_delete_records_is_a_storage_error_and_deletes_none(failing: VirtualBroker) -> None:
-    wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
-    answer = failing.client().ask(DeleteRecordsRequest(topics=[wanted], timeout_ms=1000), 2)
+def test_delete_records_on_a_failing_disk_returns_a_storage_error_and_deletes_none(failing: VirtualBroker) -> None:
+    topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
+    answer = failing.client().ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
     (partition,) = answer.topics[0].partitions
     assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert failing.cluster.topics["t"].partitions[0].log.log_start_offset == 0

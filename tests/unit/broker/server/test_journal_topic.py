@@ -1,4 +1,4 @@
-"""The journal as a topic: what is in it, who may write to it, and that reading it comes to an end."""
+"""The journal topic: records, gaps, retention, and fetches that add no events."""
 
 import pytest
 
@@ -16,13 +16,13 @@ POLL_MS = 20
 
 
 def records_in(data: bytes) -> list[Record]:
-    """The records of batches that follow each other."""
-    found: list[Record] = []
+    """Return the records of consecutive batches."""
+    parsed: list[Record] = []
     while data:
         size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD])
-        found += iter_records(data[:size])
+        parsed += iter_records(data[:size])
         data = data[size:]
-    return found
+    return parsed
 
 
 def with_topic(*overrides: str) -> VirtualBroker:
@@ -30,13 +30,13 @@ def with_topic(*overrides: str) -> VirtualBroker:
 
 
 def records(broker: VirtualBroker) -> list[tuple[bytes | None, AnyEvent]]:
-    """Key and event of each record that the topic has."""
-    found = broker.partition(JOURNAL_TOPIC).log
-    read = found.read(found.log_start_offset, 1 << 30, found.high_watermark, min_one_batch=True)
-    return [(one.key, decode(one.value or b"")) for part in read.parts for one in records_in(bytes(part))]
+    """Return key and event of each record in the topic."""
+    log = broker.partition(JOURNAL_TOPIC).log
+    read = log.read(log.log_start_offset, 1 << 30, log.high_watermark, min_one_batch=True)
+    return [(event.key, decode(event.value or b"")) for part in read.parts for event in records_in(bytes(part))]
 
 
-def test_events_are_records_under_their_client_id() -> None:
+def test_events_are_records_with_the_client_id_as_key() -> None:
     broker = with_topic()
     broker.topic()
     broker.client("shop").ask(produce(9), 9)
@@ -49,7 +49,7 @@ def test_events_are_records_under_their_client_id() -> None:
     assert (key, request.api, request.seq) == (b"shop", "Produce", 2)
 
 
-def test_what_no_client_did_has_no_key() -> None:
+def test_events_of_the_cluster_have_no_key() -> None:
     broker = with_topic("sluice.brokers=2", "sluice.election.delay.ms=100")
     broker.topic(replicas=2)
     broker.cluster_server.stop_broker(2)
@@ -58,7 +58,7 @@ def test_what_no_client_did_has_no_key() -> None:
     assert {(None, BrokerState)} <= kinds <= {(None, BrokerState), (None, LeaderChange)}
 
 
-def test_the_topic_goes_on_under_another_leader() -> None:
+def test_journal_topic_continues_under_a_new_leader() -> None:
     broker = with_topic("sluice.brokers=3", "sluice.election.delay.ms=100")
     broker.advance(POLL_MS)
     partition = broker.partition(JOURNAL_TOPIC)
@@ -67,11 +67,13 @@ def test_the_topic_goes_on_under_another_leader() -> None:
     broker.cluster_server.stop_broker(before, controlled=False)
     broker.advance(1000)
     assert partition.leader not in (before, -1)
-    (left,) = [one for _, one in records(broker) if isinstance(one, LeaderChange) and one.topic == JOURNAL_TOPIC]
-    assert (left.before, left.broker) == (before, partition.leader)
+    (change,) = [
+        event for _, event in records(broker) if isinstance(event, LeaderChange) and event.topic == JOURNAL_TOPIC
+    ]
+    assert (change.before, change.broker) == (before, partition.leader)
 
 
-def test_a_consumer_that_waits_is_told_of_what_happens_and_not_of_its_own_reading() -> None:
+def test_fetch_of_the_journal_topic_returns_other_events_and_adds_none() -> None:
     broker = with_topic()
     broker.topic()
     reader = broker.client("reader")
@@ -79,18 +81,20 @@ def test_a_consumer_that_waits_is_told_of_what_happens_and_not_of_its_own_readin
     end = broker.partition(JOURNAL_TOPIC).log.log_end_offset
     reader.send(fetch(end, topic=JOURNAL_TOPIC, max_wait_ms=10_000), 4)
     broker.advance(1000)
-    assert not reader.answers, "its own fetch is no event"
+    assert not reader.answers, "a fetch of the journal topic is not recorded"
     broker.client("shop").ask(produce(9), 9)
     broker.advance(POLL_MS)
     (data,) = reader.answer().message.responses[0].partitions
-    kinds = [type(decode(one.value or b"")) for one in records_in(bytes(data.records))]
+    kinds = [type(decode(event.value or b"")) for event in records_in(bytes(data.records))]
     assert kinds == [ConnectionOpened, Request]
     end = broker.partition(JOURNAL_TOPIC).log.log_end_offset
     broker.advance(1000)
-    assert broker.partition(JOURNAL_TOPIC).log.log_end_offset == end, "and its answer is none either"
+    assert broker.partition(JOURNAL_TOPIC).log.log_end_offset == end, (
+        "the response to a fetch of the journal topic is not recorded"
+    )
 
 
-def test_more_than_there_is_room_for_is_a_gap() -> None:
+def test_overflow_of_the_journal_is_recorded_as_a_gap() -> None:
     broker = with_topic("sluice.journal.events=4")
     broker.topic()
     client = broker.client("shop")
@@ -102,7 +106,7 @@ def test_more_than_there_is_room_for_is_a_gap() -> None:
     assert (gap.lost, [event.seq for _, event in rest]) == (6, [7, 8, 9, 10])
 
 
-def test_a_lot_is_written_slice_by_slice_without_a_loss() -> None:
+def test_many_events_are_written_in_slices_without_loss() -> None:
     broker = with_topic()
     broker.topic()
     client = broker.client("shop")
@@ -114,7 +118,7 @@ def test_a_lot_is_written_slice_by_slice_without_a_loss() -> None:
     assert [event.seq for _, event in records(broker)] == [*range(1, 602)]
 
 
-def test_old_records_go_when_there_are_too_many() -> None:
+def test_journal_topic_is_limited_by_retention_bytes() -> None:
     broker = with_topic()
     broker.advance(POLL_MS)
     topic = broker.cluster.topics[JOURNAL_TOPIC]
@@ -123,21 +127,21 @@ def test_old_records_go_when_there_are_too_many() -> None:
     assert (log.config.segment_bytes, log.config.retention_bytes) == (16 << 20, 64 << 20)
 
 
-def test_clients_cannot_write_to_it() -> None:
+def test_produce_to_the_journal_topic_is_rejected() -> None:
     broker = with_topic()
     answer = broker.client().ask(produce(9, batch(), topic=JOURNAL_TOPIC), 9)
     (partition,) = answer.responses[0].partition_responses
     assert partition.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_it_is_there_only_if_it_is_wanted() -> None:
+def test_journal_topic_is_not_created_by_default() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.client().ask(MetadataRequest(), 9)
     broker.advance(1000)
     assert JOURNAL_TOPIC not in broker.cluster.topics
 
 
-def test_it_is_made_again_when_it_was_deleted() -> None:
+def test_deleted_journal_topic_is_created_again() -> None:
     broker = with_topic()
     broker.broker.delete_topic(broker.cluster.topics[JOURNAL_TOPIC])
     broker.client()
@@ -145,6 +149,6 @@ def test_it_is_made_again_when_it_was_deleted() -> None:
     assert [type(event) for _, event in records(broker)] == [ConnectionOpened]
 
 
-def test_without_a_journal_it_cannot_be() -> None:
+def test_journal_topic_requires_a_journal() -> None:
     with pytest.raises(ConfigError, match=r"^sluice\.journal\.topic: true requires sluice\.journal\.events above 0$"):
         with_topic("sluice.journal.events=0")

@@ -1,4 +1,4 @@
-"""What a data directory has is there after a start: of a real Kafka's, of one that was killed, of one with strays."""
+"""Recovery of topics from a data directory of Kafka, after a crash, and with stray directories."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 ABORT_MARKER = bytes(4)  # version and type of a control record
 KAFKAS_CLUSTER_ID = "c2x1aWNlLWZpeHR1cmUtMA"
-# Where the group "readers" of these nodes had got to; the transaction's end came between two of its reads.
+# Committed offsets of the group "readers", which read before or after the last transaction marker.
 COMMITTED = {
     "3.9.1": {("orders", 0): 35, ("orders", 1): 35, ("orders", 2): 30, ("grown", 0): 8},
     "4.4.0": {("orders", 0): 35, ("orders", 1): 35, ("orders", 2): 30, ("grown", 0): 7},
@@ -33,7 +33,7 @@ def start(directory: Path, *overrides: str) -> VirtualBroker:
 
 
 def kill(broker: VirtualBroker) -> None:
-    """The process is gone, and its lock with it."""
+    """Release the lock of the data directory, as the end of the process does."""
     assert broker.cluster.logs.directory is not None
     broker.cluster.logs.directory.unlock()
 
@@ -43,7 +43,7 @@ def stop(broker: VirtualBroker) -> None:
 
 
 def values(broker: VirtualBroker, topic: str, partition: int, isolation_level: int = 0) -> list[bytes | None]:
-    """The values of the records of one partition, markers left out, aborted ones too where that is asked for."""
+    """Return the values of one partition without markers and, with read_committed, without aborted records."""
     request = fetch(topic=topic, partition=partition, isolation_level=isolation_level)
     answer = broker.client().ask(request, 11)
     (found,) = answer.responses[0].partitions
@@ -61,33 +61,33 @@ def values(broker: VirtualBroker, topic: str, partition: int, isolation_level: i
 
 
 @pytest.mark.parametrize("release", RELEASES)
-class TestADirectoryOfARealKafka:
-    """A copy of what a node in combined mode wrote."""
+class TestKafkaDirectory:
+    """A copy of the data directory of a Kafka node in combined mode."""
 
     @pytest.fixture
     def broker(self, release: str, tmp_path: Path) -> VirtualBroker:
         return start(unpack(release, tmp_path), f"sluice.cluster.id={KAFKAS_CLUSTER_ID}")
 
-    def test_has_its_records(self, broker: VirtualBroker, release: str) -> None:
+    def test_records_are_readable(self, broker: VirtualBroker, release: str) -> None:
         written = {f"{codec}-{number}".encode() for codec in CODECS for number in range(20)}
         assert {value for index in range(3) for value in values(broker, "orders", index)} == written
         assert values(broker, "table", 0) == [str(number).encode() for number in range(10)]
 
-    def test_knows_which_transactions_were_aborted(self, broker: VirtualBroker, release: str) -> None:
+    def test_aborted_transactions_are_skipped(self, broker: VirtualBroker, release: str) -> None:
         read_committed = [value for index in range(4) for value in values(broker, "grown", index, 1)]
         assert sorted(filter(None, read_committed)) == sorted(
             [f"committed-{number}".encode() for number in range(8)]
             + [f"again-{number}".encode() for number in range(4)]
         )
 
-    def test_has_the_offsets_of_its_groups(self, broker: VirtualBroker, release: str) -> None:
+    def test_committed_offsets_are_restored(self, broker: VirtualBroker, release: str) -> None:
         found: dict[tuple[str, int], Any] = {}
         for topic, *partitions in (("orders", 0, 1, 2), ("grown", 0)):
             request = fetch_request(*map(int, partitions), version=7, topic=str(topic), group_id="readers")
             found |= fetched(broker.client().ask(request, 7))
         assert found == {partition: (offset, 0) for partition, offset in COMMITTED[release].items()}
 
-    def test_has_its_transactional_ids(self, broker: VirtualBroker, release: str) -> None:
+    def test_transactional_ids_are_restored(self, broker: VirtualBroker, release: str) -> None:
         request = DescribeTransactionsRequest(transactional_ids=["payments"])
         (state,) = broker.client().ask(request, 0).transaction_states
         assert (state.error_code, state.transaction_state) == (0, "CompleteCommit")
@@ -95,23 +95,23 @@ class TestADirectoryOfARealKafka:
         client.send(init_request("payments"), 4)
         resumed = client.answer().message
         assert resumed.producer_id == state.producer_id
-        assert resumed.producer_epoch > 0, "whoever had it before is fenced"
+        assert resumed.producer_epoch > 0, "the previous producer is fenced"
 
-    def test_goes_on(self, broker: VirtualBroker, release: str, tmp_path: Path) -> None:
+    def test_broker_continues_the_cluster(self, broker: VirtualBroker, release: str, tmp_path: Path) -> None:
         assert produce_one(broker, "orders", b"ours") == 35
         broker.topic("new", 2)
         stop(broker)
-        again = start(tmp_path / "data", f"sluice.cluster.id={KAFKAS_CLUSTER_ID}")
-        assert values(again, "orders", 0)[-1] == b"ours"
-        assert len(again.cluster.topics["new"].partitions) == 2
-        assert again.partition("orders").leader_epoch == 5
+        restarted = start(tmp_path / "data", f"sluice.cluster.id={KAFKAS_CLUSTER_ID}")
+        assert values(restarted, "orders", 0)[-1] == b"ours"
+        assert len(restarted.cluster.topics["new"].partitions) == 2
+        assert restarted.partition("orders").leader_epoch == 5
 
 
 CODECS = ("none", "gzip", "lz4", "zstd", "snappy")
 
 
 def produce_one(broker: VirtualBroker, topic: str, value: bytes) -> int:
-    """The offset that a record got."""
+    """Append one record; return its offset."""
     answer = broker.client().ask(produce(9, batch(value), topic=topic), 9)
     (result,) = answer.responses[0].partition_responses
     assert result.error_code == 0
@@ -119,27 +119,27 @@ def produce_one(broker: VirtualBroker, topic: str, value: bytes) -> int:
     return result.base_offset
 
 
-@pytest.mark.parametrize("ends", [stop, kill])
-def test_topics_and_records_are_there_after_a_start(ends: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end_broker", [stop, kill])
+def test_topics_and_records_are_restored(end_broker: Any, tmp_path: Path) -> None:
     broker = start(tmp_path)
     topic = broker.topic("t", 2, retention_ms="-1")
     produce_one(broker, "t", b"kept")
     broker.topic("gone")
     assert not broker.broker.delete_topic(broker.cluster.topics["gone"])
-    ends(broker)
-    again = start(tmp_path)
-    assert list(again.cluster.topics) == ["t"]
-    assert again.cluster.topics["t"].topic_id == topic.topic_id
-    assert again.cluster.topics["t"].config.own == {"retention.ms": "-1"}
-    assert values(again, "t", 0) == [b"kept"]
+    end_broker(broker)
+    restarted = start(tmp_path)
+    assert list(restarted.cluster.topics) == ["t"]
+    assert restarted.cluster.topics["t"].topic_id == topic.topic_id
+    assert restarted.cluster.topics["t"].config.own == {"retention.ms": "-1"}
+    assert values(restarted, "t", 0) == [b"kept"]
 
 
-class TestDirectoriesThatNothingTellsOf:
-    """Copies of partitions are a cluster to start from; beside a cluster's own they are not."""
+class TestDirectoriesWithoutMetadata:
+    """Partition directories without metadata start a new cluster, but are stray in an existing one."""
 
     @pytest.fixture
     def copies(self, tmp_path: Path) -> Path:
-        """A directory with the partitions of two topics and no metadata log."""
+        """Return a directory with the partitions of two topics and no metadata log."""
         broker = start(tmp_path)
         broker.topic("a", 2)
         broker.topic("b")
@@ -151,7 +151,7 @@ class TestDirectoriesThatNothingTellsOf:
         log.rmdir()
         return tmp_path
 
-    def test_are_taken_as_they_are(self, copies: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_without_a_cluster_they_become_topics(self, copies: Path, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level("INFO")
         broker = start(copies)
         assert "topics found" in [record.message for record in caplog.records]
@@ -159,9 +159,11 @@ class TestDirectoriesThatNothingTellsOf:
         assert values(broker, "a", 0) == [b"copied"]
         ids = {name: topic.topic_id for name, topic in broker.cluster.topics.items()}
         kill(broker)
-        assert {name: topic.topic_id for name, topic in start(copies).cluster.topics.items()} == ids, "and known then"
+        assert {name: topic.topic_id for name, topic in start(copies).cluster.topics.items()} == ids, (
+            "topic ids are kept"
+        )
 
-    def test_are_stray_beside_topics_that_are_known(
+    def test_in_an_existing_cluster_they_are_stray(
         self, copies: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         broker = start(copies)
@@ -171,30 +173,30 @@ class TestDirectoriesThatNothingTellsOf:
         (copies / "stray-0" / "partition.metadata").write_text(
             f"version: 0\ntopic_id: {printed_uuid(bytes(range(16)))}"
         )
-        again = start(copies)
+        restarted = start(copies)
         (line,) = [one for one in caplog.records if one.message == "directories without a partition in this cluster"]
         assert vars(line)["directories"] == "c-0"
-        assert "c" not in again.cluster.topics
-        assert (copies / "c-0").is_dir(), "it is left alone"
-        assert again.cluster.topics["stray"].topic_id == stray.topic_id
+        assert "c" not in restarted.cluster.topics
+        assert (copies / "c-0").is_dir(), "a stray directory is kept"
+        assert restarted.cluster.topics["stray"].topic_id == stray.topic_id
 
-    def test_are_put_aside_when_their_name_is_taken(self, tmp_path: Path) -> None:
+    def test_directory_of_a_deleted_topic_is_not_reused_by_a_new_topic_of_its_name(self, tmp_path: Path) -> None:
         broker = start(tmp_path)
         broker.topic("a")
         broker.topic("b")
         produce_one(broker, "b", b"old")
         metadata_log = broker.cluster.metadata_log
         assert metadata_log is not None
-        # The process dies when the topic's end is written and its directory still there.
+        # The process dies after the deletion is recorded and before the directory is removed.
         assert not metadata_log.topic_deleted(broker.cluster.topics["b"].topic_id)
         kill(broker)
-        again = start(tmp_path)
-        again.topic("b")
-        assert values(again, "b", 0) == []
+        restarted = start(tmp_path)
+        restarted.topic("b")
+        assert values(restarted, "b", 0) == []
 
 
-class TestWhatCannotBeMade:
-    """Logs and records are both there or neither is."""
+class TestFailedCreation:
+    """Directories and metadata records are created together or not at all."""
 
     @pytest.fixture
     def broker(self, tmp_path: Path) -> VirtualBroker:
@@ -202,36 +204,36 @@ class TestWhatCannotBeMade:
         broker.topic("t")
         return broker
 
-    def test_a_topic_that_is_not_written_down_has_no_directories(
+    def test_topic_without_a_metadata_record_has_no_directories(
         self, broker: VirtualBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         metadata_log = broker.cluster.metadata_log
         monkeypatch.setattr(metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
-        failed = broker.cluster.auto_create("n")
-        assert failed == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, None)
+        error = broker.cluster.auto_create("n")
+        assert error == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, None)
         assert not (tmp_path / "n-0").exists()
 
-    def test_a_topic_without_a_directory_is_not_written_down(self, broker: VirtualBroker, tmp_path: Path) -> None:
+    def test_topic_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "n-0").write_text("a file")
-        failed = broker.cluster.auto_create("n")
-        assert failed == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tmp_path / 'n-0'}: File exists")
+        error = broker.cluster.auto_create("n")
+        assert error == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tmp_path / 'n-0'}: File exists")
         kill(broker)
         assert list(start(tmp_path).cluster.topics) == ["t"]
 
-    def test_neither_are_partitions(self, broker: VirtualBroker, tmp_path: Path) -> None:
+    def test_partition_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "t-2").write_text("a file")
-        wanted = CreatePartitionsTopic(name="t", count=4, assignments=None)
-        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[wanted]), 3).results
+        new_partitions = CreatePartitionsTopic(name="t", count=4, assignments=None)
+        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[new_partitions]), 3).results
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert len(broker.cluster.topics["t"].partitions) == 1
         assert not (tmp_path / "t-1").exists()
         (tmp_path / "t-2").unlink()
-        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[wanted]), 3).results
+        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[new_partitions]), 3).results
         assert result.error_code == 0
         kill(broker)
         assert len(start(tmp_path).cluster.topics["t"].partitions) == 4
 
-    def test_a_coordinator_whose_topic_cannot_be_made_is_not_available(
+    def test_coordinator_is_not_available_if_its_topic_cannot_be_created(
         self, broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         metadata_log = broker.cluster.metadata_log

@@ -1,4 +1,4 @@
-"""What a cluster is after a start: what its metadata log says, with a leader for every partition that can have one."""
+"""The cluster after a start: the state in its metadata log, and the elected leaders."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ ACLS = [
 
 
 def write(directory: Path, *records: MetadataMessage) -> None:
-    """Puts records into a log as somebody else would."""
+    """Append records to the metadata log of a directory."""
     log = open_metadata_log(str(directory), 1, FEATURES, lambda: START_MS)
     assert not log.append(records)
     log.close()
@@ -48,7 +48,7 @@ def partition(*, replicas: list[int], isr: list[int], leader: int) -> list[Metad
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_directory_of_a_real_kafka_is_all_there(release: str, tmp_path: Path) -> None:
+def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path) -> None:
     broker = start(unpack(release, tmp_path))
     topics = broker.cluster.topics
     assert {name: len(topic.partitions) for name, topic in topics.items()} == {
@@ -60,9 +60,9 @@ def test_a_directory_of_a_real_kafka_is_all_there(release: str, tmp_path: Path) 
     }
     assert topics["table"].config.own == {"cleanup.policy": "compact,delete"}
     assert topics["orders"].config.integer("max.message.bytes") == 65536
-    assert topics["grown"].config.integer("max.message.bytes") == 900000, "of all brokers"
+    assert topics["grown"].config.integer("max.message.bytes") == 900000, "the config of all brokers applies"
     assert topics["__consumer_offsets"].is_internal
-    # 3: given up twice and led again once by that node.
+    # Epoch 3 in the log: two resignations and one election of that node.
     assert led(broker, "orders") == [PartitionState((1,), (1,), 1, 4, 4)] * 3
     assert broker.cluster.next_producer_id == 1000
     assert broker.cluster.acls.matching(acl_filter()) == ACLS
@@ -72,54 +72,56 @@ def test_a_directory_of_a_real_kafka_is_all_there(release: str, tmp_path: Path) 
         expected = credential_of(mechanism, "alice-secret", b"salt-of-alice", iterations)
         assert credentials.get("alice", mechanism) == expected
     assert known(broker)["client metrics"] == {"all": {"interval.ms": "60000", "metrics": "org.apache.kafka.producer."}}
-    again = start(tmp_path / "data")
-    assert known(again) == known(broker)
-    assert led(again, "orders") == [PartitionState((1,), (1,), 1, 5, 5)] * 3, "each start is a term of its own"
+    restarted = start(tmp_path / "data")
+    assert known(restarted) == known(broker)
+    assert led(restarted, "orders") == [PartitionState((1,), (1,), 1, 5, 5)] * 3, "each start begins a new leader epoch"
 
 
 @pytest.mark.parametrize(
-    ("stored", "led_by"),
+    ("stored", "expected"),
     [
         pytest.param(
             partition(replicas=[1, 2], isr=[1, 2], leader=1),
             PartitionState((1, 2), (1, 2), 1, 5, 10),
-            id="as it was, in a new epoch",
+            id="the same leader, in a new epoch",
         ),
         pytest.param(
             partition(replicas=[2, 1], isr=[1, 2], leader=1),
             PartitionState((2, 1), (1, 2), 2, 5, 10),
-            id="by the preferred replica",
+            id="the preferred replica is elected",
         ),
         pytest.param(
             partition(replicas=[2, 1], isr=[1], leader=1),
             PartitionState((2, 1), (1,), 1, 5, 10),
-            id="by the one that is in sync",
+            id="the in-sync replica is elected",
         ),
         pytest.param(
             partition(replicas=[1], isr=[], leader=-1),
             PartitionState((1,), (1,), 1, 5, 10),
-            id="by the one that had given it up",
+            id="the only replica is elected after its resignation",
         ),
         pytest.param(
             partition(replicas=[7, 2], isr=[7], leader=7),
             PartitionState((7, 2), (2,), 2, 5, 10),
-            id="by one that was not in sync, where none that was is here: it has the one log there is",
+            id="a replica that was not in sync is elected if no in-sync replica is in the cluster",
         ),
         pytest.param(
             partition(replicas=[7, 8], isr=[7], leader=7),
             PartitionState((7, 8), (7,), NO_LEADER, 5, 10),
-            id="by nobody, where none of its brokers is here",
+            id="no leader if no replica is in the cluster",
         ),
     ],
 )
-def test_a_partition_is_led(stored: list[MetadataMessage], led_by: PartitionState, tmp_path: Path) -> None:
+def test_leader_is_elected_at_start(stored: list[MetadataMessage], expected: PartitionState, tmp_path: Path) -> None:
     write(tmp_path, *stored)
     broker = start(tmp_path, "sluice.brokers=2")
-    assert led(broker, "t") == [led_by]
+    assert led(broker, "t") == [expected]
     metadata_log = broker.cluster.metadata_log
     assert metadata_log is not None
     (written,) = metadata_log.image.topics[T].partitions.values()
-    assert (written.leader, written.leader_epoch, written.partition_epoch) == led_by[2:5], "and the log says so"
+    assert (written.leader, written.leader_epoch, written.partition_epoch) == expected[2:5], (
+        "the metadata log records the leader"
+    )
 
 
 def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
@@ -132,72 +134,74 @@ def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "named"),
+    ("record", "setting"),
     [
         pytest.param(
             ConfigRecord(resource_type=2, resource_name="t", name="new.in.kafka.5", value="1"),
             "topic t new.in.kafka.5",
-            id="a config of a topic that nobody knows",
+            id="an unknown config of a topic",
         ),
         pytest.param(
             ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="forever"),
             "topic t retention.ms",
-            id="a value that nobody understands",
+            id="an invalid config value",
         ),
         pytest.param(
             ConfigRecord(resource_type=4, resource_name="", name="log.cleaner.threads", value="2"),
             "broker <default> log.cleaner.threads",
-            id="a config of all brokers that cannot be altered here",
+            id="a config of all brokers that cannot be altered",
         ),
         pytest.param(
             ConfigRecord(resource_type=4, resource_name="1", name="log.cleaner.threads", value="2"),
             "broker 1 log.cleaner.threads",
-            id="one of this broker",
+            id="a config of this broker that cannot be altered",
         ),
         pytest.param(
             ConfigRecord(resource_type=32, resource_name="g", name="share.isolation.level", value="read_committed"),
             "group g share.isolation.level",
-            id="one of a kind of group that is not served",
+            id="a config of an unsupported group type",
         ),
         pytest.param(
             ConfigRecord(resource_type=16, resource_name="s", name="what", value="?"),
             "client-metrics s what",
-            id="one of a subscription",
+            id="a config of a client metrics subscription",
         ),
         pytest.param(
             ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name="u")], key="flow_rate", value=1.0),
             "quota user=u flow_rate",
-            id="a quota that nobody knows",
+            id="an unknown quota",
         ),
         pytest.param(
             AccessControlEntryRecord(
                 id=T, resource_type=9, resource_name="r", pattern_type=3, principal="User:u", operation=3
             ),
             "ACL of User:u on r",
-            id="an ACL on a type of resource that nobody knows",
+            id="an ACL on an unknown resource type",
         ),
         pytest.param(
             UserScramCredentialRecord(name="u", mechanism=3),
             "SCRAM credential of u, mechanism 3",
-            id="a credential of a mechanism that nobody knows",
+            id="a credential of an unknown mechanism",
         ),
     ],
 )
-def test_what_has_no_effect_is_named_and_kept(
-    record: MetadataMessage, named: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_settings_without_effect_are_logged_and_kept(
+    record: MetadataMessage, setting: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, *partition(replicas=[1], isr=[1], leader=1), record)
     broker = start(tmp_path)
     (line,) = caplog.records
     assert line.message == "settings in the data directory without effect"
-    assert vars(line)["settings"] == named
+    assert vars(line)["settings"] == setting
     metadata_log = broker.cluster.metadata_log
     assert metadata_log is not None
     assert record in list(metadata_log.image.records())
     assert broker.cluster.topics["t"].config.own == {}
 
 
-def test_configs_of_a_broker_that_is_not_here_stay_with_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_configs_of_a_broker_outside_the_cluster_do_not_apply_to_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     record = ConfigRecord(resource_type=4, resource_name="7", name="message.max.bytes", value="5")
     write(tmp_path, record)
     broker = start(tmp_path)
@@ -215,12 +219,14 @@ def test_brokers_register_with_each_start(tmp_path: Path) -> None:
     for node_id, registration in second.image.brokers.items():
         assert not registration.fenced
         assert registration.log_dirs == [DIRECTORY_ID]
-        assert [(one.name, one.host, one.port) for one in registration.end_points] == [("PLAINTEXT", "127.0.0.1", 0)]
+        assert [(end_point.name, end_point.host, end_point.port) for end_point in registration.end_points] == [
+            ("PLAINTEXT", "127.0.0.1", 0)
+        ]
         assert registration.broker_epoch > first.image.brokers[node_id].broker_epoch
 
 
-def test_a_log_that_cannot_be_written_is_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_metadata_log_fails_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.broker.controller.metadata_log.metadata_log.MetadataLog.append", lambda *_: 56)
-    with pytest.raises(SluiceError) as caught:
+    with pytest.raises(SluiceError) as raised:
         start(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: cannot write the metadata log; check its permissions and disk space"
+    assert str(raised.value) == f"{tmp_path}: cannot write the metadata log; check its permissions and disk space"

@@ -1,4 +1,4 @@
-"""What a scrape reads: every family that is declared, its labels, the cap on client ids, hostile names, values."""
+"""Prometheus metrics: families, labels, values, the limit of client ids, and hostile names."""
 
 import math
 
@@ -24,26 +24,26 @@ QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
 
 
 def scrape(broker: VirtualBroker) -> dict[str, Metric]:
-    """The families of an exposition, as a parser of Prometheus reads them, by their declared names."""
+    """Return the families of an exposition by declared name, read by the Prometheus parser."""
     text = generate_latest(registry(broker.cluster_server)).decode()
     families = {}
     for family in text_string_to_metric_families(text):
         name = family.name + "_total" if family.type == "counter" else family.name
-        assert name not in families, f"{name} comes twice"
+        assert name not in families, f"{name} occurs once"
         families[name] = family
     return families
 
 
 def value(broker: VirtualBroker, name: str, **labels: str) -> float:
-    """The value of one series."""
+    """Return the value of one series."""
     samples = [sample for family in scrape(broker).values() for sample in family.samples if sample.name == name]
-    found = [sample.value for sample in samples if sample.labels == labels]
-    assert len(found) == 1, f"{len(found)} series of {name} with {labels}: {samples}"
-    return found[0]
+    values = [sample.value for sample in samples if sample.labels == labels]
+    assert len(values) == 1, f"{len(values)} series of {name} with {labels}: {samples}"
+    return values[0]
 
 
-def used() -> VirtualBroker:
-    """A broker on which each family has something to show."""
+def broker_with_samples() -> VirtualBroker:
+    """Return a broker on which every family has samples."""
     broker = VirtualBroker(*QUOTAS, *SASL, "max.connections=1000")
     broker.topic()
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
@@ -59,22 +59,22 @@ def used() -> VirtualBroker:
 # -- families ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("broker", [VirtualBroker(), used()], ids=["a fresh broker", "a used broker"])
-def test_every_declared_family_is_there_and_no_other(broker: VirtualBroker) -> None:
+@pytest.mark.parametrize("broker", [VirtualBroker(), broker_with_samples()], ids=["a fresh broker", "a used broker"])
+def test_scrape_contains_exactly_the_declared_families(broker: VirtualBroker) -> None:
     assert set(scrape(broker)) == set(METRICS)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_a_family_is_what_it_was_declared_to_be(metric: "sluice.metrics.Metric") -> None:
-    family = scrape(used())[metric.name]
+def test_family_has_its_declared_type_help_and_labels(metric: "sluice.metrics.Metric") -> None:
+    family = scrape(broker_with_samples())[metric.name]
     assert (family.type, family.documentation) == (metric.kind, metric.help)
-    assert family.samples, "nothing to show for it: its labels are not tested"
+    assert family.samples, "the family has samples"
     for sample in family.samples:
         assert set(sample.labels) - {"le"} == set(metric.labels)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_names_follow_prometheus_rules(metric: "sluice.metrics.Metric") -> None:
+def test_names_follow_prometheus_conventions(metric: "sluice.metrics.Metric") -> None:
     assert metric.name.startswith(("sluice_", "kafka_server_"))
     assert metric.name.endswith("_total") == (metric.kind == "counter")
 
@@ -82,7 +82,7 @@ def test_names_follow_prometheus_rules(metric: "sluice.metrics.Metric") -> None:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def test_requests_are_counted_by_api_version_and_first_error() -> None:
+def test_requests_are_counted_by_api_version_and_first_error_code() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -91,22 +91,22 @@ def test_requests_are_counted_by_api_version_and_first_error() -> None:
     client.ask(produce(9, topic="nowhere"), 9)
     client.ask(produce(3), 3)
     samples = scrape(broker)["sluice_requests_total"].samples
-    found = {tuple(sample.labels[name] for name in ("api", "version", "error")): sample.value for sample in samples}
-    assert found == {
+    values = {tuple(sample.labels[name] for name in ("api", "version", "error")): sample.value for sample in samples}
+    assert values == {
         ("Produce", "9", "NONE"): 2,
         ("Produce", "9", "UNKNOWN_TOPIC_OR_PARTITION"): 1,
         ("Produce", "3", "NONE"): 1,
     }
 
 
-def test_a_request_without_an_answer_is_counted() -> None:
+def test_request_without_a_response_is_counted() -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.client().send(produce(9, acks=0), 9)
     assert value(broker, "sluice_requests_total", api="Produce", version="9", error="NONE") == 1
 
 
-def test_an_unsupported_version_of_api_versions_is_counted_as_answered() -> None:
+def test_unsupported_version_of_api_versions_is_counted_as_version_0() -> None:
     broker = VirtualBroker()
     client = broker.client()
     data = client.frame(ApiVersionsRequest(), 0)
@@ -116,7 +116,7 @@ def test_an_unsupported_version_of_api_versions_is_counted_as_answered() -> None
     assert value(broker, "sluice_request_duration_seconds_sum", api="ApiVersions") == 0
 
 
-def test_durations_count_the_wait_and_are_cumulative_by_bucket() -> None:
+def test_durations_include_the_wait_and_are_cumulative_by_bucket() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -130,8 +130,8 @@ def test_durations_count_the_wait_and_are_cumulative_by_bucket() -> None:
     assert value(broker, "sluice_request_duration_seconds_sum", api="Fetch") == pytest.approx(0.4)
 
 
-def test_throttle_time_is_told_in_each_spelling() -> None:
-    broker = used()
+def test_throttle_time_is_exported_under_each_name() -> None:
+    broker = broker_with_samples()
     assert value(broker, "sluice_throttle_seconds_total", resource="Produce", user="", client_id="client") == 2
     assert value(broker, "kafka_server_produce_throttle_time", user="", client_id="client") == 2_000
     assert value(broker, "kafka_server_quota_throttle_time", resource="Produce", user="", clientId="client") == 2_000
@@ -143,14 +143,14 @@ def test_throttle_time_is_told_in_each_spelling() -> None:
     assert value(broker, "sluice_throttle_seconds_total", resource="Produce", user="", client_id="client") == 2
 
 
-def test_a_broker_without_quotas_has_no_series_of_clients() -> None:
+def test_broker_without_quotas_has_no_client_series() -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.client().ask(produce(9), 9)
     assert scrape(broker)["kafka_server_produce_byte_rate"].samples == []
 
 
-def test_what_waits_is_counted_while_it_waits() -> None:
+def test_delayed_operations_are_counted_while_they_wait() -> None:
     broker = VirtualBroker(*QUOTAS, "sluice.replication.delay.ms=60000")
     broker.topic()
     broker.client().send(fetch(0, max_wait_ms=500), 11)
@@ -174,7 +174,7 @@ def test_what_waits_is_counted_while_it_waits() -> None:
     assert value(broker, "sluice_purgatory_lateness_seconds_bucket", le="0.001") >= 3
 
 
-def test_what_waits_for_groups_is_counted_once_there_are_any() -> None:
+def test_delayed_group_operations_are_counted_after_the_first_group() -> None:
     broker = VirtualBroker()
     family = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
     assert "Heartbeat" not in {sample.labels["delayedOperation"] for sample in scrape(broker)[family].samples}
@@ -188,7 +188,7 @@ def test_what_waits_for_groups_is_counted_once_there_are_any() -> None:
     assert value(broker, family, delayedOperation="Heartbeat") == 1
 
 
-def test_connections_are_counted_as_they_come_and_go() -> None:
+def test_open_and_total_connections_are_counted() -> None:
     broker = VirtualBroker()
     first, _ = broker.client(), broker.client()
     first.leave()
@@ -196,7 +196,7 @@ def test_connections_are_counted_as_they_come_and_go() -> None:
     assert value(broker, "sluice_connections_total") == 2
 
 
-def test_topics_count_what_came_in_and_went_out() -> None:
+def test_topic_traffic_is_counted() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     client = broker.client()
@@ -223,7 +223,7 @@ def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
         return [value(broker, prefix + name) for name in (*names, "incrementalfetchsessionevictions_total")]
 
     assert counted() == [0, 0, 0]
-    assert "fetch_sessions" not in vars(broker.broker), "a scrape does not make what no fetch has asked for"
+    assert "fetch_sessions" not in vars(broker.broker), "a scrape does not create the fetch session cache"
     request = fetch(0)
     request.session_epoch = 0
     broker.client().ask(request, 11)
@@ -233,11 +233,11 @@ def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
     assert counted() == [1, 1, 1]
 
 
-def test_the_version_is_a_label() -> None:
+def test_version_is_a_label_of_build_info() -> None:
     assert value(VirtualBroker(), "sluice_build_info", version=sluice.__version__) == 1
 
 
-# -- client ids are chosen by clients ----------------------------------------------------------------------------------
+# -- client ids --------------------------------------------------------------------------------------------------------
 
 
 def produce_as(broker: VirtualBroker, client_id: str) -> None:
@@ -246,7 +246,7 @@ def produce_as(broker: VirtualBroker, client_id: str) -> None:
     client.leave()
 
 
-def test_client_ids_past_the_cap_share_other() -> None:
+def test_client_ids_above_the_limit_share_one_series() -> None:
     broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=3")
     broker.topic()
     for number in range(5):
@@ -258,7 +258,7 @@ def test_client_ids_past_the_cap_share_other() -> None:
     assert rates[OTHER] == pytest.approx(2 * rates["client-0"])
 
 
-def test_the_default_cap_is_200() -> None:
+def test_default_limit_of_client_ids_is_200() -> None:
     broker = VirtualBroker("quota.producer.default=1e9")
     broker.topic()
     for number in range(250):
@@ -268,7 +268,7 @@ def test_the_default_cap_is_200() -> None:
     assert samples[-1].labels["client_id"] == OTHER
 
 
-def test_who_has_a_series_of_its_own_keeps_it() -> None:
+def test_client_with_its_own_series_keeps_it() -> None:
     broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
     broker.topic()
     produce_as(broker, "first")
@@ -278,7 +278,7 @@ def test_who_has_a_series_of_its_own_keeps_it() -> None:
     assert [sample.labels["client_id"] for sample in samples] == ["first", OTHER]
 
 
-def test_fault_rules_past_the_cap_share_other_and_one_of_that_name_does_too() -> None:
+def test_fault_rules_above_the_limit_share_a_series_with_a_rule_of_its_name() -> None:
     broker = VirtualBroker("sluice.metrics.client.ids.max=2")
     faults = broker.cluster_server.faults
     for name in (OTHER, "first", "second", "third", "fourth"):
@@ -296,16 +296,16 @@ def test_fault_rules_past_the_cap_share_other_and_one_of_that_name_does_too() ->
         pytest.param('quo"te', id="a quote"),
         pytest.param("new\nline", id="a newline"),
         pytest.param("back\\slash", id="a backslash"),
-        pytest.param('all\\n"}\n', id="all of them"),
+        pytest.param('all\\n"}\n', id="newline, quote and backslash"),
         pytest.param("{a=1}", id="braces"),
-        pytest.param("", id="nothing"),
-        pytest.param("ünïcödé 🦜", id="letters beyond ASCII"),
+        pytest.param("", id="empty"),
+        pytest.param("ünïcödé 🦜", id="characters beyond ASCII"),
         pytest.param("\x00\x1b[2J", id="control characters"),
         pytest.param("x" * 5_000, id="5,000 characters"),
-        pytest.param(OTHER, id="the name of the others"),
+        pytest.param(OTHER, id="the name of the shared series"),
     ],
 )
-def test_a_hostile_client_id_comes_out_as_it_went_in(client_id: str) -> None:
+def test_hostile_client_id_is_escaped_correctly(client_id: str) -> None:
     broker = VirtualBroker("quota.producer.default=1e9")
     broker.topic()
     produce_as(broker, client_id)
@@ -314,17 +314,17 @@ def test_a_hostile_client_id_comes_out_as_it_went_in(client_id: str) -> None:
     assert set(scrape(broker)) == set(METRICS)
 
 
-def test_a_client_called_other_does_not_double_the_series_of_others() -> None:
+def test_client_with_the_name_of_the_shared_series_creates_no_duplicate() -> None:
     broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
     broker.topic()
     for client_id in (OTHER, "second"):
         produce_as(broker, client_id)
     for family in scrape(broker).values():
         series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in family.samples]
-        assert len(series) == len(set(series)), f"{family.name} has a series twice: Prometheus refuses the scrape"
+        assert len(series) == len(set(series)), f"{family.name}: each series occurs once"
 
 
-def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
+def test_scrapes_do_not_change_throttle_times() -> None:
     throttles = []
     for scrapes in (False, True):
         broker = VirtualBroker("quota.producer.default=1000")
@@ -341,10 +341,10 @@ def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
     assert any(throttles)
 
 
-# -- quotas of every kind ----------------------------------------------------------------------------------------------
+# -- quotas ------------------------------------------------------------------------------------------------------------
 
 
-def test_request_time_and_mutations_are_told_by_kafkas_names_in_both_spellings() -> None:
+def test_request_time_and_mutations_are_exported_under_both_kafka_names() -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
@@ -360,7 +360,7 @@ def test_request_time_and_mutations_are_told_by_kafkas_names_in_both_spellings()
     assert value(broker, "kafka_server_request_exempt_request_time") == 0
 
 
-def test_mutations_are_told_by_the_first_broker_alone() -> None:
+def test_mutations_are_exported_only_by_the_first_broker() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
     broker.client(node_id=2).ask(DeleteTopicsRequest(topic_names=["t"]), 3)
@@ -369,7 +369,7 @@ def test_mutations_are_told_by_the_first_broker_alone() -> None:
     assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}
 
 
-def test_connections_that_wait_for_a_quota_are_counted_by_its_kind_until_they_go_on() -> None:
+def test_throttled_connections_are_counted_by_quota_until_their_throttle_time_is_over() -> None:
     broker = VirtualBroker(*QUOTAS, "quota.profile=kafka-4.4")
     broker.topic()
     client = broker.client()
@@ -381,7 +381,7 @@ def test_connections_that_wait_for_a_quota_are_counted_by_its_kind_until_they_go
 
 
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
-def test_a_client_that_leaves_while_it_waits_is_not_counted_any_more(version: int) -> None:
+def test_disconnected_throttled_client_is_no_longer_counted(version: int) -> None:
     broker = VirtualBroker(*QUOTAS)
     broker.topic()
     client = broker.client()
@@ -391,7 +391,7 @@ def test_a_client_that_leaves_while_it_waits_is_not_counted_any_more(version: in
     assert value(broker, "kafka_server_produce_queue_size") == 0
 
 
-def test_throttle_times_are_a_histogram_by_api_and_client() -> None:
+def test_throttle_times_are_exported_as_a_histogram_by_api_and_client() -> None:
     broker = VirtualBroker(*QUOTAS, "sluice.metrics.client.ids.max=1")
     broker.topic()
     for client_id in ("one", "two", "three"):
@@ -405,13 +405,13 @@ def test_throttle_times_are_a_histogram_by_api_and_client() -> None:
     assert value(broker, "sluice_throttle_time_seconds_bucket", **user, le="2.0") == 1
 
 
-def test_new_connections_are_told_by_kafkas_names() -> None:
+def test_connection_rates_are_exported_under_kafkas_names() -> None:
     broker = VirtualBroker("max.connection.creation.rate=1")
     broker.cluster.client_quotas.alter({"ip": None}, {"connection_creation_rate": 1000.0})
     for _ in range(12):
         broker.client()
     prefix = "kafka_server_socket_server_metrics_"
-    assert value(broker, prefix + "broker_connection_accept_rate") == 1.1, "the twelfth has not been looked at"
+    assert value(broker, prefix + "broker_connection_accept_rate") == 1.1, "the twelfth connection is not yet counted"
     assert value(broker, prefix + "connection_accept_rate", listener="PLAINTEXT", ip="") == 1.1
     assert value(broker, prefix + "connection_accept_rate", listener="", ip="127.0.0.1") == 1.0
     assert value(broker, prefix + "connection_accept_throttle_time", listener="PLAINTEXT") == 1_000

@@ -10,7 +10,7 @@ PATH = "/api/v1/journal"
 
 
 async def _follow_over_http() -> tuple[list[dict[str, Any]], bytes]:
-    """The events that come while someone follows, and what is sent when the broker stops."""
+    """Return the events of a followed stream, and the rest of it after the broker stops."""
     async with Broker(admin_port=0) as broker:
         assert broker.admin is not None
         host, port = broker.admin.removeprefix("http://").split(":")
@@ -33,7 +33,10 @@ async def _follow_over_http() -> tuple[list[dict[str, Any]], bytes]:
     return lines, rest
 
 
-def test_who_follows_gets_events_as_they_come_until_the_broker_stops() -> None:
+def test_followed_stream_returns_new_events_until_the_broker_stops() -> None:
     lines, rest = asyncio.run(asyncio.wait_for(_follow_over_http(), 10))
-    assert [(one["kind"], one["connection"]) for one in lines] == [("connection-opened", 1), ("connection-opened", 2)]
+    assert [(event["kind"], event["connection"]) for event in lines] == [
+        ("connection-opened", 1),
+        ("connection-opened", 2),
+    ]
     assert b"{" not in rest

@@ -1,4 +1,4 @@
-"""The lock on a log directory, against another process."""
+"""The lock of a log directory, with a second process."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cl
     return LogDirectory(str(path), owner, lambda: NOW_MS, Random(1).randbytes)
 
 
-def test_one_in_use_is_refused_until_it_is_free(tmp_path: Path) -> None:
+def test_locked_directory_is_rejected_until_it_is_unlocked(tmp_path: Path) -> None:
     program = (
         "import fcntl, sys\n"
         "lock = open(sys.argv[1], 'a')\n"
