@@ -1,4 +1,4 @@
-"""Pages whose commands need the extra `spark` are left out where it is not installed."""
+"""Skip pages whose commands need the extra `spark` if it is not installed."""
 
 from importlib.util import find_spec
 

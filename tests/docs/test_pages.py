@@ -1,4 +1,4 @@
-"""Every command that the documentation shows does what the documentation says, and its Python runs."""
+"""Every console command of the documentation prints the shown output, and every Python block runs."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,20 +11,20 @@ from tests.support.python_blocks import blocks, run_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
-# Each of its commands starts a Spark.
+# Each of its commands starts Spark.
 SPARK_PAGE = ROOT / "docs" / "spark.md"
 OTHER_PAGES = [page for page in PAGES if page != SPARK_PAGE]
 
 
 @pytest.mark.parametrize("page", OTHER_PAGES, ids=[str(page.relative_to(ROOT)) for page in OTHER_PAGES])
-def test_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(page: Path, tmp_path: Path) -> None:
     _run(page, tmp_path, COMMAND_TIMEOUT_S)
 
 
 @pytest.mark.spark_long
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
-def test_commands_do_what_the_page_about_spark_says(tmp_path: Path) -> None:
+def test_commands_of_the_spark_page_print_the_shown_output(tmp_path: Path) -> None:
     _run(SPARK_PAGE, tmp_path, 240)
 
 
@@ -34,7 +34,7 @@ def _run(page: Path, folder: Path, timeout_s: float) -> None:
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page.read_text())]
-# Where a page's Python finds the broker that its reader has started.
+# Address of the broker that a reader of the page has started.
 STARTED = "127.0.0.1:9092"
 
 

@@ -23,13 +23,13 @@ _LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
-def test_links_lead_to_files_that_are_there(page: Path) -> None:
+def test_links_lead_to_existing_files(page: Path) -> None:
     links = _LINK.findall(_FENCED.sub("", page.read_text()))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def _anchors(page: Path) -> set[str]:
-    """As GitHub and MyST make them of headings."""
+    """Return the anchors that GitHub and MyST derive from the headings."""
     headings = re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

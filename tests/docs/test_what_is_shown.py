@@ -1,6 +1,6 @@
-"""Whatever the documentation shows is run, or it is said here why it cannot be; then it is checked as far as it can be.
+"""Every block of the documentation is run, or has its reason here; then its commands are checked without running them.
 
-`console` and `python` blocks are run by test_pages.py.
+test_pages.py runs the `console` and `python` blocks.
 """
 
 import re
@@ -21,17 +21,16 @@ _QUICK_STARTS = "docs/how-to/from-"
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _IN_TEXT = re.compile(r"`((?:sluice|make|python) [^`]+)`")
 
-OUTPUT = "what is printed, not typed"
-SETTINGS = "settings of something else, which the page tells about"
+OUTPUT = "output, not input"
+SETTINGS = "settings of another program"
 FOREIGN = "a change of a program for another tool"
 ENGINE = "needs a container engine"
-MINUTES = "takes minutes; a target of the Makefile, or a test of its own, runs it"
+MINUTES = "takes minutes; a target of the Makefile or another test runs it"
 LANGUAGES = "needs other toolchains; make test-quick-starts runs it"
-ELSEWHERE = "the page that it leads to runs the same; here only whether there is such a command"
-# Page and how a block begins -> why it is not run.
+# Page and beginning of a block -> why it is not run.
 NOT_RUN = {
     "README.md": {
-        "python3 -m venv": "installs from PyPI; the test that it runs is run as Python",
+        "python3 -m venv": "installs from PyPI; the test itself runs as a Python block",
         "make demo": MINUTES,
     },
     "CONTRIBUTING.md": {"make setup": MINUTES, "pytest tests/clients": "needs another broker"},
@@ -43,19 +42,19 @@ NOT_RUN = {
         "SLUICE_ADMIN_TOKEN=": ENGINE,
     },
     "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
-    "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs what was built"},
-    "docs/plan.md": {"sluice pipeline plan": "wants a file of millions of rows; the page runs others like it"},
-    "docs/pytest.md": {"def test_a_pizza": "the first test of the page, which is run with another body"},
+    "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs the built package"},
+    "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
+    "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},
     "docs/security.md": {
         "WARNING ": OUTPUT,
         "bootstrap.servers=": SETTINGS,
         "listener.name": SETTINGS,
-        "keytool": "needs a JDK, and a keystore of the reader's",
+        "keytool": "needs a JDK and a keystore",
         "sasl.enabled": SETTINGS,
     },
     "docs/serve.md": {"scrape_configs:": SETTINGS},
     "docs/testing.md": {"TimeoutError": OUTPUT},
-    "docs/top.md": {"sluice top": "fills a terminal; tests/integration/cli/top/test_command.py has one for it"},
+    "docs/top.md": {"sluice top": "needs a terminal; tests/integration/cli/top/test_command.py provides one"},
 }
 
 
@@ -86,18 +85,18 @@ def _is_run(block: Block) -> bool:
     return block.page != "CONTRIBUTING.md" and block.language in ("console", "python")
 
 
-def test_what_is_shown_is_run_or_there_is_a_reason() -> None:
+def test_every_block_is_run_or_has_a_reason() -> None:
     assert [(one.page, one.text) for one in BLOCKS if not _is_run(one) and _reason(one) is None] == []
 
 
-def test_there_is_no_reason_for_what_is_not_shown() -> None:
+def test_every_reason_has_a_block() -> None:
     given = {(page, start) for page, starts in NOT_RUN.items() for start in starts}
     left = [one for one in BLOCKS if not _is_run(one)]
     needed = {(page, start) for page, start in given for one in left if one.page == page and one.text.startswith(start)}
     assert given == needed
 
 
-def test_rules_in_toml_are_rules() -> None:
+def test_toml_blocks_are_valid_fault_rules() -> None:
     shown = [
         tomllib.loads(one.text)["faults"] for one in BLOCKS if one.language == "toml" and _reason(one) != LANGUAGES
     ]
@@ -118,21 +117,21 @@ IN_TEXT = [found for page in PAGES for found in _IN_TEXT.findall(_BLOCK.sub("", 
 
 
 @pytest.mark.parametrize("line", sorted({line for line in NOT_RUN_LINES if line.startswith("sluice ")}))
-def test_a_command_that_is_not_run_is_one(line: str) -> None:
+def test_a_command_that_is_not_run_is_valid(line: str) -> None:
     check_command_line(line)
 
 
-def test_commands_in_the_text_are_there() -> None:
+def test_commands_in_the_text_exist() -> None:
     commands = [text.split() for text in IN_TEXT if text.startswith("sluice ")]
     assert [words for words in commands if words[1] not in COMMANDS] == []
 
 
-def test_targets_and_programs_are_there() -> None:
+def test_targets_and_programs_exist() -> None:
     shown = [words for text in (*NOT_RUN_LINES, *IN_TEXT) if len(words := text.split()) > 1]
     assert {words[1] for words in shown if words[0] == "make"} <= _TARGETS
     programs = {words[2] if words[1] == "-m" else words[1] for words in shown if words[0] == "python"}
-    assert [name for name in programs if not _is_there(name)] == []
+    assert [name for name in programs if not _exists(name)] == []
 
 
-def _is_there(program: str) -> bool:
+def _exists(program: str) -> bool:
     return (ROOT / program).is_file() if program.endswith(".py") else find_spec(program) is not None

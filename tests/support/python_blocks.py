@@ -1,6 +1,6 @@
-"""Runs the Python of a documentation page: each fenced `python` block is a file of its own, in an empty folder.
+"""Runner of the Python of a documentation page: each fenced `python` block is a separate file in an empty folder.
 
-A block that has tests is for pytest, any other is a program, which must end without an exception.
+pytest runs a block with tests. Any other block is a program, which must end without an exception.
 """
 
 import re
@@ -13,22 +13,22 @@ from tests.support.broker_process import CLEAN_ENVIRONMENT
 TIMEOUT_S = 60
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"^ *(async )?def test_", re.MULTILINE)
-# A file is known by its line in the page. Schemathesis is here as a command; as a plugin it takes a second to load.
+# A file is named after its line in the page. The plugin of schemathesis takes a second to load.
 _PYTEST = ("-m", "pytest", "-q", "-pno:cacheprovider", "-pno:schemathesis", "-o", "python_files=line_*.py")
 
 
 class BlockError(AssertionError):
-    """Python of a page that does not do what the page says."""
+    """Python of a page that fails."""
 
 
 def blocks(page: str) -> dict[str, str]:
-    """The blocks of a page by the names of their files, which say in which line they begin."""
+    """Return the blocks of a page by file name, which contains the line of their beginning."""
     found = _BLOCK.finditer(page)
     return {f"line_{page.count(chr(10), 0, block.start()) + 2}.py": block[1] for block in found}
 
 
 def run_blocks(page: str, folder: Path) -> int:
-    """Runs all Python of `page` in `folder`; how many blocks that were. Raises BlockError where one fails."""
+    """Run all Python of `page` in `folder`, and return the number of blocks. Raise BlockError if one fails."""
     files = blocks(page)
     for name, text in files.items():
         (folder / name).write_text(text)
