@@ -1,1 +1,1 @@
-"""Measures the broker against the limit of its runtime. Not part of the distribution."""
+"""Benchmarks, not part of the distribution."""

@@ -1,11 +1,10 @@
-"""`make bench`: the broker against a bare asyncio server of the same frames, by one load generator, in one run.
+"""`make bench`: the broker compared with a bare asyncio server for the same frames and load.
 
-The two take turns within each repetition; a figure is the median over the repetitions, a ratio the median of the ratios
-within one. What the ratio says: how much of what the runtime can do is left once there is a broker in it.
+Each repetition runs both. Figures are medians over the repetitions, ratios are medians of the ratios within one. The
+ratio is the share of the runtime's throughput that the broker achieves.
 
-Bulk receive is measured twice: into a log that grows, where each batch goes to memory that the system has to clear
-first, which a virtual machine may even have to get from its host; and into one that is full, where it goes to what the
-oldest segment gave up. The latter is what a broker does after its first GiB.
+Bulk receive is measured twice: into a growing log, where each batch needs new memory that the system first clears; and
+into a full log, where it reuses the memory of the oldest segment, as a broker does after its first GiB.
 """
 
 import argparse
@@ -33,12 +32,12 @@ _TOPIC = "bench"
 
 
 class Cell:
-    """One measurement: a request, how it is sent, and how large the answer to it is."""
+    """One measurement: a request, its load, and the size of its response."""
 
     def __init__(
         self, name: str, frame: bytes, connections: int, depth: int, least_answer_bytes: int, log_bytes: int = 0
     ) -> None:
-        """`log_bytes`: what is produced before the measurement."""
+        """`log_bytes` are produced before the measurement."""
         self.log_bytes = log_bytes
         self.name = name
         self.frame = frame
@@ -48,7 +47,7 @@ class Cell:
 
 
 def request(message: Message, api_key: int, version: int) -> bytes:
-    """A request frame: size prefix, header, body."""
+    """Return a request frame: size prefix, header, body."""
     parts: list[bytes | memoryview] = []
     header = RequestHeader(request_api_key=api_key, request_api_version=version, client_id="bench")
     encoder(RequestHeader, 1)(header, parts)
@@ -58,7 +57,7 @@ def request(message: Message, api_key: int, version: int) -> bytes:
 
 
 def produce(size: int, records: int) -> bytes:
-    """Produce v7 of one batch with `records` records of `size` bytes in all."""
+    """Return a Produce v7 request of one batch: `records` records with `size` bytes of values in total."""
     now_ms = time.time_ns() // 1_000_000
     value = bytes(size // records)
     batch = build_batch([Record(offset=i, timestamp=now_ms, key=None, value=value, headers=()) for i in range(records)])
@@ -68,7 +67,7 @@ def produce(size: int, records: int) -> bytes:
 
 
 def fetch(size: int) -> bytes:
-    """Fetch v4 from the beginning, `size` bytes at most."""
+    """Return a Fetch v4 request from offset 0, for at most `size` bytes."""
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
     topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
     message = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=size, topics=topics)
@@ -76,14 +75,14 @@ def fetch(size: int) -> bytes:
 
 
 def metadata() -> bytes:
-    """Metadata v4 of the one topic, which creates it."""
+    """Return a Metadata v4 request, which creates the topic."""
     message = MetadataRequest(topics=[MetadataRequestTopic(name=_TOPIC)])
     return request(message, MetadataRequest.API_KEY, 4)
 
 
-# 900,000 bytes fit into the default max.message.bytes with the batch's own bytes; a record of 1 KiB is a usual one.
+# 900,000 bytes and the batch's overhead fit into the default max.message.bytes.
 BULK_BYTES = 900_000
-# Twelve tenths of sluice.log.memory.bytes.
+# 120 % of sluice.log.memory.bytes.
 FULL_LOG_BYTES = 1200 * MIB
 CELLS = (
     Cell("produce 100 B, c1 d1", produce(100, 1), 1, 1, 40),
@@ -97,7 +96,7 @@ CELLS = (
 
 @contextmanager
 def server(*arguments: str) -> Iterator[tuple[int, str]]:
-    """A server in a process of its own: its pid, and the first line it prints."""
+    """Start a server process; yield its pid and the first line of its output."""
     process = subprocess.Popen(
         [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -110,7 +109,7 @@ def server(*arguments: str) -> Iterator[tuple[int, str]]:
 
 
 def run_ours(cell: Cell, seconds: float) -> Result:
-    """A fresh broker, with a topic that holds one batch of the bulk size."""
+    """Measure a new broker, with a topic that contains one bulk batch."""
     with server("sluice", "serve", "--port", "0", "--admin-port", "0") as (pid, line):
         port = int(json.loads(line.split(" ", 1)[1])["bootstrap"].rpartition(":")[2])
         load.run(pid, port, metadata(), 1, 1, 0.0, _at_least(0))
@@ -122,7 +121,7 @@ def run_ours(cell: Cell, seconds: float) -> Result:
 
 
 def run_bare(cell: Cell, seconds: float, answer_bytes: int) -> Result:
-    """A server that answers with as many bytes, and does nothing else."""
+    """Measure a bare server whose responses have this size."""
     with server("bench.bare_server", str(answer_bytes)) as (pid, line):
         return load.run(pid, int(line), cell.frame, cell.connections, cell.depth, seconds, _at_least(0))
 
@@ -132,7 +131,7 @@ def _at_least(size: int) -> Callable[[memoryview], bool]:
 
 
 def measure(cell: Cell, repetitions: int, seconds: float) -> None:
-    """Runs one cell, and prints its row."""
+    """Run one cell and print its row."""
     ours, bare = [], []
     for _ in range(repetitions):
         ours.append(run_ours(cell, seconds))
@@ -147,11 +146,11 @@ def measure(cell: Cell, repetitions: int, seconds: float) -> None:
 
 
 def main() -> None:
-    """Measures and prints a table."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
-    parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each run")
+    parser.add_argument("--only", default="", help="text that the names of the cells to run contain")
     arguments = parser.parse_args()
     print(f"{'':<42} {'requests/s':>21} {'':>7} {'CPU us/request':>19} {'ours':>9}")
     print(f"{'':<42} {'ours':>10} {'bare':>10} {'ratio':>7} {'ours':>9} {'bare':>9} {'MB/s':>9}")

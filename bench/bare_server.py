@@ -1,8 +1,8 @@
-"""The limit: an asyncio server of size-prefixed frames that does nothing with them. One answer per frame, one write
-per read.
+"""The reference: an asyncio server for size-prefixed frames without any processing.
 
-`python -m bench.bare_server ANSWER_BYTES` prints its port and answers every frame with its correlation id (bytes 4 to
-8 of the frame's body) and zeros, ANSWER_BYTES in all behind the size prefix. ANSWER_BYTES 0 means: echo the frame.
+It sends one response per frame, with one write per read. `python -m bench.bare_server ANSWER_BYTES` prints its port. A
+response has the correlation id (bytes 4 to 8 of the frame's body) and zeros: ANSWER_BYTES after the size prefix. With
+ANSWER_BYTES 0 it echoes each frame.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ import sys
 from struct import Struct
 
 _size = Struct(">i")
-# As large as the broker's own scratch buffer would have to be to hold any frame of the measurements whole.
+# Larger than any frame of the measurements.
 BUFFER_BYTES = 4 * 1024 * 1024
 
 
 class BareProtocol(asyncio.BufferedProtocol):
-    """Frames in, answers out, by the cheapest means that asyncio has."""
+    """A protocol that answers frames, with the cheapest API of asyncio."""
 
     def __init__(self, answer_bytes: int) -> None:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
@@ -53,7 +53,7 @@ class BareProtocol(asyncio.BufferedProtocol):
 
 
 async def main() -> None:
-    """Serves until it is terminated."""
+    """Serve until the process is terminated."""
     answer_bytes = int(sys.argv[1])
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: BareProtocol(answer_bytes), "127.0.0.1", 0)

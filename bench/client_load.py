@@ -1,12 +1,11 @@
-"""One client of one library at work, as a process of its own:
-`python -m bench.client_load LIBRARY produce|consume HOST:PORT TOPIC CODEC BATCH-BYTES RECORDS`.
+"""A process with one client of one library.
 
-Prints one line of JSON: by the clock and of this process's CPU, how long RECORDS records took, without the start, after
-a tenth as many to warm up. Both libraries have the same settings, ask for the same records in the same way, and wait
-for the end of each record.
+`python -m bench.client_load LIBRARY produce|consume HOST:PORT TOPIC CODEC BATCH-BYTES RECORDS` prints one line of JSON:
+the elapsed and CPU time for RECORDS records, after a tenth of them to warm up. Both libraries use equal settings and
+wait for the result of each record.
 
-`python -m bench.client_load lateness - HOST:PORT TOPIC DELIVERY-TIMEOUT-MS BATCHES` prints how many ms after
-`delivery.timeout.ms` ours told the end of each batch, at a broker that lets none through.
+`python -m bench.client_load lateness - HOST:PORT TOPIC DELIVERY-TIMEOUT-MS BATCHES` prints for each batch how many ms
+after `delivery.timeout.ms` sluice's producer reported it as expired, at a broker that accepts none.
 """
 
 import asyncio
@@ -19,14 +18,14 @@ from time import perf_counter, process_time
 
 RECORD_BYTES = 1024
 _WORDS = [b"order", b"customer", b"shipped", b"pending", b"amount", b"currency", b"warehouse", b"priority"]
-# As many as a linger of 5 ms collects at what the faster one makes; each is waited for before the next ones are sent.
+# Records that the faster client sends in a linger of 5 ms; all are acknowledged before the next ones are sent.
 _AT_ONCE = 2000
 _MAX_POLL_RECORDS = 500
 _FETCH_BYTES = 4 * 1024 * 1024
 
 
 def values() -> list[bytes]:
-    """What is sent, again and again: half words, half chance, so that lz4 has something to do and finds something."""
+    """Return values that are half words, half random, so that lz4 compresses them by a realistic ratio."""
     random = Random(0)
     made = []
     for _ in range(256):
@@ -36,7 +35,7 @@ def values() -> list[bytes]:
 
 
 async def measured(work: Callable[[int], Awaitable[None]], records: int) -> dict[str, float]:
-    """Does it, once to warm up."""
+    """Measure the work, after a warm-up."""
     await work(records // 10)
     cpu, clock = process_time(), perf_counter()
     await work(records)
@@ -129,8 +128,9 @@ async def aiokafka_consumes(bootstrap: str, topic: str, codec: str, batch_bytes:
 
 
 async def lateness(bootstrap: str, topic: str, delivery_timeout_ms: int, batches: int) -> list[float]:
-    """How many ms after `delivery.timeout.ms` the end of each batch was told; a batch is one record here. They are made
-    over about as long as that, so that some are new, some between retries, some on their way when others end.
+    """Return how many ms after `delivery.timeout.ms` each batch (one record) was reported as expired.
+
+    Sending takes about as long as the timeout, so that batches in all states exist at the same time.
     """
     from sluice.client.producer import Producer
 
@@ -167,7 +167,7 @@ _WORK = {
 
 
 def main() -> None:
-    """Does what the arguments say."""
+    """Run the measurement of the arguments."""
     library, kind, bootstrap, topic, *rest = sys.argv[1:]
     if library == "lateness":
         timeout_ms, batches = map(int, rest)

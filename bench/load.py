@@ -1,7 +1,7 @@
-"""One load generator for every server of size-prefixed frames: blocks of requests on blocking sockets, answers checked.
+"""A load generator for servers of size-prefixed frames, on blocking sockets; it checks the responses.
 
-A block is D requests sent by one call, with correlation ids that count up; the next block of a connection leaves when
-all its answers are in. So C connections have at most C x D requests in flight, as with any pipelining client.
+A block is D requests with ascending correlation ids, sent by one call. A connection sends its next block when it has
+received all responses. So C connections have at most C x D requests in flight, like any pipelining client.
 """
 
 import selectors
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 _size = Struct(">i")
 _size_and_id = Struct(">ii")
-# Where the correlation id stands in a request frame: behind the size, the API key and its version.
+# The offset of the correlation id in a request frame, after the size, API key and version.
 _ID_AT = 8
 
 
 class Result(NamedTuple):
-    """What one run measured. `cpu_us` is the server's CPU time per request, user and system."""
+    """The result of one run; `cpu_us` is the server's CPU time per request, user and system."""
 
     requests_per_s: float
     bytes_in_per_s: float
@@ -33,7 +33,7 @@ class _Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.block = block
         self.depth = depth
-        self.buffer = memoryview(bytearray(8 * 1024 * 1024))  # holds any block's answers
+        self.buffer = memoryview(bytearray(8 * 1024 * 1024))  # fits the responses to any block
         self.filled = self.position = self.answered = 0
 
     def send(self) -> None:
@@ -41,7 +41,7 @@ class _Connection:
         self.socket.sendall(self.block)
 
     def receive(self, check: Callable[[memoryview], bool]) -> int:
-        """Takes what came; returns the answers among it."""
+        """Receive bytes; return the complete responses."""
         self.filled += (nbytes := self.socket.recv_into(self.buffer[self.filled :]))
         if not nbytes:
             raise SystemExit("the server closed a connection")
@@ -52,14 +52,14 @@ class _Connection:
             if end > self.filled:
                 break
             if correlation_id != self.answered or not check(self.buffer[self.position : end]):
-                raise SystemExit(f"a wrong answer: correlation id {correlation_id}, expected {self.answered}")
+                raise SystemExit(f"response: expected correlation id {self.answered}, got {correlation_id}")
             self.position = end
             self.answered += 1
         return self.answered - before
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time a process has used so far, user and system."""
+    """Return the CPU time of a process, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / 100  # USER_HZ is 100 on every Linux
 
@@ -67,7 +67,7 @@ def cpu_seconds(pid: int) -> float:
 def run(
     pid: int, port: int, frame: bytes, connections: int, depth: int, seconds: float, check: Callable[[memoryview], bool]
 ) -> Result:
-    """Loads a server for `seconds`, one block at least, with copies of one request frame; `check` sees each answer."""
+    """Send copies of one request frame for `seconds`, at least one block; `check` validates each response."""
     block = b"".join(frame[:_ID_AT] + _size.pack(i) + frame[_ID_AT + 4 :] for i in range(depth))
     clients = [_Connection(port, block, depth) for _ in range(connections)]
     selector = selectors.DefaultSelector()

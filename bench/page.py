@@ -1,8 +1,8 @@
-"""`make bench-page`: what the web page costs a broker that is busy: 500 clients, 2,000 requests/s, one who watches.
+"""`make bench-page`: the cost of the web page for a broker with 500 clients, 2,000 requests/s and one viewer.
 
-Segments without and with a viewer take turns, so that a machine that is busy with other things is so for both. A broker
-has one thread, and "slowed" is how much of it the page takes from requests: the CPU time that a second with the viewer
-needs more than one without. Latency is told beside it, as clients see it.
+Segments with and without a viewer alternate, so that other load on the machine affects both. A broker has one thread;
+"slowed" is the share of it that the viewer costs: the additional CPU time per second. The latency of clients is printed
+too.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _OVERRIDES = ("quota.producer.default=1M", "sluice.journal.events=16384")
 
 
 class Segment(NamedTuple):
-    """What one stretch of time needed."""
+    """The results of one period."""
 
     requests: int
     cpu_s_per_s: float
@@ -39,15 +39,15 @@ class Segment(NamedTuple):
 
 
 class Client:
-    """One connection that sends a request every so often, and waits for its answer."""
+    """A connection that sends requests at a fixed rate and waits for the responses."""
 
     def __init__(self, number: int) -> None:
         self.name = f"client-{number:03}"
         self.frame = frame(produce(VERSION, topic="t"), VERSION, client_id=self.name)
         self.latencies_ms: list[float] = []
 
-    async def live(self, host: str, port: int, offset_s: float) -> None:
-        """Sends until it is cancelled."""
+    async def run(self, host: str, port: int, offset_s: float) -> None:
+        """Send requests until cancelled."""
         reader, writer = await asyncio.open_connection(host, port)
         every_s = CLIENTS / REQUESTS_PER_S
         due = time.perf_counter() + offset_s
@@ -61,13 +61,13 @@ class Client:
 
 
 class Viewer:
-    """One who watches, with the journal as the page has it."""
+    """A viewer of the page, with the journal."""
 
     def __init__(self) -> None:
         self.updates = self.received = 0
 
-    async def live(self, admin: str) -> None:
-        """Watches until it is cancelled."""
+    async def run(self, admin: str) -> None:
+        """Read the stream until cancelled."""
         where = urlsplit(admin)
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         writer.write(f"GET /api/v1/stream?journal=true HTTP/1.1\r\nhost: {where.netloc}\r\n\r\n".encode())
@@ -81,7 +81,7 @@ class Viewer:
 
 @contextmanager
 def _broker() -> Iterator[tuple[int, str, str]]:
-    """A broker: its process, where clients find it, where its admin port is."""
+    """Start a broker; yield its pid, bootstrap address and admin URL."""
     command = [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0"]
     for override in _OVERRIDES:
         command += ["--override", override]
@@ -97,8 +97,8 @@ def _broker() -> Iterator[tuple[int, str, str]]:
 
 async def _segment(pid: int, admin: str, clients: list[Client], seconds: float, *, watched: bool) -> Segment:
     viewer = Viewer()
-    watching = asyncio.create_task(viewer.live(admin)) if watched else None
-    await asyncio.sleep(1)  # whoever comes is sent everything at first
+    watching = asyncio.create_task(viewer.run(admin)) if watched else None
+    await asyncio.sleep(1)  # the first message has everything
     viewer.updates = viewer.received = 0
     for client in clients:
         client.latencies_ms.clear()
@@ -119,7 +119,7 @@ async def _measure(pid: int, bootstrap: str, admin: str, seconds: float, pairs: 
     clients = [Client(number) for number in range(CLIENTS)]
     every_s = CLIENTS / REQUESTS_PER_S
     tasks = [
-        asyncio.create_task(client.live(host, int(port), every_s * number / CLIENTS))
+        asyncio.create_task(client.run(host, int(port), every_s * number / CLIENTS))
         for number, client in enumerate(clients)
     ]
     await asyncio.sleep(2)
@@ -128,35 +128,38 @@ async def _measure(pid: int, bootstrap: str, admin: str, seconds: float, pairs: 
         order = (False, True) if number % 2 == 0 else (True, False)
         segments = {watched: await _segment(pid, admin, clients, seconds, watched=watched) for watched in order}
         found.append((segments[False], segments[True]))
-        print(f"pair {number + 1} of {pairs}: {_words(segments[False])}; watched: {_words(segments[True])}", flush=True)
+        print(
+            f"pair {number + 1} of {pairs}: {_summary(segments[False])}; with viewer: {_summary(segments[True])}",
+            flush=True,
+        )
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     return found
 
 
-def _words(segment: Segment) -> str:
-    return f"{segment.cpu_s_per_s:.1%} of its thread, median latency {segment.latency_ms:.2f} ms"
+def _summary(segment: Segment) -> str:
+    return f"{segment.cpu_s_per_s:.1%} of the thread, median latency {segment.latency_ms:.2f} ms"
 
 
 def main() -> int:
-    """Prints what was measured, and whether it is what it must be."""
+    """Measure, print, and return 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10, help="of each segment")
+    parser.add_argument("--seconds", type=float, default=10, help="duration of each segment")
     parser.add_argument("--pairs", type=int, default=4)
     given = parser.parse_args()
     with _broker() as (pid, bootstrap, admin):
         with WireClient(bootstrap) as client:
-            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)  # which makes it
+            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)  # creates it
         pairs = asyncio.run(_measure(pid, bootstrap, admin, given.seconds, given.pairs))
     slowed = statistics.median(watched.cpu_s_per_s - alone.cpu_s_per_s for alone, watched in pairs)
     latency = statistics.median(watched.latency_ms / alone.latency_ms for alone, watched in pairs)
     requests = sum(alone.requests + watched.requests for alone, watched in pairs) / given.seconds / given.pairs / 2
     updates = statistics.median(watched.updates_per_s for _, watched in pairs)
     size = statistics.median(watched.update_bytes for _, watched in pairs)
-    print(f"{CLIENTS} clients, {requests:,.0f} requests/s, in medians of {given.pairs} pairs of {given.seconds:g} s:")
+    print(f"{CLIENTS} clients, {requests:,.0f} requests/s; medians of {given.pairs} pairs of {given.seconds:g} s:")
     reached = {
-        f"updates: {updates:.2f} a second, of {size / 1e3:.1f} kB": updates >= LEAST_UPDATES_PER_S,
+        f"updates: {updates:.2f} per second, of {size / 1e3:.1f} kB": updates >= LEAST_UPDATES_PER_S,
         f"slowed by {slowed:.1%} (latency: {latency:.2f} times)": slowed < MOST_SLOWED,
     }
     for line, is_met in reached.items():

@@ -1,11 +1,10 @@
-"""How many rows of a journal a plan replays in a second: one plain Python process, Spark on one core, Spark on two; and
-what memory it takes; and whether what it says comes true. `python -m bench.plan [--rows N] [--only speed|memory|real]`
+"""Speed, memory and accuracy of the planner: `python -m bench.plan [--rows N] [--only speed|memory|real]`.
 
-Everybody reads the same file and writes the same tables, with one candidate, which a third of the clients are over. Not
-counted is how long Spark takes to start: a session that has done a small plan is timed. They are timed in turn, and the
-best of each is taken, as other work on the machine only ever adds. Rows per second of a processor count what all of a
-plan's processes worked, so they hold on a busy machine as well. Memory is that of all these processes, in proportional
-shares, at its greatest.
+Speed compares one Python process and Spark on one and two cores. All read the same file and write the same tables,
+with one candidate that a third of the clients exceed. The start of Spark is not counted: each engine first runs a small
+plan. The engines alternate, and the best run counts, as other load only slows a run down. "Rows/s of a processor" uses
+the CPU time of all processes of a plan, so it is valid on a busy machine too. Memory is the largest sum of the
+proportional set sizes of these processes.
 """
 
 import argparse
@@ -41,7 +40,7 @@ LIMIT_GB = 6.0
 
 
 def write_ndjson(file: Path, rows: int) -> None:
-    """Whole events, as an export has them, of clients that send the more the higher their number."""
+    """Write complete events, like an export; requests are larger the higher the number of the client."""
     (event,) = map(msgspec.json.decode, journal({"": (1000, 0)}, seconds=1).splitlines())
     changing = ("seq", "at_ns", "broker", "connection", "client_id", "received_ns", "started_ns", "answered_ns")
     template = msgspec.json.encode({**event, **{name: f"<{name}>" for name in (*changing, "request_bytes")}}).decode()
@@ -60,7 +59,7 @@ def write_ndjson(file: Path, rows: int) -> None:
 
 
 def write_parquet(file: Path, rows: int, rate: int = RATE) -> None:
-    """The same, in the columns that are read, two million rows at a time."""
+    """Write the same with only the columns that the planner reads, two million rows at a time."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
@@ -88,35 +87,35 @@ def write_parquet(file: Path, rows: int, rate: int = RATE) -> None:
     writer.close()
 
 
-# -- one plan in a process of its own ----------------------------------------------------------------------------------
+# -- the process of an engine ------------------------------------------------------------------------------------------
 
 
 def run_plans(engine: str, file: str, small: str, quota: str) -> None:
-    """Plans the small file once and then the file whenever a line comes; prints what that took."""
+    """Plan the small file once, then the file for each line of standard input; print the times."""
     from sluice.pipeline.plan import local_engine, spark_engine
     from sluice.pipeline.session import open_session_without_kafka
 
-    asked = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
+    plan_settings = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
     run = local_engine.run
     if engine != "here":
         settings = spark_engine.SETTINGS | {"spark.driver.memory": "2g"}
-        run = spark_engine.engine_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # a Mapping is enough
-    for number, path in enumerate(_asked(small, file)):
+        run = spark_engine.engine_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # returns a Mapping
+    for number, path in enumerate(_requested(small, file)):
         with TemporaryDirectory() as out:
             began = time.perf_counter()
-            counts = run(splits_of([path]), asked, Path(out), lambda *_: None)
+            counts = run(splits_of([path]), plan_settings, Path(out), lambda *_: None)
             took_s = time.perf_counter() - began
         print(json.dumps({"number": number, "rows": counts["charges of clients"], "s": took_s}), flush=True)
 
 
-def _asked(small: str, file: str) -> Iterator[str]:
+def _requested(small: str, file: str) -> Iterator[str]:
     yield small
     for _ in sys.stdin:
         yield file
 
 
 class Engine:
-    """A process that plans when it is asked to."""
+    """A process that runs plans on request."""
 
     def __init__(self, engine: str, file: Path, small: Path, quota: float = QUOTA) -> None:
         command = [sys.executable, "-m", "bench.plan", "--run", engine, str(file), str(small), str(quota)]
@@ -128,7 +127,7 @@ class Engine:
         return self._process.pid
 
     def plan(self) -> tuple[float, float]:
-        """Rows per second, and per second of processors' time that all its processes took."""
+        """Return rows per second of elapsed time, and of CPU time of all its processes."""
         assert self._process.stdin is not None
         before_s = sum(map(_worked_s, _tree(self.pid)))
         self._process.stdin.write("\n")
@@ -148,12 +147,11 @@ class Engine:
         return answer
 
 
-# -- what is measured --------------------------------------------------------------------------------------------------
+# -- speed and memory --------------------------------------------------------------------------------------------------
 
 
 def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path) -> None:
-    """Rows/s of one plain process, of Spark on one core and on two, and of two plain processes at once, which take
-    turns. The last is what the machine's second core adds to such work, before any of Spark's."""
+    """Measure rows/s of each engine, and of two Python processes at once: the gain of the second core without Spark."""
     small = folder / "small.ndjson"
     write_ndjson(small, 20_000)
     for form, write in (("ndjson", write_ndjson), ("parquet", write_parquet)):
@@ -172,17 +170,17 @@ def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path)
         for engine in (*engines.values(), another):
             engine.close()
         file.unlink()
-        for what, found in (("s", best), ("s of a processor", worked)):
-            told = ", ".join(f"{found[name]:,.0f}" for name in ENGINES)
-            verdicts.add(f"{form}: rows/{what}, {', '.join(ENGINES)}", told, "", True)
+        for unit, found in (("s", best), ("s of a processor", worked)):
+            rates = ", ".join(f"{found[name]:,.0f}" for name in ENGINES)
+            verdicts.add(f"{form}: rows/{unit}, {', '.join(ENGINES)}", rates, "", True)
         over_one, over_here = best["local[2]"] / best["local[1]"], best["local[2]"] / best["here"]
-        verdicts.add("  two Python processes at once to one", f"{best_of_two / best['here']:.2f}", "", True)
-        verdicts.add("  local[2] to one Python process", f"{over_here:.2f}", "1.6", over_here >= 1.6)
-        verdicts.add("  local[2] to local[1]", f"{over_one:.2f}", "1.7", over_one >= 1.7)
+        verdicts.add("  two Python processes / one", f"{best_of_two / best['here']:.2f}", "", True)
+        verdicts.add("  local[2] / one Python process", f"{over_here:.2f}", "1.6", over_here >= 1.6)
+        verdicts.add("  local[2] / local[1]", f"{over_one:.2f}", "1.7", over_one >= 1.7)
 
 
 def measure_memory(rows: int, verdicts: Verdicts, folder: Path) -> None:
-    """The greatest memory of a plan on two cores, of clients that send much and may: the replay itself takes none."""
+    """Measure the largest memory of a plan on two cores, with clients below their quota, which replay cheaply."""
     file, small = folder / "journal.parquet", folder / "small.ndjson"
     write_parquet(file, rows, HIGH_RATE)
     write_ndjson(small, 20_000)
@@ -200,7 +198,7 @@ def measure_memory(rows: int, verdicts: Verdicts, folder: Path) -> None:
 
 
 class Watched:
-    """The memory of a process and all that come of it, looked at twice a second."""
+    """The largest memory of a process and its descendants, sampled twice a second."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -222,7 +220,7 @@ class Watched:
 
 
 def _tree(pid: int) -> list[int]:
-    """A process and its children's children."""
+    """Return a process and its descendants."""
     found = [pid]
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -232,7 +230,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _worked_s(pid: int) -> float:
-    """What a process and its children that have ended worked, in seconds."""
+    """Return the CPU time of a process and its ended children, in seconds."""
     with suppress(OSError):
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
@@ -240,7 +238,7 @@ def _worked_s(pid: int) -> float:
 
 
 def _shared_kb(pid: int) -> int:
-    """Its proportional set size."""
+    """Return the proportional set size of a process."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -248,26 +246,26 @@ def _shared_kb(pid: int) -> int:
     return 0
 
 
-# -- whether it comes true ---------------------------------------------------------------------------------------------
+# -- accuracy ----------------------------------------------------------------------------------------------------------
 
 
-def measure_truth(seconds: int, verdicts: Verdicts, folder: Path) -> None:
-    """Real clients without a quota, and then under those that the plan of what they did recommends."""
-    asked = Settings((), ("by-version",), ("closed",), "client-id", Limits(500, 0.5))
+def measure_accuracy(seconds: int, verdicts: Verdicts, folder: Path) -> None:
+    """Plan quotas for real clients, then run them with these quotas, and compare the throttle times."""
+    plan_settings = Settings((), ("by-version",), ("closed",), "client-id", Limits(500, 0.5))
     live(seconds, {}, folder / "free.ndjson")
     from sluice.pipeline.plan.local_engine import run
 
-    run(splits_of([str(folder / "free.ndjson")]), asked, folder / "out", lambda *_: None)
+    run(splits_of([str(folder / "free.ndjson")]), plan_settings, folder / "out", lambda *_: None)
     needs = [finding_of(row) for row in read_table(folder / "out", NEEDS, FINDING)]
-    told = live(seconds, {each.client.client_id: each.candidate.quota for each in needs}, folder / "held.ndjson")
+    delays_ms = live(seconds, {each.client.client_id: each.candidate.quota for each in needs}, folder / "held.ndjson")
     for need in needs:
-        _compare(need, sorted(told[need.client.client_id]), verdicts)
+        _compare(need, sorted(delays_ms[need.client.client_id]), verdicts)
 
 
-def _compare(need: Finding, told: list[int], verdicts: Verdicts) -> None:
-    achieved, predicted = told[-(-len(told) * 99 // 100) - 1], need.outcome.delay_p99_ms
+def _compare(need: Finding, delays_ms: list[int], verdicts: Verdicts) -> None:
+    achieved, predicted = delays_ms[-(-len(delays_ms) * 99 // 100) - 1], need.outcome.delay_p99_ms
     verdicts.add(
-        f"p99 delay of {need.client.client_id} at {need.candidate.quota:,.0f} B/s",
+        f"p99 throttle time of {need.client.client_id} at {need.candidate.quota:,.0f} B/s",
         f"{achieved} ms, predicted {predicted}",
         "within 10 %",
         abs(achieved / predicted - 1) <= 0.1,
@@ -278,7 +276,7 @@ BURSTS = {"even": (20_000, 1, 0.1), "bursty": (40_000, 20, 3.0), "large": (200_0
 
 
 def live(seconds: int, quotas: Mapping[str, float], journal_file: Path) -> dict[str, list[int]]:
-    """What these clients do in so many seconds without a quota; the throttle times that they are told."""
+    """Run clients with these quotas, write the journal, and return their throttle times."""
     from aiokafka import AIOKafkaProducer
 
     from sluice import Broker
@@ -300,7 +298,7 @@ def live(seconds: int, quotas: Mapping[str, float], journal_file: Path) -> dict[
             for client_id, quota in quotas.items():
                 broker.quota(client_id=client_id, produce=quota)
             await asyncio.gather(*(produce(broker.bootstrap, client_id) for client_id in BURSTS))
-        return broker.journal  # it can still be read
+        return broker.journal  # readable after the stop
 
     found = asyncio.run(run())
     journal_file.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in found.events(kind="request")))
@@ -311,12 +309,12 @@ def live(seconds: int, quotas: Mapping[str, float], journal_file: Path) -> dict[
 
 
 def main() -> None:
-    """Measures, prints, and ends with 1 where something was missed."""
+    """Measure, print, and exit with 1 if a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.plan", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="of the journal that is replayed for speed")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the journal for the measurement of speed")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--memory-rows", type=int, default=20_000_000)
-    parser.add_argument("--seconds", type=int, default=120, help="of what real clients do")
+    parser.add_argument("--seconds", type=int, default=120, help="duration of each run of real clients")
     parser.add_argument("--only", default="", choices=["", "speed", "memory", "real"])
     parser.add_argument("--run", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -327,7 +325,7 @@ def main() -> None:
     verdicts, only = Verdicts(), arguments.only
     with TemporaryDirectory() as name:
         if only in ("", "real"):
-            measure_truth(arguments.seconds, verdicts, Path(name))
+            measure_accuracy(arguments.seconds, verdicts, Path(name))
         if only in ("", "speed"):
             measure_speed(arguments.rows, arguments.repetitions, verdicts, Path(name))
         if only in ("", "memory"):

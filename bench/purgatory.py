@@ -1,10 +1,11 @@
-"""What waiting costs: `python -m bench.purgatory`, about 20 s, no arguments.
+"""The cost of delayed operations: `python -m bench.purgatory`, about 20 s, no arguments.
 
-Cost, in processor time: one operation made, added and cancelled (in the second column watched under a key as well) with
-many others pending; the cyclic garbage collector stays on, as in a broker. Stall: the longest that one expiry of the
-clock takes with a million deadlines spread over 30 s. Lateness: 1,000 operations that expire together in an asyncio
-loop, beside 1,000 timers of the loop's own. Each expectation is printed beside its figure; the exit code is 1 if one is
-missed, which on a machine that is busy with something else says little.
+- Cost: the CPU time to create, add and cancel one operation (in the second column also to watch a key) with many others
+  pending. The cyclic garbage collector is on, as in a broker.
+- Stall: the longest time to expire the operations of one millisecond, of a million operations over 30 s.
+- Lateness: 1,000 operations that expire together in an asyncio loop, compared with 1,000 timers of the loop.
+
+Each figure is printed with its target. The exit code is 1 if one is missed, which means little on a busy machine.
 """
 
 import asyncio
@@ -20,18 +21,18 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 
 PENDING = (1_000, 10_000, 100_000, 1_000_000)
-SPREAD_MS = 30_000  # deadlines of the pending: the longest throttle and twice the longest poll by default
+SPREAD_MS = 30_000  # of the deadlines: the longest throttle time, and twice the longest poll by default
 ROUNDS = 5
 PER_ROUND = 20_000
 
 COST_US = 5.0
-FLAT = 2.0  # cost with the most pending over cost with the fewest; what remains is the processor's cache
+FLAT = 2.0  # cost with the most pending / cost with the fewest; the rest is the processor's cache
 LATE_P99_MS = 5.0
 BURSTS = 20
 
 
 class Nothing(DelayedOperation):
-    """An operation with nothing to do, so that only the waiting is measured."""
+    """An operation without effect, so that only the delay is measured."""
 
     __slots__ = ()
 
@@ -40,7 +41,7 @@ class Nothing(DelayedOperation):
 
 
 class Lateness(DelayedOperation):
-    """Notes how late it is."""
+    """An operation that records how late it expires."""
 
     __slots__ = ("clock", "late_ms")
 
@@ -55,11 +56,11 @@ class Lateness(DelayedOperation):
 
 def fill(purgatory: DelayedOperationPurgatory, pending: int) -> None:
     for i in range(pending):
-        purgatory.delay(Nothing(1 + i * 7919 % SPREAD_MS))  # 7919: a prime, so that neighbours are not due together
+        purgatory.delay(Nothing(1 + i * 7919 % SPREAD_MS))  # a prime, so that neighbours have different deadlines
 
 
 def cost_us(purgatory: DelayedOperationPurgatory, keys: tuple[str, ...]) -> float:
-    """The median round's microseconds to make, add and complete one operation."""
+    """Return the microseconds to create, add and complete one operation, in the median round."""
     rounds = []
     for _ in range(ROUNDS):
         start = process_time()
@@ -85,7 +86,7 @@ def bytes_each(pending: int) -> float:
 
 
 def measure_cost() -> bool:
-    print(f"{'pending':>10} {'add+cancel':>12} {'watch+cancel':>13} {'filling it':>12}")
+    print(f"{'pending':>10} {'add+cancel':>12} {'watch+cancel':>13} {'fill':>12}")
     loop = asyncio.new_event_loop()
     costs = []
     for pending in PENDING:
@@ -98,7 +99,7 @@ def measure_cost() -> bool:
         print(f"{pending:>10,} {costs[-1]:>9.2f} µs {watch_us:>10.2f} µs {filling_us:>9.2f} µs")
     loop.close()
     met = max(costs) < COST_US and costs[-1] < FLAT * costs[0]
-    print(f"add+cancel under {COST_US:.0f} µs, and less than {FLAT:.0f} times dearer at the end: {verdict(met)}")
+    print(f"add+cancel under {COST_US:.0f} µs, and at most {FLAT:.0f} times the first cost at the end: {verdict(met)}")
     print(f"memory of a pending operation: {bytes_each(100_000):.0f} bytes")
     return met
 
@@ -119,7 +120,7 @@ def measure_stall() -> None:
 
 
 def late_bursts_ms(wait: Callable[[asyncio.AbstractEventLoop, LoopClock, list[float]], None]) -> list[list[float]]:
-    """How late each of 1,000 calls asked for by `wait` came, sorted, for each of BURSTS bursts of them."""
+    """Return the sorted lateness of 1,000 calls that `wait` schedules, for each of BURSTS bursts."""
     loop = asyncio.new_event_loop()
     clock = LoopClock(loop)
     bursts: list[list[float]] = [[] for _ in range(BURSTS)]
@@ -148,7 +149,7 @@ def in_bare_loop(loop: asyncio.AbstractEventLoop, clock: LoopClock, late_ms: lis
 
 
 def measure_lateness() -> bool:
-    """The median burst decides: one burst's worst is what else the machine was doing."""
+    """Measure the median burst, as other load on the machine affects single bursts."""
     print(f"{'1,000 expire at once':>22} {'p50':>9} {'p99':>9} {'least':>9}")
     for name, wait in (("bare asyncio loop", in_bare_loop), ("purgatory", in_purgatory)):
         bursts = late_bursts_ms(wait)
@@ -165,7 +166,7 @@ def verdict(met: bool) -> str:
 
 
 def main() -> int:
-    """Prints the tables; 1 if an expectation was missed."""
+    """Print the tables; return 1 if a target is missed."""
     met = measure_cost()
     measure_stall()
     return 0 if measure_lateness() and met else 1

@@ -1,9 +1,9 @@
-"""`make bench-quota`: how exactly quotas hold real clients, and what they cost; prints a table, and whether it is met.
+"""`make bench-quota`: the accuracy of quotas for real clients, and their cost, in a table with targets.
 
-Rates are of the charges that the broker wrote down, over whole cycles of burst and hold after the first one (a cycle is
-11 to 12 s; a part of one may hold anything up to 11 times the quota); "virtual" is what the same
-requests get by the same arithmetic in virtual time, where no timer is late. "waited" is how long clients stood still
-after a throttle, as a multiple of what they were told: twice would be 2.
+Rates follow from the charges that the broker recorded, over whole cycles of burst and throttle after the first one. (A
+cycle is 11 to 12 s; the rate of a part of one may be up to 11 times the quota.) "virtual" is the rate of the same
+requests and arithmetic in virtual time, where no timer is late. "waited" is the pause of clients after a throttle,
+divided by the throttle time; 2 means that a client waited twice.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from sluice.cli.demo.trace import Exchange, Trace
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
-FIRST_WINDOW_MS = 12_000  # the windows have forgotten the first burst
+FIRST_WINDOW_MS = 12_000  # until the first burst has left the window
 MANY, SMALL_QUOTA = 200, 20_000
 PROFILES = ("kip-13", "kafka-4.4", "by-version")
 
@@ -36,20 +36,20 @@ Charges = list[tuple[int, float, int]]
 
 
 class Verdicts:
-    """Lines of the table, each with what it must reach."""
+    """The lines of the table, each with a target."""
 
     def __init__(self) -> None:
         self.missed = 0
 
-    def add(self, what: str, measured: str, at_least: str, reached: bool) -> None:
-        """Prints a line."""
+    def add(self, name: str, measured: str, target: str, reached: bool) -> None:
+        """Print a line."""
         self.missed += not reached
-        print(f"{what:<44} {measured:>34}  {at_least:<26} {'ok' if reached else 'MISSED'}", flush=True)
+        print(f"{name:<44} {measured:>34}  {target:<26} {'ok' if reached else 'MISSED'}", flush=True)
 
 
 @contextmanager
 def recording_broker(folder: Path, *properties: str) -> Iterator[tuple[str, Path]]:
-    """A broker, and the file that has its charges once it was stopped."""
+    """Start a broker; yield its bootstrap address and the file that has its charges after the stop."""
     file = folder / f"charges-{time.monotonic_ns()}.json"
     command = [sys.executable, "-m", "bench.quota_broker", str(file), "--port", "0", "--admin-port", "0"]
     for override in properties:
@@ -64,7 +64,7 @@ def recording_broker(folder: Path, *properties: str) -> Iterator[tuple[str, Path
 
 
 def trace_of(charges: Charges) -> Trace:
-    """What went through: a fetch that was taken back brought nothing."""
+    """Return the trace of the charges, without the bytes of fetches whose charge was removed."""
     trace = Trace()
     for (at_ms, value, throttle_ms), (_, following, _) in pairwise([*charges, (0, 0.0, 0)]):
         if value > 0:
@@ -73,7 +73,7 @@ def trace_of(charges: Charges) -> Trace:
 
 
 def achieved(trace: Trace, quota: float) -> float:
-    """Bytes/s over whole cycles of burst and hold after the first burst; of a client without any, after its windows."""
+    """Return bytes/s over whole cycles after the first burst; without cycles, after the first window."""
     cycles = trace.whole_cycles(quota)
     if cycles is not None:
         return cycles.byte_rate
@@ -82,7 +82,7 @@ def achieved(trace: Trace, quota: float) -> float:
 
 
 def replayed(trace: Trace, quota: float, *, taken_back: bool) -> Trace:
-    """The same requests in virtual time: each throttle is served to the millisecond, and nothing else is late."""
+    """Replay the requests in virtual time, with exact throttle times."""
     gaps = [(each, after.answered_ms - each.answered_ms) for each, after in pairwise(trace.exchanges)]
     own_ms = statistics.median([gap for each, gap in gaps if not each.throttle_ms] or [1.0])
     steps = [(each.payload_bytes, own_ms if each.throttle_ms else gap) for each, gap in gaps if each.payload_bytes]
@@ -105,17 +105,16 @@ def replayed(trace: Trace, quota: float, *, taken_back: bool) -> Trace:
 
 
 def waited(charges: Charges) -> float:
-    """How long clients stood still after throttles, as a multiple of them."""
+    """Return the pauses of clients after throttles, divided by the throttle times."""
     taken = [charge for charge in charges if charge[1] > 0]
     pauses = [(after[0] - at_ms, throttle_ms) for (at_ms, _, throttle_ms), after in pairwise(taken) if throttle_ms > 50]
     return sum(pause for pause, _ in pauses) / max(1, sum(throttle_ms for _, throttle_ms in pauses))
 
 
 def measure_libraries(profile: str, seconds: float, verdicts: Verdicts, folder: Path) -> None:
-    """Six clients at once: each library produces and fetches, each on its own quota."""
-    kafka_python = (
-        "kafka-python-old" if profile == "kip-13" else "kafka-python"
-    )  # else it would wait twice, as in KIP-219
+    """Measure six clients at once: each library produces and fetches, each client with its own quota."""
+    # With newer request versions kafka-python would wait twice: for the delayed response, and on its side (KIP-219).
+    kafka_python = "kafka-python-old" if profile == "kip-13" else "kafka-python"
     libraries = ("aiokafka", kafka_python, "confluent-kafka")
     ids = {(library, kind): f"{library}-{kind}" for library in libraries for kind in ("produce", "fetch")}
     overrides = ",".join(f"{client_id}:{QUOTA}" for client_id in ids.values())
@@ -154,7 +153,7 @@ def measure_libraries(profile: str, seconds: float, verdicts: Verdicts, folder: 
 
 
 def fill(bootstrap: str, topic: str, records: int) -> None:
-    """Produces what the fetching clients read, one record a batch."""
+    """Produce records for the fetching clients, one per batch."""
     from aiokafka import AIOKafkaProducer
 
     async def send() -> None:
@@ -168,11 +167,11 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
 
 
 def measure_many(seconds: float, verdicts: Verdicts, folder: Path) -> None:
-    """200 clients, each over its own quota."""
+    """Measure 200 clients, each above its own quota."""
     frame = bytearray(produce(2_000, 1))
 
     async def client(number: int, host: str, port: int) -> None:
-        own = frame.replace(b"bench", b"c%04d" % number, 1)  # of the header: as long
+        own = frame.replace(b"bench", b"c%04d" % number, 1)  # in the header, with the same length
         reader, writer = await asyncio.open_connection(host, port)
         while True:
             writer.write(own)
@@ -203,19 +202,19 @@ def measure_many(seconds: float, verdicts: Verdicts, folder: Path) -> None:
         "each within 8 %",
         all(abs(r - 1) < 0.08 for r in rates),
     )
-    lateness = f"p99 {lag_ms:.1f} ms late, at most {own_ms:.1f} by itself"
+    lateness = f"p99 {lag_ms:.1f} ms late, {own_ms:.1f} ms of it own work"
     verdicts.add("  the broker's event loop", lateness, "under 20 ms", lag_ms < 20)
 
 
 def fill_bench(bootstrap: str) -> None:
-    """Creates the topic of the bench's frames."""
+    """Create the topic of the benchmark's frames."""
     from bench.__main__ import metadata
 
     load.run(os.getpid(), int(bootstrap.rpartition(":")[2]), metadata(), 1, 1, 0.0, lambda _: True)
 
 
 def measure_cost(repetitions: int, verdicts: Verdicts) -> None:
-    """Small produce requests with a quota that is never reached, and without any; they take turns."""
+    """Compare small Produce requests with a quota that is never reached and without quotas."""
     ratios = []
     for _ in range(repetitions):
         with_quota, without = (_small_produces(args) for args in (("--override", "quota.producer.default=1e15"), ()))
@@ -260,15 +259,15 @@ print(megabytes, min(record(10_000, 11_000) for _ in range(9)), min(record(100_0
 
 
 def measure_sensors(verdicts: Verdicts) -> None:
-    """What 100,000 client ids take with all samples filled, and whether a charge costs more with their number.
+    """Measure the memory of 100,000 client ids with full samples, and the cost of a charge.
 
-    It is compared with one of 10,000 ids, which no processor's nearest cache holds either.
+    The cost is compared with 10,000 ids, which do not fit in a processor's first-level cache either.
     """
     done = subprocess.run([sys.executable, "-c", _SENSORS], capture_output=True, text=True, check=True)
     megabytes, few_us, all_us = map(float, done.stdout.split())
     verdicts.add("100,000 client ids", f"{megabytes:.0f} MB", "under 120 MB", megabytes < 120)
     verdicts.add(
-        "  one charge, of 10,000 and of 100,000",
+        "  one charge with 10,000 and 100,000 ids",
         f"{few_us:.2f} and {all_us:.2f} us",
         "flat: at most twice",
         all_us < 2 * few_us,
@@ -276,10 +275,10 @@ def measure_sensors(verdicts: Verdicts) -> None:
 
 
 def main() -> None:
-    """Measures, prints, and ends with 1 where something was missed."""
+    """Measure, print, and exit with 1 if a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.quota", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="after the first window, of each run")
-    parser.add_argument("--repetitions", type=int, default=5, help="of the cost of a quota")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of each run after the first window")
+    parser.add_argument("--repetitions", type=int, default=5, help="repetitions of the cost measurement")
     parser.add_argument("--only", default="", choices=["", "libraries", "many", "cost", "sensors"])
     arguments = parser.parse_args()
     verdicts, only = Verdicts(), arguments.only

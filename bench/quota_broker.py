@@ -1,8 +1,10 @@
-"""A broker that writes down what it charges: `python -m bench.quota_broker FILE ARGUMENTS...`, those of `sluice serve`.
+"""A broker that records its charges: `python -m bench.quota_broker FILE ARGUMENTS...`, with those of `sluice serve`.
 
-When it is stopped, FILE has as JSON the charges by kind and client id, each with the time, the amount and the throttle
-time that came of it (a fetch that was taken back has its amount negative), and how late the event loop's timers were:
-each time with what the loop's thread had worked meanwhile, as what it was not let run is not its own lateness.
+After the stop, FILE contains JSON:
+
+- the charges by kind and client id, each with time, amount and throttle time; a removed charge has a negative amount
+- how late the event loop's timers were, each with the CPU time of the loop's thread in between: lateness without CPU
+  time is due to other processes
 """
 
 import asyncio
@@ -28,20 +30,20 @@ _record, _unrecord, _init = (
 
 
 def record(self: ClientQuotaManager, user: str, client_id: str, value: float, now_ms: int) -> int:
-    """Charges, and writes it down."""
+    """Record a charge."""
     throttle_ms = _record(self, user, client_id, value, now_ms)
     charges.setdefault(f"{self.kind} {client_id}", []).append((now_ms, value, throttle_ms))
     return throttle_ms
 
 
 def unrecord(self: ClientQuotaManager, user: str, client_id: str, value: float, now_ms: int) -> None:
-    """Takes a charge back, and writes that down."""
+    """Record the removal of a charge."""
     _unrecord(self, user, client_id, value, now_ms)
     charges.setdefault(f"{self.kind} {client_id}", []).append((now_ms, -value, 0))
 
 
-def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # its own arguments, passed on
-    """Makes the server, and measures the loop."""
+def init(self: cluster_server.ClusterServer, config, clock, random, loop) -> None:  # type: ignore[no-untyped-def]  # passes its arguments on
+    """Create the server and measure the loop."""
     _init(self, config, clock, random, loop)
     _probe(loop)
 
@@ -58,7 +60,7 @@ def _probe(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def main() -> None:
-    """Runs the broker until it is stopped."""
+    """Run the broker until it is stopped."""
     ClientQuotaManager.record = record  # type: ignore[method-assign]  # to watch it
     ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]  # to watch it
     cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]  # to watch it

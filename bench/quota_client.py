@@ -1,8 +1,8 @@
-"""A client of one library that asks for more than its quota, until it is killed:
-`python -m bench.quota_client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`.
+"""A client of one library that exceeds its quota until it is killed.
 
-What it gets is written down by the broker. Requests carry about a twentieth of a second's quota. kafka-python waits by
-itself where its request versions say so (KIP-219): with `kafka-python-old` it uses versions from before that.
+`python -m bench.quota_client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`. The broker records the charges. Requests
+have about a twentieth of a second's quota. kafka-python pauses on its side with request versions since KIP-219;
+`kafka-python-old` uses older versions.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ LIBRARIES: dict[str, tuple[Callable[[str, str, str], object], Callable[[str, str
 
 
 def main(library: str, kind: str, bootstrap: str, client_id: str, topic: str) -> None:
-    """Runs for ever."""
+    """Run until killed."""
     run = LIBRARIES[library][kind == "fetch"](bootstrap, client_id, topic)
     if asyncio.iscoroutine(run):
         asyncio.run(run)

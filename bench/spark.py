@@ -1,8 +1,8 @@
-"""How fast Spark Structured Streaming gets records out of sluice, beside another broker: `BOOTSTRAP=HOST:PORT`.
+"""The throughput of Spark Structured Streaming from sluice, compared with the broker at `BOOTSTRAP=HOST:PORT`, if set.
 
-The job is what people do with such a topic: parse JSON, aggregate by windows of a second and by client, with
-percentiles, into Parquet; all that there is (`availableNow`), out of four partitions. The brokers take turns in one
-Spark; the first round, in which Spark warms up, does not count. A ratio is taken within a round, of the same data.
+A typical job: parse JSON from four partitions, aggregate by client in windows of one second, with percentiles, write
+Parquet (`availableNow`). The brokers alternate in one Spark session, with the same data. The first round warms up and
+does not count. Ratios are within a round.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from tests.support.broker_process import running_broker
 PARTITIONS = 4
 CLIENTS = 20
 RECORD_BYTES = 300
-PER_SECOND = 10_000  # records in a second of event time: so many windows are open at once
+PER_SECOND = 10_000  # records per second of event time
 PATIENCE_S = 600
 _SETTINGS = {
     "spark.driver.memory": "2g",
@@ -39,7 +39,7 @@ _COLUMNS = "at_ms bigint, client string, latency_ms double, bytes bigint"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.spark", description=__doc__)
     parser.add_argument("--records", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=4)  # even: each is first as often
+    parser.add_argument("--rounds", type=int, default=4)  # even, so that each broker is first equally often
     arguments = parser.parse_args()
     other = os.environ.get("BOOTSTRAP")
     with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder) / "log") as broker:
@@ -52,11 +52,11 @@ def main() -> None:
             _round(spark, targets, topic, Path(folder) / str(number), turn=number)
             for number in range(arguments.rounds + 1)
         ]
-    _tell(rounds[1:], arguments.records)
+    _report(rounds[1:], arguments.records)
 
 
 def _fill(bootstrap: str, topic: str, records: int) -> float:
-    """Writes the records; how many there were in a second."""
+    """Write the records; return the records per second."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
         created.result(PATIENCE_S)
@@ -82,7 +82,7 @@ def _record(number: int, chance: Random) -> str:
 
 
 def _round(spark: SparkSession, targets: dict[str, str], topic: str, folder: Path, turn: int) -> dict[str, float]:
-    """Seconds of each target, which take turns at being first."""
+    """Return the seconds of each target; their order rotates."""
     names = list(targets)
     order = names[turn % len(names) :] + names[: turn % len(names)]
     seconds = {name: _run(spark, targets[name], topic, folder / name) for name in order}
@@ -107,11 +107,11 @@ def _run(spark: SparkSession, bootstrap: str, topic: str, folder: Path) -> float
     writer = named.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     began = perf_counter()
     query = writer.trigger(availableNow=True).start(str(folder / "windows"))
-    assert query.awaitTermination(PATIENCE_S), "the job does not end"
+    assert query.awaitTermination(PATIENCE_S), "the job timed out"
     return perf_counter() - began
 
 
-def _tell(rounds: list[dict[str, float]], records: int) -> None:
+def _report(rounds: list[dict[str, float]], records: int) -> None:
     for name in rounds[0]:
         speeds = [records / seconds[name] for seconds in rounds]
         print(f"{name}: {median(speeds):,.0f} records/s ({min(speeds):,.0f} to {max(speeds):,.0f})")

@@ -1,8 +1,8 @@
-"""How long a start takes with a full data directory: after a clean stop, and after a crash that left nothing flushed.
+"""The start-up time with a full data directory, after a clean stop and after a crash.
 
-`python -m bench.start [--gigabytes 10] [--partitions 200] [--folder DIR]` fills DIR (a temporary directory), starts
-`sluice serve` on it as a process, and prints the time to its `ready` line. After the crash every byte is read again:
-no recovery point had been written.
+`python -m bench.start [--gigabytes 10] [--partitions 200] [--folder DIR]` fills a temporary directory in DIR, starts
+`sluice serve` with it, and prints the time to the `ready` line. After the crash no recovery point exists, so the broker
+reads every byte.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from sluice.config.broker_config import Config
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 
-RECORDS, RECORD_BYTES = 16, 1024  # of a batch: what a producer's default batch.size makes
+RECORDS, RECORD_BYTES = 16, 1024  # a batch of a producer's default batch.size
 WALL_MS = 1_700_000_000_000
 
 
 def fill(folder: Path, partitions: int, size: int) -> None:
-    """Writes in this process, as a broker does, and ends without a stop."""
+    """Write the logs in this process, like a broker, without a clean stop."""
     config = Config.load(None, [f"log.dirs={folder}"], {})
     clock = ManualClock(0, WALL_MS)
     cluster = Cluster(config, clock, Random(1))
@@ -47,7 +47,7 @@ def fill(folder: Path, partitions: int, size: int) -> None:
 
 
 def start(folder: Path) -> str:
-    """How long it took to the `ready` line; the broker is stopped cleanly."""
+    """Start a broker and stop it cleanly; return the time to its `ready` line."""
     command = [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0", "--data-dir", str(folder)]
     began = perf_counter()
     broker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -58,11 +58,11 @@ def start(folder: Path) -> str:
     cpu_s = cpu_seconds(broker.pid)
     broker.terminate()
     broker.wait()
-    return f"{took_s:.2f} s, of the processor {cpu_s:.2f} s"
+    return f"{took_s:.2f} s, CPU time {cpu_s:.2f} s"
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used of the processor: on a busy machine, the figure that says more."""
+    """Return the CPU time of a process, which a busy machine affects less than the elapsed time."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -81,7 +81,7 @@ def main() -> None:
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         print(f"{given.gigabytes:g} GB in {given.partitions} partitions")
-        print(f"start after a crash, nothing flushed: {start(data)}")
+        print(f"start after a crash: {start(data)}")
         for _ in range(3):
             print(f"start after a clean stop: {start(data)}", flush=True)
 

@@ -95,7 +95,7 @@ class Row {
     this.throttled = el("span");
     this.why = el("small", { class: "sub" });
     this.spark = new Spark();
-    this.total = el("td", { role: "cell", class: "number", "data-label": "Throttled" });
+    this.total = el("td", { role: "cell", class: "number", "data-label": "Throttled in total" });
     this.node = el("tr", { role: "row" },
       el("td", { role: "cell", class: "identity" }, this.name, this.about),
       el("td", { role: "cell", "data-label": "Produce" }, this.meters[0].node),
