@@ -1,4 +1,4 @@
-"""The public vectors of the client, made with Apache Kafka's own classes; and that their checks can fail."""
+"""The public client vectors, made with Apache Kafka's own classes, and tests that the checks can fail."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ def vectors(kind: str) -> Iterator[Vector]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_vector_comes_out(kind: str) -> None:
+def test_vector_is_reproduced(kind: str) -> None:
     failures = [f"{vector.get('id')}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector)]
     assert failures == []
 
@@ -66,11 +66,11 @@ CONNECTING = {"t": 5, "id": "0", "op": "connecting", "host": "b", "random_factor
         pytest.param(
             "producer_config",
             {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"},
-            id="a refused config",
+            id="a rejected config",
         ),
     ],
 )
-def test_the_check_takes_what_is_right(kind: str, vector: Vector) -> None:
+def test_check_accepts_a_correct_vector(kind: str, vector: Vector) -> None:
     assert KINDS[kind](vector) == []
 
 
@@ -78,14 +78,16 @@ def test_the_check_takes_what_is_right(kind: str, vector: Vector) -> None:
     ("kind", "vector"),
     [
         pytest.param("exponential_backoff", EXACT | {"backoff": [100, 999]}, id="another backoff"),
-        pytest.param("exponential_backoff", EXACT | {"exception": "IllegalArgumentException"}, id="a refusal we lack"),
-        pytest.param("exponential_backoff", EXACT | {"jitter": 1.1, "backoff": [100]}, id="a refusal of ours"),
+        pytest.param(
+            "exponential_backoff", EXACT | {"exception": "IllegalArgumentException"}, id="a missing rejection"
+        ),
+        pytest.param("exponential_backoff", EXACT | {"jitter": 1.1, "backoff": [100]}, id="an unexpected rejection"),
         pytest.param("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 111]]}, id="another value"),
-        pytest.param("exponential_backoff", FACTORS | {"max": 100, "draws": [[0, 1.1, 100]]}, id="a draw we lack"),
+        pytest.param("exponential_backoff", FACTORS | {"max": 100, "draws": [[0, 1.1, 100]]}, id="a missing draw"),
         pytest.param(
             "exponential_backoff",
             RANGE | {"ranges": [{"attempt": 0, "min": 79, "max": 119, "mean": 99.5}]},
-            id="a smaller value than can be",
+            id="a value below the minimum",
         ),
         pytest.param(
             "exponential_backoff",
@@ -98,7 +100,7 @@ def test_the_check_takes_what_is_right(kind: str, vector: Vector) -> None:
         pytest.param(
             "connection_states",
             CONNECTIONS | {"events": [CONNECTING | {"random_factors": [0.9, 1.1, 1.0]}]},
-            id="a draw too many",
+            id="an extra draw",
         ),
         pytest.param(
             "producer_config",
@@ -108,13 +110,13 @@ def test_the_check_takes_what_is_right(kind: str, vector: Vector) -> None:
         pytest.param(
             "producer_config",
             {"config": {}, "accepted": True, "effective": {}, "warnings": ["static_retry_backoff"]},
-            id="a warning we lack",
+            id="a missing warning",
         ),
-        pytest.param("producer_config", {"config": {"acks": "2"}, "accepted": True}, id="a refusal of ours"),
+        pytest.param("producer_config", {"config": {"acks": "2"}, "accepted": True}, id="an unexpected rejection"),
         pytest.param(
-            "producer_config", {"config": {}, "accepted": False, "exception": "ConfigException"}, id="one we lack"
+            "producer_config", {"config": {}, "accepted": False, "exception": "ConfigException"}, id="a missing value"
         ),
     ],
 )
-def test_the_check_fails_on(kind: str, vector: Vector) -> None:
+def test_check_rejects(kind: str, vector: Vector) -> None:
     assert len(KINDS[kind](vector)) == 1

@@ -1,4 +1,4 @@
-"""A client's settings: what is taken, refused and warned of, beyond what the producer's vectors say."""
+"""Client settings beyond the producer's vectors: accepted values, rejections and warnings."""
 
 import logging
 from random import Random
@@ -22,7 +22,7 @@ def config(client: str, **given: str | int) -> ClientConfig:
 
 
 @pytest.mark.parametrize("table", [PRODUCER, CONSUMER, ADMIN], ids=lambda table: table.client)
-def test_every_default_can_be_read(table: Table) -> None:
+def test_every_default_is_valid(table: Table) -> None:
     assert set(table.properties).isdisjoint(table.without_effect)
     for row in table.properties.values():
         assert row.default is None or row.kind.parse(row.default) is not None
@@ -54,7 +54,7 @@ def test_defaults_are_kafkas(client: str, name: str, value: object) -> None:
         pytest.param({"bootstrap.servers": "a:1, [::1]:2"}, "bootstrap.servers", ("a:1", "[::1]:2"), id="text"),
     ],
 )
-def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> None:
+def test_values_may_be_python_objects(given: Given, name: str, value: object) -> None:
     assert producer_config(SERVERS | dict(given)).value(name) == value
 
 
@@ -106,47 +106,47 @@ def test_values_may_be_pythons_own(given: Given, name: str, value: object) -> No
         ("admin", {"security.protocol": "GSSAPI"}, PROTOCOLS),
     ],
 )
-def test_what_is_refused_is_named(client: str, given: Given, line: str) -> None:
+def test_rejection_names_the_setting(client: str, given: Given, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         CLIENTS[client](SERVERS | dict(given))
     assert str(caught.value) == line
 
 
 @pytest.mark.parametrize("servers", ["", "a", "a:0", "a:65536", "a:9092,a:9092", "a:9092,,b:9092", ":9092"])
-def test_servers_are_host_and_port_each_once(servers: str) -> None:
+def test_bootstrap_servers_are_unique_host_and_port_pairs(servers: str) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers=.*: must be HOST:PORT, separated by commas, each once"):
         admin_config({"bootstrap.servers": servers})
 
 
-def test_servers_must_be_given() -> None:
+def test_bootstrap_servers_are_required() -> None:
     with pytest.raises(ConfigError, match=r"^admin: bootstrap\.servers is missing"):
         admin_config({})
 
 
 @pytest.mark.parametrize("value", ["P1D", "PT1H", "P1DT2H3M4.5S", "pt0s"])
-def test_offsets_may_be_reset_by_duration(value: str) -> None:
+def test_offset_reset_accepts_a_duration(value: str) -> None:
     assert config("consumer", auto_offset_reset=f"by_duration:{value}").text("auto.offset.reset").endswith(value)
 
 
 @pytest.mark.parametrize("value", ["by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "EARLIEST"])
-def test_but_not_by_what_is_no_duration(value: str) -> None:
+def test_offset_reset_rejects_an_invalid_duration(value: str) -> None:
     with pytest.raises(ConfigError):
         config("consumer", auto_offset_reset=value)
 
 
-def test_what_only_kafka_has_a_use_for_is_taken_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_setting_without_effect_is_accepted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "sluice.client"):
         config("producer", key_serializer="org.apache.kafka.common.serialization.ByteArraySerializer")
     (record,) = caplog.records
     assert vars(record)["names"] == "key.serializer"
 
 
-def test_a_consumer_without_a_group_does_not_commit_by_itself() -> None:
+def test_consumer_without_a_group_has_auto_commit_disabled() -> None:
     assert not config("consumer").boolean("enable.auto.commit")
     assert config("consumer", group_id="g").boolean("enable.auto.commit")
 
 
-def test_clients_name_themselves_as_kafkas_do() -> None:
+def test_default_client_ids_are_kafkas() -> None:
     assert config("producer", transactional_id="t").text("client.id") == "producer-t"
     assert config("consumer", group_id="g", group_instance_id="i").text("client.id") == "consumer-g-i"
     one, two = (config("producer").text("client.id") for _ in range(2))
@@ -155,25 +155,25 @@ def test_clients_name_themselves_as_kafkas_do() -> None:
     assert config("admin").text("client.id").startswith("adminclient-")
 
 
-def test_an_idle_time_below_the_poll_interval_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_idle_time_below_the_poll_interval_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     warned = config("consumer", connections_max_idle_ms=1000)
     assert list(warned.warnings) == ["connections_idle_before_poll"]
     assert [record.getMessage() for record in caplog.records] == list(warned.warnings.values())
 
 
 class TestProfileKip:
-    def test_kip_144_begins_with_100_ms(self) -> None:
+    def test_kip_144_profile_starts_with_100_ms(self) -> None:
         assert producer_config(SERVERS, "kip").integer("reconnect.backoff.ms") == 100
         assert producer_config(SERVERS | {"reconnect.backoff.ms": 70}, "kip").integer("reconnect.backoff.ms") == 70
         assert producer_config(SERVERS).integer("reconnect.backoff.ms") == 50
 
-    def test_kip_91_leaves_time_for_a_retry(self) -> None:
+    def test_kip_91_profile_leaves_time_for_a_retry(self) -> None:
         given = SERVERS | {"delivery.timeout.ms": 30_005}
         assert producer_config(given).integer("delivery.timeout.ms") == 30_005
         with pytest.raises(ConfigError, match=r"at least linger\.ms \+ request\.timeout\.ms \+ retry\.backoff\.ms"):
             producer_config(given, "kip")
 
-    def test_backoffs_follow_the_texts(self) -> None:
+    def test_backoffs_follow_the_kips(self) -> None:
         uniform = Random(0).uniform
         kip, kafka = producer_config(SERVERS, "kip"), producer_config(SERVERS)
         assert isinstance(kip.retry_backoff(uniform), KipRetryBackoff)
@@ -184,7 +184,7 @@ class TestProfileKip:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_kafkas_clients_can_and_ours_cannot_is_taken_and_refused_when_a_client_is_made(client: str) -> None:
+def test_unsupported_kafka_setting_is_valid_but_rejected_by_the_client(client: str) -> None:
     taken = config(client, client_dns_lookup="resolve_canonical_bootstrap_servers_only")
     with pytest.raises(ConfigError) as refused:
         taken.ensure_supported()
@@ -196,6 +196,6 @@ def test_what_kafkas_clients_can_and_ours_cannot_is_taken_and_refused_when_a_cli
 
 
 @pytest.mark.parametrize("made", [Producer, Consumer], ids=lambda made: made.__name__)
-def test_a_client_that_cannot_do_it_is_not_made(made: type[Producer] | type[Consumer]) -> None:
+def test_client_with_an_unsupported_setting_is_not_created(made: type[Producer] | type[Consumer]) -> None:
     with pytest.raises(ConfigError, match=r"client\.dns\.lookup="):
         made({**SERVERS, "client.dns.lookup": "resolve_canonical_bootstrap_servers_only"})

@@ -1,4 +1,4 @@
-"""Exceptions: names, ancestry and codes are Kafka's."""
+"""Exceptions with Kafka's names, class hierarchy and codes."""
 
 import json
 import os
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
 
 
-def test_names_and_whether_to_retry_are_kafkas() -> None:
+def test_names_and_retriability_are_kafkas() -> None:
     files = list(VECTORS.glob("errors-*.jsonl"))
     if not files:
         pytest.skip(f"no errors-*.jsonl in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
@@ -52,28 +52,28 @@ def test_names_and_whether_to_retry_are_kafkas() -> None:
         (ErrorCode.REQUEST_TIMED_OUT, (TimeoutException,)),
     ],
 )
-def test_families(code: ErrorCode, ancestors: tuple[type[ApiException], ...]) -> None:
+def test_class_hierarchy(code: ErrorCode, ancestors: tuple[type[ApiException], ...]) -> None:
     exception = exception_of(code)
     assert all(isinstance(exception, ancestor) for ancestor in (*ancestors, KafkaException))
 
 
-def test_metadata_is_asked_for_anew_after_those_and_no_others() -> None:
+def test_metadata_is_refreshed_after_these_errors_only() -> None:
     after = {code for code in ErrorCode if code and isinstance(exception_of(code), InvalidMetadataException)}
     assert after == INVALID_METADATA
 
 
-def test_one_code_is_one_class_by_kafkas_name_too() -> None:
+def test_each_code_has_one_class_with_kafkas_name() -> None:
     assert errors.TopicExistsException is type(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS))
     assert errors.TimeoutException is TimeoutException
     with pytest.raises(AttributeError, match="no attribute 'NoSuchException'"):
         _ = errors.NoSuchException
 
 
-def test_what_the_broker_says_goes_before_kafkas_text() -> None:
+def test_broker_message_replaces_the_default_message() -> None:
     assert str(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS, "t is there")) == "t is there"
 
 
-def test_a_code_of_tomorrow_is_an_unknown_error() -> None:
+def test_unknown_code_is_an_unknown_server_error() -> None:
     assert type(exception_of(4711)).__name__ == "UnknownServerException"
     assert not is_retriable(4711)
 
@@ -85,5 +85,5 @@ def test_raising() -> None:
 
 
 @pytest.mark.parametrize(("code", "name"), [(79, "MEMBER_ID_REQUIRED"), (-1, "UNKNOWN_SERVER_ERROR"), (9999, "9999")])
-def test_a_code_is_told_to_people_by_its_name(code: int, name: str) -> None:
+def test_code_is_displayed_by_name(code: int, name: str) -> None:
     assert errors.error_name(code) == name

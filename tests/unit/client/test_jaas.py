@@ -24,6 +24,6 @@ def test_options_of_a_login_module(text: str, options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "M", 'M required username="alice"', 'username="alice";'])
-def test_what_is_no_login_module_is_refused_and_not_repeated(text: str) -> None:
+def test_invalid_login_module_is_rejected_without_showing_the_secret(text: str) -> None:
     with pytest.raises(ValueError, match=r"^must be: MODULE required "):
         jaas_options(text)

@@ -1,8 +1,7 @@
-"""KIP-13, the client's side: who is told a throttle time waits for so long, and can say how long that was. Against the
-broker with quotas, in virtual time.
+"""KIP-13, client side: a throttled client waits for the throttle time and reports it in metrics.
 
-The arithmetic: with a quota of 1,000 bytes/s an idle client has ten seconds' worth, 10,000 bytes, at once; each byte
-more is a millisecond.
+Against a broker with quotas, in virtual time. With a quota of 1,000 bytes/s an idle client may send 10,000 bytes
+at once (ten seconds' worth); each further byte costs one millisecond.
 """
 
 import asyncio
@@ -18,13 +17,13 @@ from tests.support.producing import Stage, on_stage
 QUOTA = 1000
 PRODUCER_QUOTA: dict[str, str | float] = {"quota.producer.default": QUOTA}
 SLACK_MS = 3.0
-# A batch that is more than an idle client may have would be refused for ever.
+# A batch larger than an idle client's allowance would never be accepted.
 EACH_ALONE: Settings = {"batch.size": 1}
 NOTHING = {"produce-throttle-time-avg": 0.0, "produce-throttle-time-max": 0.0}
 
 
 def pauses(requests: list[Request]) -> list[tuple[float, int]]:
-    """How long it took from each answer to the next request of the same connection, and what the answer told."""
+    """Return the gaps between each response and the next request of its connection, and the throttle times."""
     assert len({request.connection for request in requests}) == 1
     return [
         ((after.received_ns - (before.written_ns or 0)) / 1e6, before.throttle_time_ms)
@@ -32,51 +31,51 @@ def pauses(requests: list[Request]) -> list[tuple[float, int]]:
     ]
 
 
-def test_kip13_20_a_producer_that_is_throttled_sends_nothing_until_it_is_over() -> None:
+def test_kip13_20_throttled_producer_sends_nothing_until_the_throttle_ends() -> None:
     async def test(stage: Stage) -> None:
         for number in range(6):
             await stage.ended(await stage.send(b"%d" % number * 4000))
         throttled = [pause for pause in pauses(stage.produced) if pause[1] > 0]
-        assert len(throttled) >= 3, "the test is about those"
-        assert all(waited_ms >= told_ms for waited_ms, told_ms in throttled)
-        assert all(waited_ms <= told_ms + SLACK_MS for waited_ms, told_ms in throttled)
+        assert len(throttled) >= 3, "some responses are throttled"
+        assert all(waited_ms >= throttle_ms for waited_ms, throttle_ms in throttled)
+        assert all(waited_ms <= throttle_ms + SLACK_MS for waited_ms, throttle_ms in throttled)
 
     on_stage(test, broker_config=PRODUCER_QUOTA)
 
 
-def test_kip13_20_a_consumer_that_is_throttled_asks_for_nothing_until_it_is_over() -> None:
+def test_kip13_20_throttled_consumer_fetches_nothing_until_the_throttle_ends() -> None:
     async def test(stage: Reading) -> None:
         await stage.produce(*[bytes(4000)] * 8, config=EACH_ALONE)
         stage.broker.quota(fetch=QUOTA)
         stage.consumer.assign([P0])
-        assert len(await stage.read(8, within_ms=600_000)) == 8, "all come, later"
+        assert len(await stage.read(8, within_ms=600_000)) == 8, "all records arrive, later"
         throttled = [pause for pause in pauses(stage.asked("Fetch")) if pause[1] > 0]
-        assert len(throttled) >= 2, "the test is about those"
-        assert all(told_ms <= waited_ms <= told_ms + SLACK_MS for waited_ms, told_ms in throttled)
+        assert len(throttled) >= 2, "some responses are throttled"
+        assert all(throttle_ms <= waited_ms <= throttle_ms + SLACK_MS for waited_ms, throttle_ms in throttled)
 
     reading(test, {"max.partition.fetch.bytes": 1})
 
 
 class TestMetrics:
-    def test_of_a_producer_are_0_without_a_throttle(self) -> None:
+    def test_producer_metrics_are_0_without_a_throttle(self) -> None:
         async def test(stage: Stage) -> None:
             await stage.ended(await stage.send())
             assert stage.producer.metrics() == NOTHING
 
         on_stage(test)
 
-    def test_of_a_producer_tell_what_the_quota_made_it_wait(self) -> None:
+    def test_producer_metrics_equal_the_throttle_times(self) -> None:
         async def test(stage: Stage) -> None:
             for number in range(4):
                 await stage.ended(await stage.send(b"%d" % number * 5000))
-            told = [request.throttle_time_ms for request in stage.produced]
+            throttles = [request.throttle_time_ms for request in stage.produced]
             metrics = stage.producer.metrics()
-            assert metrics["produce-throttle-time-max"] == max(told) > 0
-            assert 0 < metrics["produce-throttle-time-avg"] <= max(told), "answers that were not throttled count too"
+            assert metrics["produce-throttle-time-max"] == max(throttles) > 0
+            assert 0 < metrics["produce-throttle-time-avg"] <= max(throttles), "unthrottled responses count too"
 
         on_stage(test, broker_config=PRODUCER_QUOTA)
 
-    def test_of_a_producer_are_0_again_when_the_window_has_passed(self) -> None:
+    def test_producer_metrics_return_to_0_after_the_window(self) -> None:
         async def test(stage: Stage) -> None:
             await stage.ended(await stage.send(bytes(12_000)))
             assert stage.producer.metrics()["produce-throttle-time-max"] > 0
@@ -88,7 +87,7 @@ class TestMetrics:
         config: dict[str, str | int] = {"metrics.num.samples": 2, "metrics.sample.window.ms": 1000}
         on_stage(test, config, broker_config=PRODUCER_QUOTA)
 
-    def test_tell_nodes_apart(self) -> None:
+    def test_metrics_are_separate_per_node(self) -> None:
         async def test(stage: Stage) -> None:
             partition = stage.broker.cluster.partition(TOPIC, 0)
             throttled, other = partition.leader, 3 - partition.leader
@@ -105,7 +104,7 @@ class TestMetrics:
         on_stage(test, broker_config={"sluice.brokers": 2, "num.partitions": 2})
 
     @pytest.mark.parametrize("is_throttled", [True, False], ids=["with a quota", "without"])
-    def test_of_a_consumer_tell_what_the_quota_made_it_wait(self, is_throttled: bool) -> None:
+    def test_consumer_metrics_equal_the_throttle_times(self, is_throttled: bool) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*[bytes(4000)] * 6, config=EACH_ALONE)
             if is_throttled:

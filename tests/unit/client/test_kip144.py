@@ -1,7 +1,6 @@
-"""KIP-144, reconnect backoff: the testable statements, in virtual time. Each test is one of them, by its number.
+"""KIP-144, reconnect backoff: the testable statements, in virtual time. Each test name has a statement's number.
 
-A broker that closes each connection at once is tried again after what the client waited. Not here: 15, of brokers among
-themselves.
+The broker closes each connection at once. Not covered: statement 15, about connections between brokers.
 """
 
 from itertools import pairwise
@@ -29,7 +28,7 @@ STEPS = [50, 100, 200, 400, 800, 1000, 1000]
 
 
 class Reconnecting:
-    """A client that wants to talk to some nodes. A third, which is well, tells it of them."""
+    """A client that connects to two failing nodes; a third, healthy node returns the metadata."""
 
     def __init__(self, seed: int = 0, *, profile: Profile = "kafka", sasl: bool = False, **given: int) -> None:
         self.network = VirtualNetwork()
@@ -48,7 +47,7 @@ class Reconnecting:
         self.want(WELL, ms=1)
 
     def want(self, *nodes: Node, ms: int) -> None:
-        """Wants the nodes for so long, and looks again whenever it may be worth it."""
+        """Connect to the nodes for this time, and poll whenever a node may be ready."""
         until_ms = self.network.now_ms + ms
         while (left_ms := until_ms - self.network.now_ms) > 0:
             now_ms = self.network.clock.monotonic_ms()
@@ -56,17 +55,17 @@ class Reconnecting:
                 self.client.ready(node, now_ms)
             self.network.advance(0)
             delay_ms = min(self.client.poll_delay_ms(node.id, now_ms) for node in nodes)
-            # While a node is connected to, its delay is the whole setup timeout, however much of it is over.
+            # While a connection attempt is pending, the node's delay is the whole setup timeout, not the rest of it.
             self.network.advance(min(left_ms, 1 if delay_ms == inf else max(1, delay_ms), 500))
 
 
 def gaps(broker: ScriptedBroker) -> list[float]:
-    """How long it took from each attempt to the next."""
+    """Return the gaps between consecutive attempts."""
     return [later - earlier for earlier, later in pairwise(broker.attempted_at_ms)]
 
 
 def within(found: list[float], steps: list[int], most: int) -> bool:
-    """Whether gaps are 20 % around steps, and at most so long. An attempt begins with the next whole millisecond."""
+    """Return whether gaps are within 20 % of the steps and at most `most`; attempts start at whole milliseconds."""
     return len(found) >= len(steps) and all(
         0.8 * step <= gap <= min(1.2 * step, most) + 1 for gap, step in zip(found, steps, strict=False)
     )
@@ -79,14 +78,14 @@ def seed(request: pytest.FixtureRequest) -> int:
     return number
 
 
-def test_kip144_01_each_failure_in_a_row_doubles_the_wait(seed: int) -> None:
+def test_kip144_01_each_consecutive_failure_doubles_the_backoff(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.one.closes_at_once = True
     reconnecting.want(ONE, ms=5000)
     assert within(gaps(reconnecting.one), STEPS, 1000), gaps(reconnecting.one)
 
 
-def test_kip144_02_at_the_cap_it_is_800_to_1000_ms(seed: int) -> None:
+def test_kip144_02_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.one.refuses = True
     reconnecting.want(ONE, ms=15_000)
@@ -95,7 +94,7 @@ def test_kip144_02_at_the_cap_it_is_800_to_1000_ms(seed: int) -> None:
     assert all(800 <= gap <= 1000 for gap in at_the_cap), at_the_cap
 
 
-def test_kip144_02_by_the_text_jitter_goes_above_the_cap() -> None:
+def test_kip144_02_with_the_kip_profile_jitter_exceeds_the_cap() -> None:
     found = [
         gap
         for seed in range(5)
@@ -111,7 +110,7 @@ def _failing(reconnecting: Reconnecting) -> ScriptedBroker:
     return reconnecting.one
 
 
-def test_kip144_03_an_answer_to_api_versions_resets_it(seed: int) -> None:
+def test_kip144_03_api_versions_response_resets_the_backoff(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.one.closes_at_once = True
     reconnecting.want(ONE, ms=3000)
@@ -125,7 +124,7 @@ def test_kip144_03_an_answer_to_api_versions_resets_it(seed: int) -> None:
     assert 40 <= reconnecting.one.attempted_at_ms[-1] - dropped_ms <= 60
 
 
-def test_kip144_04_a_connection_alone_resets_nothing(seed: int) -> None:
+def test_kip144_04_connection_alone_does_not_reset_the_backoff(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.one.answers["ApiVersions"] = lambda _: "disconnect"
     reconnecting.want(ONE, ms=4000)
@@ -133,7 +132,7 @@ def test_kip144_04_a_connection_alone_resets_nothing(seed: int) -> None:
     assert within(gaps(reconnecting.one), STEPS[:6], 1000), gaps(reconnecting.one)
 
 
-def test_kip144_05_after_a_good_connection_there_is_a_wait_too(seed: int) -> None:
+def test_kip144_05_backoff_applies_after_a_successful_connection(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.want(ONE, ms=10)
     reconnecting.one.drop()
@@ -141,7 +140,7 @@ def test_kip144_05_after_a_good_connection_there_is_a_wait_too(seed: int) -> Non
     assert within(gaps(reconnecting.one), [50 + 10], 1000), gaps(reconnecting.one)
 
 
-def test_kip144_06_one_nodes_failures_are_not_anothers(seed: int) -> None:
+def test_kip144_06_nodes_back_off_independently(seed: int) -> None:
     reconnecting = Reconnecting(seed)
     reconnecting.one.closes_at_once = True
     reconnecting.want(ONE, ms=3000)
@@ -155,18 +154,20 @@ def test_kip144_06_one_nodes_failures_are_not_anothers(seed: int) -> None:
 @pytest.mark.parametrize(
     ("given", "constant"),
     [
-        pytest.param({"reconnect_backoff_ms": 200}, 200, id="07 the base set alone"),
-        pytest.param({"reconnect_backoff_ms": 500, "reconnect_backoff_max_ms": 200}, 200, id="08 a maximum below it"),
+        pytest.param({"reconnect_backoff_ms": 200}, 200, id="07 only the base set"),
+        pytest.param(
+            {"reconnect_backoff_ms": 500, "reconnect_backoff_max_ms": 200}, 200, id="08 maximum below the base"
+        ),
     ],
 )
-def test_kip144_07_and_08_a_constant_has_no_jitter(given: dict[str, int], constant: int, seed: int) -> None:
+def test_kip144_07_and_08_constant_backoff_has_no_jitter(given: dict[str, int], constant: int, seed: int) -> None:
     reconnecting = Reconnecting(seed, profile="kafka", sasl=False, **given)
     reconnecting.one.closes_at_once = True
     reconnecting.want(ONE, ms=2000)
     assert set(gaps(reconnecting.one)) == {constant}
 
 
-def test_kip144_09_jitter_is_drawn_once_a_disconnect_and_even() -> None:
+def test_kip144_09_jitter_is_uniform_and_drawn_once_per_disconnect() -> None:
     third = []
     for seed in range(60):
         reconnecting = Reconnecting(seed)
@@ -176,20 +177,22 @@ def test_kip144_09_jitter_is_drawn_once_a_disconnect_and_even() -> None:
     assert all(160 <= gap <= 240 for gap in third)
     assert min(third) < 170
     assert max(third) > 230
-    assert abs(mean(third) - 200) < 9  # the mean of 60 draws with a deviation of 23 is off by 3: three times that
+    assert (
+        abs(mean(third) - 200) < 9
+    )  # the mean of 60 draws with a deviation of 23 has a standard error of 3: three times that
 
 
-def test_kip144_10_no_second_attempt_begins_while_one_is_under_way() -> None:
+def test_kip144_10_no_second_attempt_starts_while_one_is_pending() -> None:
     reconnecting = Reconnecting()
     reconnecting.one.hangs = True
     reconnecting.want(ONE, ms=5000)
     assert len(reconnecting.one.attempted_at_ms) == 1
     coordinator = Node(2**31 - 1 - ONE.id, ONE.host, ONE.port)
     reconnecting.want(coordinator, ms=10)
-    assert len(reconnecting.one.attempted_at_ms) == 2, "the coordinator's connection is another"
+    assert len(reconnecting.one.attempted_at_ms) == 2, "the coordinator has a separate connection"
 
 
-def test_kip144_11_a_client_with_nothing_to_send_does_not_reconnect() -> None:
+def test_kip144_11_idle_client_does_not_reconnect() -> None:
     reconnecting = Reconnecting()
     reconnecting.want(ONE, ms=10)
     reconnecting.one.drop()
@@ -199,7 +202,7 @@ def test_kip144_11_a_client_with_nothing_to_send_does_not_reconnect() -> None:
     assert len(reconnecting.one.attempted_at_ms) == 2
 
 
-def test_kip144_13_with_all_nodes_down_the_client_goes_back_to_bootstrap() -> None:
+def test_kip144_13_client_rebootstraps_when_all_nodes_are_down() -> None:
     reconnecting = Reconnecting(reconnect_backoff_ms=1000)
     for broker in (reconnecting.well, reconnecting.one, reconnecting.two):
         broker.refuses = True
@@ -208,14 +211,14 @@ def test_kip144_13_with_all_nodes_down_the_client_goes_back_to_bootstrap() -> No
     assert reconnecting.client.metadata.cluster.is_bootstrap
 
 
-def test_kip144_14_an_attempt_may_take_10_s_at_first_and_30_s_at_last(seed: int) -> None:
+def test_kip144_14_setup_timeout_grows_from_10_s_to_30_s(seed: int) -> None:
     reconnecting = Reconnecting(seed, reconnect_backoff_ms=0)
     reconnecting.one.hangs = True
     reconnecting.want(ONE, ms=150_000)
     assert within([gap / 1000 for gap in gaps(reconnecting.one)], [10, 20, 30], 30), gaps(reconnecting.one)
 
 
-def test_kip144_12_an_authentication_that_fails_counts_twice(seed: int) -> None:
+def test_kip144_12_authentication_failure_counts_twice(seed: int) -> None:
     reconnecting = Reconnecting(seed, sasl=True)
     refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED)
     reconnecting.one.answers["SaslAuthenticate"] = lambda _: refusal

@@ -1,7 +1,7 @@
-"""KIP-144, reconnect backoff, as a broker sees it that fails: the testable statements of test_kip144.py once more, with
-a producer of ours at a broker of ours, in virtual time. Each test is one of them, by its number.
+"""KIP-144, reconnect backoff, from the view of a failing broker: the statements of test_kip144.py with a real producer.
 
-What is measured is the time from when the broker closed a connection to when it was connected to again.
+In virtual time; each test name has a statement's number. A wait is the time from the broker's close of a connection
+to the next connection.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from tests.support.producing import TOPIC, Stage, on_stage
 
 STEPS = [50, 100, 200, 400, 800, 1000, 1000]
 SLACK_MS = 2.0
-# Kafka's default goes back to bootstrap in between, over a connection that counts for itself.
+# Kafka's default rebootstraps in between, over a connection with a separate backoff.
 ONE_CONNECTION: dict[str, str | int] = {"metadata.recovery.strategy": "none"}
-AT_THE_DOOR = RefuseConnections(how="fin")  # taken, and closed at once
+AT_THE_DOOR = RefuseConnections(how="fin")  # accepted, and closed at once
 
 
 def waits(broker: Broker, node: int = 1) -> list[float]:
-    """How long it took from each connection's end to the beginning of the next one, of all connections to a broker."""
+    """Return the waits from each connection's end to the next connection's start, per broker."""
     found: list[float] = []
     closed_ns: int | None = None
     for event in broker.journal.events(broker=node):
@@ -40,14 +40,14 @@ def waits(broker: Broker, node: int = 1) -> list[float]:
 
 
 def within(found: list[float], steps: list[int], most: int = 1000) -> bool:
-    """Whether waits are 20 % around steps, and at most so long."""
+    """Return whether waits are within 20 % of the steps and at most `most`."""
     return len(found) >= len(steps) and all(
         0.8 * step - 1 <= wait <= min(1.2 * step, most) + SLACK_MS for wait, step in zip(found, steps, strict=False)
     )
 
 
 def led_by(broker: Broker, node: int) -> int:
-    """A partition whose leader that is."""
+    """Return a partition that this node leads."""
     return next(number for number in (0, 1) if broker.cluster.partition(TOPIC, number).leader == node)
 
 
@@ -62,7 +62,7 @@ def lost(
     given: dict[str, str | int] | None = None,
     broker_config: dict[str, str | float] | None = None,
 ) -> None:
-    """Runs a test with a producer that has lost its connections, and cannot come back."""
+    """Run a test with a producer that lost its connections and cannot reconnect."""
 
     async def main(stage: Stage) -> None:
         if isinstance(fault, Close):
@@ -82,7 +82,7 @@ SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
 @SEEDS
-def test_kip144_01_at_a_broker_each_failure_in_a_row_doubles_the_wait(seed: int) -> None:
+def test_kip144_01_at_a_broker_each_consecutive_failure_doubles_the_backoff(seed: int) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(5)
         assert within(waits(stage.broker), STEPS), waits(stage.broker)
@@ -91,7 +91,7 @@ def test_kip144_01_at_a_broker_each_failure_in_a_row_doubles_the_wait(seed: int)
 
 
 @SEEDS
-def test_kip144_02_at_a_broker_it_is_800_to_1000_ms_at_the_cap(seed: int) -> None:
+def test_kip144_02_at_a_broker_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(15)
         at_the_cap = waits(stage.broker)[5:]
@@ -102,7 +102,7 @@ def test_kip144_02_at_a_broker_it_is_800_to_1000_ms_at_the_cap(seed: int) -> Non
 
 
 @SEEDS
-def test_kip144_03_at_a_broker_an_answer_to_api_versions_resets_it(seed: int) -> None:
+def test_kip144_03_at_a_broker_api_versions_response_resets_the_backoff(seed: int) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(3)
         assert waits(stage.broker)[-1] > 300
@@ -116,7 +116,7 @@ def test_kip144_03_at_a_broker_an_answer_to_api_versions_resets_it(seed: int) ->
 
 
 @SEEDS
-def test_kip144_04_at_a_broker_a_connection_without_api_versions_resets_nothing(seed: int) -> None:
+def test_kip144_04_at_a_broker_connection_without_api_versions_does_not_reset_the_backoff(seed: int) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(5)
         assert within(waits(stage.broker), STEPS), waits(stage.broker)
@@ -125,7 +125,7 @@ def test_kip144_04_at_a_broker_a_connection_without_api_versions_resets_nothing(
 
 
 @SEEDS
-def test_kip144_05_at_a_broker_there_is_a_wait_after_a_good_connection_too(seed: int) -> None:
+def test_kip144_05_at_a_broker_backoff_applies_after_a_successful_connection(seed: int) -> None:
     async def test(stage: Stage) -> None:
         for _ in range(5):
             testing.network().reset("localhost")
@@ -137,7 +137,7 @@ def test_kip144_05_at_a_broker_there_is_a_wait_after_a_good_connection_too(seed:
 
 
 @SEEDS
-def test_kip144_06_at_two_brokers_the_failures_of_one_are_not_the_others(seed: int) -> None:
+def test_kip144_06_at_two_brokers_nodes_back_off_independently(seed: int) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(4)
         assert waits(stage.broker, 1)[-1] > 300
@@ -155,11 +155,15 @@ def test_kip144_06_at_two_brokers_the_failures_of_one_are_not_the_others(seed: i
 @pytest.mark.parametrize(
     ("given", "constant"),
     [
-        pytest.param({"reconnect.backoff.ms": 200}, 200, id="07 the base set alone"),
-        pytest.param({"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200}, 200, id="08 a maximum below it"),
+        pytest.param({"reconnect.backoff.ms": 200}, 200, id="07 only the base set"),
+        pytest.param(
+            {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200}, 200, id="08 maximum below the base"
+        ),
     ],
 )
-def test_kip144_07_and_08_at_a_broker_a_constant_has_no_jitter(given: dict[str, str | int], constant: int) -> None:
+def test_kip144_07_and_08_at_a_broker_constant_backoff_has_no_jitter(
+    given: dict[str, str | int], constant: int
+) -> None:
     async def test(stage: Stage) -> None:
         await asyncio.sleep(2)
         found = waits(stage.broker)
@@ -169,7 +173,7 @@ def test_kip144_07_and_08_at_a_broker_a_constant_has_no_jitter(given: dict[str, 
     lost(test, given=given)
 
 
-def test_kip144_09_at_a_broker_jitter_is_drawn_once_a_disconnect_and_even() -> None:
+def test_kip144_09_at_a_broker_jitter_is_uniform_and_drawn_once_per_disconnect() -> None:
     third: list[float] = []
 
     async def test(stage: Stage) -> None:
@@ -181,10 +185,12 @@ def test_kip144_09_at_a_broker_jitter_is_drawn_once_a_disconnect_and_even() -> N
     assert all(160 <= wait <= 240 + SLACK_MS for wait in third)
     assert min(third) < 170
     assert max(third) > 230
-    assert abs(mean(third) - 200) < 12  # the mean of 40 draws with a deviation of 23 is off by 3.7: three times that
+    assert (
+        abs(mean(third) - 200) < 12
+    )  # the mean of 40 draws with a deviation of 23 has a standard error of 3.7: three times that
 
 
-def test_kip144_10_at_a_broker_that_is_silent_one_connection_is_pending_and_no_more() -> None:
+def test_kip144_10_at_a_silent_broker_only_one_connection_is_pending() -> None:
     async def test(stage: Stage) -> None:
         opened = len(stage.broker.journal.events(kind="connection-opened"))
         await asyncio.sleep(4)
@@ -194,13 +200,13 @@ def test_kip144_10_at_a_broker_that_is_silent_one_connection_is_pending_and_no_m
     lost(test, SilentConnections(), given={"request.timeout.ms": 5000})
 
 
-def test_kip144_11_at_two_brokers_a_connection_that_was_closed_is_made_again_for_a_record_and_not_before() -> None:
+def test_kip144_11_at_two_brokers_closed_connection_is_reopened_only_for_a_record() -> None:
     async def test(stage: Stage) -> None:
         there = led_by(stage.broker, 2)
         await stage.ended(await stage.send(partition=led_by(stage.broker, 1)), await stage.send(partition=there))
         testing.network().reset(stage.broker.brokers[2])
         await asyncio.sleep(60)
-        assert waits(stage.broker, 2) == [], "metadata is asked of the one that is connected"
+        assert waits(stage.broker, 2) == [], "metadata requests use the open connection"
         await stage.ended(await stage.send(partition=there))
         (wait,) = waits(stage.broker, 2)
         assert wait >= 60_000
@@ -211,7 +217,7 @@ def test_kip144_11_at_two_brokers_a_connection_that_was_closed_is_made_again_for
 
 
 @SEEDS
-def test_kip144_12_at_a_broker_an_authentication_that_fails_counts_twice(seed: int) -> None:
+def test_kip144_12_at_a_broker_authentication_failure_counts_twice(seed: int) -> None:
     async def main() -> list[float]:
         config: dict[str, str | float] = {
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
@@ -235,7 +241,7 @@ def test_kip144_12_at_a_broker_an_authentication_that_fails_counts_twice(seed: i
     assert within(found, [100, 400, 1000]), found
 
 
-def test_kip144_13_at_a_broker_that_is_down_the_client_goes_back_to_bootstrap() -> None:
+def test_kip144_13_at_a_stopped_broker_client_rebootstraps() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(AT_THE_DOOR)
         testing.network().reset("localhost")
@@ -243,7 +249,7 @@ def test_kip144_13_at_a_broker_that_is_down_the_client_goes_back_to_bootstrap() 
         await asyncio.sleep(3)
         first, second, *others = waits(stage.broker)
         assert within([first], STEPS[:1])
-        assert second < 0.8 * STEPS[1], "it does not double: it is another connection, of the bootstrap address"
+        assert second < 0.8 * STEPS[1], "no doubling: it is a separate connection, to the bootstrap address"
         assert within(others, STEPS[1:4]), others
         stage.broker.faults.clear()
         await stage.ended(sent)

@@ -1,5 +1,6 @@
-"""KIP-580, retry backoff: the testable statements that are about metadata and admin calls, in virtual time. Each test
-is one of them, by its number.
+"""KIP-580, retry backoff: the testable statements about metadata and admin calls, in virtual time.
+
+Each test name has the number of its statement.
 """
 
 import asyncio
@@ -32,19 +33,19 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def gaps(times: list[float]) -> list[float]:
-    """How long it took from each to the next."""
+    """Return the gaps between consecutive times."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 
 def within(found: list[float], steps: list[int], slack_ms: float = 2) -> bool:
-    """Whether gaps are 20 % around steps, and at most the maximum."""
+    """Return whether gaps are within 20 % of the steps, and at most the maximum."""
     return len(found) >= len(steps) and all(
         0.8 * step <= gap <= min(1.2 * step, 1000) + slack_ms for gap, step in zip(found, steps, strict=False)
     )
 
 
 def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) -> list[float]:
-    """When an admin client asks a controller that always wants it to come again later."""
+    """Return the request times of an admin client whose controller returns only retriable errors."""
 
     def later(asked: Asked) -> CreateTopicsResponse:
         code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -71,7 +72,7 @@ def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) 
 
 
 class Sending:
-    """A producer's client that wants to know of a topic."""
+    """A producer's client that requests metadata of a topic."""
 
     def __init__(self, seed: int, profile: Profile = "kafka", **given: str) -> None:
         self.network = VirtualNetwork()
@@ -95,13 +96,13 @@ class Sending:
         self.network.advance(ms)
 
 
-def test_kip580_02_at_the_cap_it_is_800_to_1000_ms(seed: int) -> None:
+def test_kip580_02_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
     at_the_cap = gaps(admin_retries(seed, 20_000))[4:]
     assert len(at_the_cap) > 10
     assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
 
 
-def test_kip580_03_a_base_above_the_maximum_is_the_maximum_without_jitter(seed: int) -> None:
+def test_kip580_03_base_above_the_maximum_is_the_maximum_without_jitter(seed: int) -> None:
     found = gaps(admin_retries(seed, 2000, retry_backoff_ms=500, retry_backoff_max_ms=200))
     assert len(found) > 5
     assert all(200 <= gap < 201 for gap in found), found
@@ -113,25 +114,25 @@ def test_kip580_04_equal_base_and_maximum_have_no_jitter(seed: int) -> None:
     assert all(200 <= gap < 201 for gap in found), found
 
 
-def test_kip580_04_by_the_text_they_have_in_the_first_gap() -> None:
+def test_kip580_04_with_the_kip_profile_the_first_gap_has_jitter() -> None:
     given = {"retry_backoff_ms": 200, "retry_backoff_max_ms": 200}
     found = [gaps(admin_retries(seed, 1000, "kip", **given)) for seed in range(8)]
     assert all(160 <= first < 201 for first, *_ in found), found
     assert min(first for first, *_ in found) < 190
-    # Twice the base is above the maximum, jitter or not.
+    # Twice the base exceeds the maximum, with any jitter.
     assert all(200 <= gap < 201 for _, *others in found for gap in others), found
 
 
-def test_kip580_08_an_unknown_topic_is_asked_for_less_and_less_often(seed: int) -> None:
+def test_kip580_08_unknown_topic_is_requested_with_growing_backoff(seed: int) -> None:
     sending = Sending(seed)
     sending.add("nowhere")
     sending.advance(8000)
     times = sending.broker.asked_at_ms("Metadata")
-    assert times[0] == 0, "a fresh topic does not wait"
+    assert times[0] == 0, "a new topic does not wait"
     assert within(gaps(times), STEPS), gaps(times)
 
 
-def test_kip580_08_a_topic_that_is_new_does_not_wait_for_others(seed: int) -> None:
+def test_kip580_08_new_topic_does_not_wait_for_others(seed: int) -> None:
     sending = Sending(seed)
     sending.add("nowhere")
     sending.advance(4000)
@@ -141,7 +142,7 @@ def test_kip580_08_a_topic_that_is_new_does_not_wait_for_others(seed: int) -> No
     assert sending.metadata.cluster.partitions_of("t") == [0]
 
 
-def test_kip580_08_by_the_text_good_answers_do_not_count(seed: int) -> None:
+def test_kip580_08_with_the_kip_profile_successful_responses_do_not_back_off(seed: int) -> None:
     sending = Sending(seed, "kip")
     sending.add("nowhere")
     sending.advance(4000)
@@ -150,9 +151,11 @@ def test_kip580_08_by_the_text_good_answers_do_not_count(seed: int) -> None:
     assert all(80 <= gap <= 121 for gap in found), found
 
 
-def test_kip580_09_metadata_that_fails_waits_for_the_longer_of_two_backoffs(seed: int) -> None:
-    """Of metadata's, 100 ... 1000, and reconnect's, 50 ... 1000. A failure counts for metadata only if it is still due
-    when the connection is lost, by another draw: so that one may lag a step behind.
+def test_kip580_09_failed_metadata_waits_for_the_longer_of_two_backoffs(seed: int) -> None:
+    """The metadata backoff is 100 to 1000 ms, the reconnect backoff 50 to 1000 ms.
+
+    A failure counts for metadata only if an update is still due when the connection is lost. That depends on another
+    draw, so the metadata backoff may lag one step behind.
     """
     sending = Sending(seed, metadata_recovery_strategy="none")
     sending.broker.closes_at_once = True
@@ -163,7 +166,7 @@ def test_kip580_09_metadata_that_fails_waits_for_the_longer_of_two_backoffs(seed
         assert 0.8 * shortest <= gap <= min(1.2 * longest, 1000) + 2, found
 
 
-def test_kip580_09_where_reconnecting_takes_longer_it_is_that(seed: int) -> None:
+def test_kip580_09_longer_reconnect_backoff_applies(seed: int) -> None:
     sending = Sending(seed, reconnect_backoff_ms="700", metadata_recovery_strategy="none")
     sending.broker.closes_at_once = True
     sending.add("t")
@@ -173,17 +176,17 @@ def test_kip580_09_where_reconnecting_takes_longer_it_is_that(seed: int) -> None
     assert found[0] <= 701
 
 
-def test_kip580_15_admin_calls_wait_twice_as_long_each_time(seed: int) -> None:
+def test_kip580_15_admin_call_backoff_doubles(seed: int) -> None:
     found = gaps(admin_retries(seed, 6000))
     assert within(found, STEPS[:5]), found
 
 
-def test_kip580_16_two_clients_do_not_come_at_the_same_time() -> None:
+def test_kip580_16_two_clients_are_not_synchronized() -> None:
     one, two = (admin_retries(seed, 10_000) for seed in (1, 2))
     assert all(abs(first - second) > 5 for first, second in zip(one[3:], two[3:], strict=False))
 
 
-def test_kip580_17_there_are_four_attempts_in_the_first_second(seed: int) -> None:
+def test_kip580_17_four_attempts_in_the_first_second(seed: int) -> None:
     times = admin_retries(seed, 5000)
     in_time = [at_ms for at_ms in times if at_ms - times[0] < 1000]
     assert len(in_time) in (4, 5), times

@@ -1,5 +1,6 @@
-"""KIP-580, retry backoff, as a broker sees it that fails: the statements of test_kip580.py about metadata and admin
-calls once more, at a broker of ours, in virtual time. Each test is one of them, by its number.
+"""KIP-580, retry backoff, from the view of a failing broker: metadata and admin calls as in test_kip580.py.
+
+With a real broker in virtual time; each test name has a statement's number.
 """
 
 from random import Random
@@ -19,14 +20,14 @@ SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
 def times_of(broker: Broker, api: str) -> list[float]:
-    """When requests came, in ms; those that faults hit too, though they have no answer."""
+    """Return the request times in ms, including requests that faults left unanswered."""
     return [event.at_ns / 1e6 for event in broker.journal.events(kind="fault")] or [
         request.received_ns / 1e6 for request in broker.journal.requests(api=api)
     ]
 
 
 @SEEDS
-def test_kip580_08_at_a_broker_an_unknown_topic_is_asked_for_less_and_less_often(seed: int) -> None:
+def test_kip580_08_at_a_broker_unknown_topic_is_requested_with_growing_backoff(seed: int) -> None:
     async def main() -> list[float]:
         async with Broker(config={"auto.create.topics.enable": "false"}, seed=seed) as broker:
             given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 6000}
@@ -40,7 +41,7 @@ def test_kip580_08_at_a_broker_an_unknown_topic_is_asked_for_less_and_less_often
 
 
 @SEEDS
-def test_kip580_09_at_a_broker_metadata_that_fails_by_a_disconnect_waits_twice_as_long_each_time(seed: int) -> None:
+def test_kip580_09_at_a_broker_metadata_backoff_doubles_after_disconnects(seed: int) -> None:
     async def main() -> list[float]:
         async with Broker(seed=seed) as broker:
             broker.faults.add(Close(), api="Metadata", times=6)
@@ -50,12 +51,12 @@ def test_kip580_09_at_a_broker_metadata_that_fails_by_a_disconnect_waits_twice_a
             return times_of(broker, "Metadata")
 
     found = gaps(testing.run(main(), seed=seed))
-    # Each connection was good, as ApiVersions was answered: reconnecting waits 40 to 60 ms, which is the shorter one.
+    # Each connection answered ApiVersions, so the reconnect backoff stays at 40 to 60 ms, the shorter of the two.
     assert within(found, STEPS[:5], 50), found
 
 
 @SEEDS
-def test_kip580_15_at_a_broker_admin_calls_wait_twice_as_long_each_time(seed: int) -> None:
+def test_kip580_15_at_a_broker_admin_call_backoff_doubles(seed: int) -> None:
     async def main() -> list[float]:
         async with Broker(seed=seed) as broker:
             broker.faults.add(Error("REQUEST_TIMED_OUT"), api="DescribeCluster", times=6)

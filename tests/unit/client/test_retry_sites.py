@@ -1,4 +1,4 @@
-"""Which backoff is waited where, as Kafka does and as KIP-580 says."""
+"""The backoff at each retry site, in Kafka and in KIP-580."""
 
 import pytest
 
@@ -24,14 +24,14 @@ def middle(low: float, high: float) -> float:
         (RetrySite.JOIN_GROUP, "kip", StaticBackoff),
     ],
 )
-def test_what_is_waited(site: RetrySite, profile: Profile, kind: type) -> None:
+def test_backoff_of_each_site(site: RetrySite, profile: Profile, kind: type) -> None:
     backoff = backoff_at(site, producer_config({"bootstrap.servers": "a:1", "retry.backoff.ms": 70}, profile), middle)
     assert type(backoff) is kind
     assert backoff.backoff(0) == 70
     assert backoff.backoff(1) == (70 if kind is StaticBackoff else 140)
 
 
-def test_every_site_is_told_for_both_profiles() -> None:
+def test_every_site_is_defined_for_both_profiles() -> None:
     for site in RetrySite:
         assert set(site.by_profile.values()) <= {"exponential", "static"}, site
         assert site.description

@@ -1,4 +1,4 @@
-"""Addresses in one way of writing."""
+"""Canonical forms of IP addresses."""
 
 import pytest
 
@@ -19,5 +19,5 @@ from sluice.quotas.address import normal_address
         ("", None),
     ],
 )
-def test_an_address(name: str, address: str | None) -> None:
+def test_canonical_address(name: str, address: str | None) -> None:
     assert normal_address(name) == address

@@ -1,4 +1,4 @@
-"""A class of one's own in place of the quotas that are set (KIP-257), and what becomes of its mistakes."""
+"""A user's class in place of the configured quotas (KIP-257), and the handling of its errors."""
 
 import logging
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ EVERYONE = QuotaEntity(client_id=DEFAULT)
 
 
 class Tenants:
-    """The part of a client id before the dot is a tenant, and all of a tenant share one limit."""
+    """One limit per tenant; the tenant is the client id up to the first dot."""
 
     def __init__(self) -> None:
         self.limits: dict[str, float | None] = {"a": 100.0}
-        self.told: list[object] = []
+        self.calls: list[object] = []
         self.reset = False
         self.fails: set[str] = set()
 
@@ -30,7 +30,7 @@ class Tenants:
             raise KeyError(method)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        self.told.append(configs["node.id"])
+        self.calls.append(configs["node.id"])
 
     def quota_metric_tags(self, quota_type: ClientQuotaType, principal: str, client_id: str) -> dict[str, str]:
         self._called("quota_metric_tags")
@@ -42,10 +42,10 @@ class Tenants:
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: QuotaEntity, new_value: float) -> None:
         self._called("update_quota")
-        self.told.append((quota_type, quota_entity, new_value))
+        self.calls.append((quota_type, quota_entity, new_value))
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: QuotaEntity) -> None:
-        self.told.append((quota_type, quota_entity))
+        self.calls.append((quota_type, quota_entity))
 
     def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
         self._called("quota_reset_required")
@@ -54,16 +54,16 @@ class Tenants:
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
         self._called("update_cluster_metadata")
-        self.told.append(dict(cluster))
+        self.calls.append(dict(cluster))
         return len(cluster) > 1
 
     def close(self) -> None:
         self._called("close")
-        self.told.append("closed")
+        self.calls.append("closed")
 
 
 class Unfinished:
-    """Lacks two methods."""
+    """A class that lacks two methods."""
 
     quota_metric_tags = quota_limit = update_quota = remove_quota = quota_reset_required = Tenants.close
 
@@ -72,7 +72,7 @@ class Unfinished:
 
 
 class Broken:
-    """Cannot even be made."""
+    """A class whose constructor fails."""
 
     def __init__(self) -> None:
         raise RuntimeError("no database")
@@ -86,30 +86,30 @@ def use(manager: ClientQuotaManager, client_id: str, value: float = 2_000.0) -> 
     return manager.record("alice", client_id, value, 0)
 
 
-def test_all_with_the_same_tags_share_one_limit() -> None:
+def test_clients_with_equal_tags_share_one_limit() -> None:
     manager = manager_of(Tenants())
     assert (use(manager, "a.one", 600.0), use(manager, "a.two", 600.0)) == (0, 2_000)
-    assert use(manager, "b.one", 1e9) == 0, "no limit"
+    assert use(manager, "b.one", 1e9) == 0, "client without a limit"
     assert [(usage.user, usage.client_id) for usage in manager.snapshot(0)] == [("", "tenant=a"), ("", "tenant=b")]
 
 
-def test_a_limit_is_read_again_when_the_class_says_so() -> None:
+def test_limits_are_read_again_only_after_quota_reset_required_returns_true() -> None:
     tenants = Tenants()
     manager = manager_of(tenants)
     assert use(manager, "a.one") == 10_000
     tenants.limits["a"] = 200.0
-    assert use(manager, "a.one", 0.0) == 10_000, "the limit of before"
+    assert use(manager, "a.one", 0.0) == 10_000, "the limit before the reset"
     tenants.reset = True
     assert use(manager, "a.one", 0.0) == 0
 
 
-def test_it_is_told_what_is_set_and_may_use_it() -> None:
+def test_callback_receives_quota_changes_and_may_use_them() -> None:
     tenants = Tenants()
     manager = manager_of(tenants)
     manager.set_quota(EVERYONE, 7.0)
     manager.set_quota(EVERYONE, None)
     produce = ClientQuotaType.PRODUCE
-    assert tenants.told == [(produce, EVERYONE, 7.0), (produce, EVERYONE)]
+    assert tenants.calls == [(produce, EVERYONE, 7.0), (produce, EVERYONE)]
 
 
 def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -117,7 +117,7 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("method", ["quota_metric_tags", "quota_limit"])
-def test_while_it_fails_the_quotas_that_are_set_hold_and_the_log_says_it_once(
+def test_failing_callback_falls_back_to_configured_quotas_and_logs_once(
     method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     tenants = Tenants()
@@ -133,11 +133,11 @@ def test_while_it_fails_the_quotas_that_are_set_hold_and_the_log_says_it_once(
         tenants.fails = {method}
         manager.hold_to_limits()
         use(manager, "a.one", 0.0)
-    assert len(failures(caplog)) == 2, "it worked in between"
+    assert len(failures(caplog)) == 2, "it succeeded in between"
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, nan, float("inf")])
-def test_a_limit_that_is_none_is_a_failure(limit: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_limit_that_is_not_a_finite_number_above_0_is_a_failure(limit: float, caplog: pytest.LogCaptureFixture) -> None:
     tenants = Tenants()
     tenants.limits["a"] = limit
     assert use(manager_of(tenants), "a.one") == 0
@@ -146,7 +146,7 @@ def test_a_limit_that_is_none_is_a_failure(limit: float, caplog: pytest.LogCaptu
     ]
 
 
-def test_tags_that_are_no_strings_are_a_failure(
+def test_tags_that_are_not_strings_are_a_failure(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(Tenants, "quota_metric_tags", lambda *_: {"tenant": 5})
@@ -156,7 +156,7 @@ def test_tags_that_are_no_strings_are_a_failure(
     )
 
 
-def test_what_it_is_told_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_notification_methods_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     tenants = Tenants()
     tenants.fails = {"update_quota", "quota_reset_required", "update_cluster_metadata", "close"}
     manager = manager_of(tenants)
@@ -167,24 +167,24 @@ def test_what_it_is_told_may_fail_too(caplog: pytest.LogCaptureFixture) -> None:
     assert {method for method, _ in failures(caplog)} == tenants.fails
 
 
-def test_topics_may_change_limits() -> None:
+def test_topic_changes_can_change_limits() -> None:
     tenants = Tenants()
     assert [has_new_limits(tenants, cluster) for cluster in ({"t": (1, 1)}, {"t": (1,), "u": (2,)})] == [False, True]
     close(tenants)
-    assert tenants.told == [{"t": (1, 1)}, {"t": (1,), "u": (2,)}, "closed"]
+    assert tenants.calls == [{"t": (1, 1)}, {"t": (1,), "u": (2,)}, "closed"]
 
 
-def test_an_explanation_names_the_tags() -> None:
+def test_explanation_names_the_tags() -> None:
     manager = manager_of(Tenants())
     (found,) = explain([manager], "alice", "a.one", 0)
     assert found.why == "client.quota.callback.class counts the client under tenant a and sets the limit"
     assert found.bound == 100.0
 
 
-def test_a_class_is_loaded_and_configured() -> None:
+def test_class_is_loaded_and_configured() -> None:
     callback = load_callback(f"{HERE}.Tenants", {"node.id": "1"})
     assert isinstance(callback, Tenants)
-    assert callback.told == ["1"]
+    assert callback.calls == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_class_is_loaded_and_configured() -> None:
         (f"{HERE}.Unfinished", "missing methods: update_cluster_metadata, close"),
     ],
 )
-def test_a_class_that_cannot_be_used_ends_the_start_in_one_line(path: str, problem: str) -> None:
+def test_unusable_class_raises_config_error_with_one_line(path: str, problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         load_callback(path, {})
     assert str(error.value) == f"client.quota.callback.class={path}: {problem}"

@@ -1,4 +1,4 @@
-"""Limits of connections (KIP-402, KIP-612): numbers alone. How connections wait is in the acceptor's tests."""
+"""Connection limits (KIP-402, KIP-612): arithmetic only. The acceptor's tests cover delayed connections."""
 
 from math import isnan
 
@@ -22,7 +22,7 @@ def quotas_of(**limits: float) -> ConnectionQuotas:
 
 
 def waits(quotas: ConnectionQuotas, count: int, listener: str = A, now_ms: int = 0) -> int:
-    """How long the last of `count` connections at one moment waits."""
+    """Return the delay of the last of `count` connections opened at the same moment."""
     return [quotas.record(listener, now_ms) for _ in range(count)][-1]
 
 
@@ -30,33 +30,35 @@ def waits(quotas: ConnectionQuotas, count: int, listener: str = A, now_ms: int =
     ("limits", "listener", "count", "throttle_ms"),
     [
         pytest.param({}, A, 10_000, 0, id="no limit"),
-        pytest.param({"rate": 2.0}, A, 20, 0, id="ten seconds' worth at once"),
-        pytest.param({"rate": 2.0}, A, 21, 500, id="one more: as long as it takes"),
-        pytest.param({"rate": 2.0}, A, 30, 1_000, id="a window at most"),
-        pytest.param({"rate_a": 2.0}, A, 21, 500, id="a listener's own limit"),
+        pytest.param({"rate": 2.0}, A, 20, 0, id="ten seconds of the rate at once"),
+        pytest.param({"rate": 2.0}, A, 21, 500, id="one connection more waits for the rate"),
+        pytest.param({"rate": 2.0}, A, 30, 1_000, id="the delay is capped at one window"),
+        pytest.param({"rate_a": 2.0}, A, 21, 500, id="a listener's own rate"),
         pytest.param({"rate_a": 2.0}, B, 21, 0, id="another listener's"),
-        pytest.param({"rate": 2.0, "rate_a": 1.9}, A, 20, 526, id="the longer of two waits"),
-        pytest.param({"rate": 2.0}, B, 100, 0, id="the brokers' listener does not wait for the broker's limit"),
-        pytest.param({"rate_b": 2.0}, B, 21, 500, id="but for its own"),
+        pytest.param({"rate": 2.0, "rate_a": 1.9}, A, 20, 526, id="the longer of two delays applies"),
+        pytest.param({"rate": 2.0}, B, 100, 0, id="the inter-broker listener is exempt from the broker's rate"),
+        pytest.param({"rate_b": 2.0}, B, 21, 500, id="the inter-broker listener has its own rate"),
     ],
 )
-def test_how_long_a_new_connection_waits(limits: dict[str, float], listener: str, count: int, throttle_ms: int) -> None:
+def test_new_connection_delay(limits: dict[str, float], listener: str, count: int, throttle_ms: int) -> None:
     assert waits(quotas_of(**limits), count, listener) == throttle_ms
 
 
 @pytest.mark.parametrize(("listeners", "protected"), [((A, B), True), ((B,), False)])
-def test_the_brokers_listener_is_protected_where_there_is_another(listeners: tuple[str, ...], protected: bool) -> None:
+def test_inter_broker_listener_is_protected_only_beside_another_listener(
+    listeners: tuple[str, ...], protected: bool
+) -> None:
     assert ConnectionQuotas(QuotaConfig(), listeners, B).is_protected(B) == protected
 
 
-def test_waits_are_averaged_for_the_metrics() -> None:
+def test_connection_delays_are_averaged_in_metrics() -> None:
     quotas = quotas_of(rate_a=2.0)
     assert isnan(quotas.listeners[A].throttle_time.peek(0))
     waits(quotas, 22)
     assert quotas.listeners[A].throttle_time.peek(0) == 750.0
 
 
-def test_there_is_room_until_the_listener_or_the_broker_is_full() -> None:
+def test_connections_are_accepted_until_the_listener_or_the_broker_is_full() -> None:
     quotas = quotas_of()
     quotas.max_connections, quotas.listeners[A].max_connections = 3, 2
     room = []
@@ -69,28 +71,28 @@ def test_there_is_room_until_the_listener_or_the_broker_is_full() -> None:
     assert (quotas.connections, quotas.has_room(A)) == (2, True)
 
 
-def test_an_address_has_its_own_number_or_that_of_all() -> None:
+def test_address_uses_its_own_connection_limit_or_the_default() -> None:
     quotas = quotas_of()
     quotas.max_connections_per_address, quotas.overrides = 1, {OTHER: 2}
     assert [quotas.add(A, HOST) for _ in range(2)] == [True, False]
     assert [quotas.add(A, OTHER) for _ in range(3)] == [True, True, False]
-    quotas.remove(A, HOST)  # the one that was too many
+    quotas.remove(A, HOST)  # the connection over the limit
     quotas.remove(A, HOST)
     assert quotas.add(A, HOST)
 
 
-def test_an_address_that_comes_too_fast_counts_for_nothing() -> None:
+def test_rejected_connection_of_an_address_is_not_counted() -> None:
     quotas = quotas_of(rate=1_000.0)
     quotas.limit_address(HOST, 1.0)
     quotas.limit_address(DEFAULT, 2.0)
     assert [waits(quotas, 1) + quotas.record_address(A, HOST, 0) for _ in range(12)] == [0] * 10 + [1_000, 1_000]
-    assert quotas.rate.rate.peek(0) == quotas.listeners[A].rate.rate.peek(0) == 1.0, "ten in ten seconds"
+    assert quotas.rate.rate.peek(0) == quotas.listeners[A].rate.rate.peek(0) == 1.0, "ten connections in ten seconds"
     assert quotas.address_rates[HOST].rate.peek(0) == 1.0
     assert quotas.listeners[A].address_throttle_time.peek(0) == 1_000.0
     assert [quotas.record_address(A, OTHER, 0) for _ in range(21)][-2:] == [0, 500]
 
 
-def test_an_address_that_is_throttled_on_the_brokers_listener_is_not_taken_off_the_brokers_rate() -> None:
+def test_rejected_address_on_the_inter_broker_listener_is_not_subtracted_from_the_broker_rate() -> None:
     quotas = quotas_of()
     quotas.limit_address(HOST, 1.0)
     for _ in range(12):
@@ -103,14 +105,12 @@ def test_an_address_that_is_throttled_on_the_brokers_listener_is_not_taken_off_t
     ("changes", "bound"),
     [
         pytest.param([(HOST, 5.0)], 5.0, id="its own"),
-        pytest.param([(DEFAULT, 7.0)], 1.0, id="that of all others"),
-        pytest.param([(DEFAULT, 7.0), (HOST, None)], 7.0, id="its own is removed: that of all"),
-        pytest.param([(HOST, None)], UNLIMITED, id="both are removed"),
+        pytest.param([(DEFAULT, 7.0)], 1.0, id="the default"),
+        pytest.param([(DEFAULT, 7.0), (HOST, None)], 7.0, id="its own limit removed: the default"),
+        pytest.param([(HOST, None)], UNLIMITED, id="both removed"),
     ],
 )
-def test_a_changed_limit_of_an_address_keeps_what_was_counted(
-    changes: list[tuple[object, float]], bound: float
-) -> None:
+def test_changed_address_limit_keeps_recorded_connections(changes: list[tuple[object, float]], bound: float) -> None:
     quotas = quotas_of()
     quotas.limit_address(HOST, 1.0)
     quotas.record_address(A, HOST, 0)
@@ -120,7 +120,7 @@ def test_a_changed_limit_of_an_address_keeps_what_was_counted(
     assert quotas.address_rates[HOST].rate.peek(0) == 0.1
 
 
-def test_an_address_is_forgotten_after_more_than_an_hour() -> None:
+def test_address_expires_after_more_than_an_hour() -> None:
     quotas = quotas_of()
     quotas.limit_address(DEFAULT, 1.0)
     quotas.record_address(A, HOST, 0)

@@ -1,4 +1,4 @@
-"""Who is counted with whom, and which quota holds them."""
+"""Quota entities: the bucket that counts a client, and the quota that applies to it."""
 
 import pytest
 
@@ -6,14 +6,14 @@ from sluice.quotas.entity import DEFAULT, Bucket, EmptyClientId, Name, QuotaEnti
 
 
 def table_of(*entities: tuple[Name, Name], empty_client_id: EmptyClientId = "unlimited") -> QuotaTable:
-    """A table in which the first entity has a quota of 1.0, the second of 2.0, and so on."""
+    """Return a table in which the first entity has a quota of 1.0, the second of 2.0, and so on."""
     table = QuotaTable(empty_client_id)
     for bound, (user, client_id) in enumerate(entities, start=1):
         table.set(QuotaEntity(user, client_id), float(bound))
     return table
 
 
-# All eight, from the most specific on; client c of user u is counted and held as the first one that is set says.
+# All eight levels, most specific first. The first level that is set decides bucket and limit of client c of user u.
 PRECEDENCE: list[tuple[tuple[Name, Name], Bucket]] = [
     (("u", "c"), ("u", "c")),
     (("u", DEFAULT), ("u", "c")),
@@ -27,27 +27,31 @@ PRECEDENCE: list[tuple[tuple[Name, Name], Bucket]] = [
 
 
 @pytest.mark.parametrize("first", range(8), ids=[f"{user} and {client}" for (user, client), _ in PRECEDENCE])
-def test_the_most_specific_quota_decides_bucket_and_limit(first: int) -> None:
+def test_most_specific_quota_decides_bucket_and_limit(first: int) -> None:
     table = table_of(*(entity for entity, _ in PRECEDENCE[first:]))
     bucket = table.bucket("u", "c")
     assert bucket == PRECEDENCE[first][1]
     assert table.limit(bucket) == 1.0
 
 
-# With quotas: the bucket and the limit of client c of user u.
+# Quotas, then the bucket and the limit of client c of user u.
 BUCKETS: dict[str, tuple[list[tuple[Name, Name]], Bucket, float | None]] = {
-    "no quota at all counts by client id": ([], (None, "c"), None),
-    "client ids alone count all users of an id together": ([(None, "c")], (None, "c"), 1.0),
-    "a quota for another client id is not this one's": ([(None, "d")], (None, "c"), None),
-    "an override goes before the default": ([(None, DEFAULT), (None, "c")], (None, "c"), 2.0),
-    "users alone count all client ids of a user together": ([("u", None)], ("u", None), 1.0),
-    "a user without a quota is still counted where users have quotas": ([("v", None)], ("u", None), None),
-    "pairs alone count each pair": ([("v", "d")], ("u", "c"), None),
-    "the default of a user's clients gives each its own bucket": ([("u", DEFAULT)], ("u", "c"), 1.0),
-    "a user's quota goes before a client id's": ([(None, "c"), ("u", None)], ("u", None), 2.0),
-    "the default user's client goes after the user": ([(DEFAULT, "c"), ("u", None)], ("u", None), 2.0),
-    "where levels are mixed, who matches none counts by client id": ([("v", None), ("v", "c")], (None, "c"), None),
-    "a client called <default> is not the default": ([(None, "<default>")], (None, "c"), None),
+    "without quotas, counted by client id": ([], (None, "c"), None),
+    "client-id quotas count all users of a client id together": ([(None, "c")], (None, "c"), 1.0),
+    "a quota of another client id does not apply": ([(None, "d")], (None, "c"), None),
+    "an override takes precedence over the default": ([(None, DEFAULT), (None, "c")], (None, "c"), 2.0),
+    "user quotas count all client ids of a user together": ([("u", None)], ("u", None), 1.0),
+    "a user without a quota is still counted by user if any user quota exists": ([("v", None)], ("u", None), None),
+    "pair quotas count each pair": ([("v", "d")], ("u", "c"), None),
+    "a default for a user's clients gives each client its own bucket": ([("u", DEFAULT)], ("u", "c"), 1.0),
+    "a user's quota takes precedence over a client id's": ([(None, "c"), ("u", None)], ("u", None), 2.0),
+    "the default user's client is less specific than the user": ([(DEFAULT, "c"), ("u", None)], ("u", None), 2.0),
+    "with quotas at several levels, a client without a match is counted by client id": (
+        [("v", None), ("v", "c")],
+        (None, "c"),
+        None,
+    ),
+    "a client named <default> is not the default": ([(None, "<default>")], (None, "c"), None),
 }
 
 
@@ -58,19 +62,19 @@ def test_bucket_and_limit(entities: list[tuple[Name, Name]], bucket: Bucket, lim
     assert table.limit(bucket) == limit
 
 
-# With quotas, the limit of a client without an id: as KIP-13 has it, and as Kafka 2.0 and later.
+# Quotas, then the limit of a client without an id: in KIP-13, and in Kafka 2.0 and later.
 EMPTY_CLIENT_IDS: dict[str, tuple[list[tuple[Name, Name]], float | None, float | None]] = {
     "the default": ([(None, DEFAULT)], 1.0, None),
     "its own quota before the default": ([(None, DEFAULT), (None, "")], 2.0, None),
     "the user's quota": ([("u", None)], 1.0, 1.0),
-    "the user's default client": ([("u", DEFAULT)], 1.0, None),
-    "the user's quota rather than the default client id's": ([(None, DEFAULT), ("u", None)], 2.0, 2.0),
-    "the user's quota where the pair's cannot be told from it": ([("u", ""), ("u", None)], 1.0, 2.0),
+    "the default client of the user": ([("u", DEFAULT)], 1.0, None),
+    "the user's quota, not the default client id's": ([(None, DEFAULT), ("u", None)], 2.0, 2.0),
+    "the user's quota when the pair's is indistinguishable from it": ([("u", ""), ("u", None)], 1.0, 2.0),
 }
 
 
 @pytest.mark.parametrize(("entities", "shared", "kafka_2"), EMPTY_CLIENT_IDS.values(), ids=EMPTY_CLIENT_IDS)
-def test_the_empty_client_id_is_held_to(
+def test_limit_of_a_client_with_an_empty_client_id(
     entities: list[tuple[Name, Name]], shared: float | None, kafka_2: float | None
 ) -> None:
     kip_13 = table_of(*entities, empty_client_id="shares_default")
@@ -79,19 +83,19 @@ def test_the_empty_client_id_is_held_to(
     assert later.limit(later.bucket("u", "")) == kafka_2
 
 
-def test_a_level_that_lost_its_last_quota_is_no_longer_looked_at() -> None:
+def test_level_without_quotas_is_no_longer_considered() -> None:
     table = table_of((None, "c"), ("u", None), ("v", None))
     assert table.bucket("u", "c") == ("u", None)
     table.set(QuotaEntity(user="u"), None)
-    assert table.bucket("u", "d") == (None, "d"), "two levels: no user's quota matches"
+    assert table.bucket("u", "d") == (None, "d"), "two levels: no user quota matches"
     table.set(QuotaEntity(client_id="c"), None)
-    assert table.bucket("u", "d") == ("u", None), "one level, users"
+    assert table.bucket("u", "d") == ("u", None), "one level: users"
     table.set(QuotaEntity(user="v"), None)
     assert not table
     assert table.bucket("u", "d") == (None, "d")
 
 
-def test_setting_twice_counts_once_and_removing_what_is_not_set_does_nothing() -> None:
+def test_setting_twice_counts_once_and_removing_an_unset_quota_does_nothing() -> None:
     table = table_of(("u", None), ("u", None))
     table.set(QuotaEntity(user="v"), None)
     table.set(QuotaEntity(client_id="c"), None)
@@ -102,10 +106,10 @@ def test_setting_twice_counts_once_and_removing_what_is_not_set_does_nothing() -
 
 
 SANITIZED = {
-    "letters, digits, dot, hyphen and underscore stay": ("User_1.a-b", "User_1.a-b"),
-    "what URLEncoder leaves or makes a plus is encoded too": ("a *~+", "a%20%2A%7E%2B"),
+    "letters, digits, dot, hyphen and underscore are unchanged": ("User_1.a-b", "User_1.a-b"),
+    "characters that URLEncoder keeps or turns into a plus are encoded too": ("a *~+", "a%20%2A%7E%2B"),
     "a distinguished name": ("CN=ü, O=x", "CN%3D%C3%BC%2C%20O%3Dx"),
-    "half a surrogate pair is a question mark": ("\ud800", "%3F"),
+    "half a surrogate pair becomes a question mark": ("\ud800", "%3F"),
 }
 
 

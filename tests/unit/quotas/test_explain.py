@@ -1,4 +1,4 @@
-"""Why a client waits: the entity that matched, the samples, and the last delay in numbers."""
+"""Explanations of a throttled client: the matching entity, the samples, and the arithmetic of the last delay."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def explained(
     return explanation
 
 
-def test_the_example_of_kip_13_in_numbers() -> None:
+def test_explanation_of_the_kip_13_example() -> None:
     manager = manager_with((EVERYONE, 5e6))
     for now_ms in range(0, 9000, 1000):
         manager.record("alice", "c", 5e6, now_ms)
@@ -46,7 +46,7 @@ def test_the_example_of_kip_13_in_numbers() -> None:
     assert len(found.samples) == 10
 
 
-def test_a_warm_sensor_gives_3_s_for_the_same() -> None:
+def test_warm_sensor_explains_3_s_for_the_same_burst() -> None:
     manager = manager_with((EVERYONE, 5e6))
     for now_ms in range(0, 20_000, 1000):
         manager.record("alice", "c", 5e6, now_ms)
@@ -86,7 +86,7 @@ CANDIDATES: dict[str, tuple[list[tuple[QuotaEntity, float]], str, tuple[str | No
 
 
 @pytest.mark.parametrize(("quotas", "holds", "bucket", "why"), CANDIDATES.values(), ids=CANDIDATES)
-def test_which_entity_matched_and_why(
+def test_matching_entity_and_reason(
     quotas: list[tuple[QuotaEntity, float]], holds: str, bucket: tuple[str | None, str | None], why: str
 ) -> None:
     found = explained(manager_with(*quotas))
@@ -106,19 +106,19 @@ def test_which_entity_matched_and_why(
     assert (found.rate, found.samples, found.last_delay) == (None, [], None), "nothing was recorded"
 
 
-def test_without_any_quota() -> None:
+def test_explanation_without_quotas() -> None:
     found = explained(manager_with())
     assert found.why == "no quota of this kind is set, so nothing is counted"
     assert (found.bound, found.rate) == (None, None)
 
 
-def test_a_client_that_no_quota_matches_has_no_limit() -> None:
+def test_client_without_a_matching_quota_has_no_limit() -> None:
     found = explained(manager_with((QuotaEntity(client_id="other"), 5.0)))
     assert (found.bound, [each for each in found.candidates if each.holds]) == (None, [])
     assert found.candidates[-2] == Candidate(None, "c", None)
 
 
-def test_a_client_without_an_id_where_it_is_unlimited() -> None:
+def test_client_without_an_id_is_unlimited_under_kafka_2_semantics() -> None:
     found = explained(manager_with((EVERYONE, 5.0)), client_id="")
     assert (found.bound, found.why) == (
         None,
@@ -126,7 +126,7 @@ def test_a_client_without_an_id_where_it_is_unlimited() -> None:
     )
 
 
-def test_stale_samples_are_told_and_not_counted() -> None:
+def test_stale_samples_are_listed_but_not_counted() -> None:
     manager = manager_with((EVERYONE, 5.0))
     manager.record("alice", "c", 20.0, 0)
     manager.record("alice", "c", 30.0, 5_000)
@@ -135,7 +135,7 @@ def test_stale_samples_are_told_and_not_counted() -> None:
     assert (found.rate, found.arithmetic) == (3.0, "30 / 10.000 s = 3 a second")
 
 
-def test_explaining_changes_nothing() -> None:
+def test_explaining_has_no_side_effects() -> None:
     asked, alone = manager_with((EVERYONE, 100.0)), manager_with((EVERYONE, 100.0))
     now_ms = 0
     for burst in range(30):
@@ -145,7 +145,7 @@ def test_explaining_changes_nothing() -> None:
         assert asked.record("alice", "c", 900.0, now_ms) == alone.record("alice", "c", 900.0, now_ms)
 
 
-def test_request_time_is_cut_to_a_window() -> None:
+def test_request_time_delay_is_capped_at_one_window() -> None:
     manager = ClientRequestQuotaManager(QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(EVERYONE, 1.0)
     manager.record("alice", "c", 25.0, 0)
@@ -155,7 +155,7 @@ def test_request_time_is_cut_to_a_window() -> None:
     assert found.last_delay.arithmetic == "(2.500 - 1) / 1 * 10000 ms = 15000 ms, capped at one window: 1000 ms"
 
 
-def test_mutations_are_told_in_tokens() -> None:
+def test_mutation_quota_is_explained_in_tokens() -> None:
     manager = ControllerMutationQuotaManager(QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(EVERYONE, 5.0)
     manager.record("alice", "c", 65.0, 1_000_000)

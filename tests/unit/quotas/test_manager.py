@@ -1,4 +1,4 @@
-"""The quota manager: what is recorded of whom, what changes when quotas do, what metrics read."""
+"""The quota manager: recording, quota changes and metrics."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -31,24 +31,24 @@ def rate_of(manager: ClientQuotaManager, client_id: str, now_ms: int, user: str 
     return usage.rate
 
 
-def test_the_example_of_kip_13() -> None:
+def test_kip_13_example() -> None:
     manager = manager_with((EVERYONE, 5e6))
     for now_ms in range(0, 9000, 1000):
         assert manager.record(ANONYMOUS, "c", 5e6, now_ms) == 0
     assert manager.record(ANONYMOUS, "c", 15e6, 9000) == 2000
 
 
-def test_nothing_is_recorded_while_no_quota_is_set() -> None:
+def test_nothing_is_recorded_without_quotas() -> None:
     manager = manager_with()
     assert manager.record(ANONYMOUS, "c", 1e12, 0) == 0
     manager.record_no_throttle(ANONYMOUS, "c", 1e12, 0)
     manager.unrecord(ANONYMOUS, "c", 1e12, 0)
     assert manager.snapshot(0) == []
     manager.set_quota(EVERYONE, 1.0)
-    assert manager.record(ANONYMOUS, "c", 10.0, 1) == 0, "the first ten bytes ever"
+    assert manager.record(ANONYMOUS, "c", 10.0, 1) == 0, "the first ten recorded bytes"
 
 
-def test_each_client_id_has_the_default_quota_for_itself() -> None:
+def test_each_client_id_has_the_default_quota_separately() -> None:
     manager = manager_with((EVERYONE, 100.0))
     assert manager.record(ANONYMOUS, "a", 2000.0, 0) == 10_000
     assert manager.record(ANONYMOUS, "b", 1000.0, 0) == 0
@@ -60,7 +60,7 @@ def test_all_users_of_a_client_id_share_its_bucket() -> None:
     assert manager.record("bob", "a", 1000.0, 0) == 10_000
 
 
-def test_an_override_goes_before_the_default_until_it_is_removed() -> None:
+def test_override_takes_precedence_over_the_default_until_removed() -> None:
     manager = manager_with((EVERYONE, 100.0), (QuotaEntity(client_id="gold"), 400.0))
     assert manager.record(ANONYMOUS, "gold", 4000.0, 0) == 0
     manager.set_quota(QuotaEntity(client_id="gold"), None)
@@ -72,7 +72,7 @@ def test_an_override_goes_before_the_default_until_it_is_removed() -> None:
     [(EVERYONE, 50.0), (QuotaEntity(client_id="c"), 50.0)],
     ids=["the default", "an override"],
 )
-def test_a_changed_quota_holds_from_the_next_request_on_and_keeps_what_was_recorded(
+def test_changed_quota_applies_to_the_next_request_and_keeps_recorded_samples(
     entity: QuotaEntity, bound: float
 ) -> None:
     manager = manager_with((EVERYONE, 100.0))
@@ -83,38 +83,38 @@ def test_a_changed_quota_holds_from_the_next_request_on_and_keeps_what_was_recor
     assert manager.record(ANONYMOUS, "c", 0.0, 0) == 0
 
 
-def test_the_first_quota_of_another_level_moves_clients_to_fresh_buckets() -> None:
+def test_first_quota_of_another_level_moves_clients_to_new_buckets() -> None:
     manager = manager_with((EVERYONE, 100.0))
     assert manager.record("alice", "c", 2000.0, 0) == 10_000
     manager.set_quota(QuotaEntity(user="alice"), 100.0)
     assert manager.record("alice", "c", 1000.0, 0) == 0
     manager.set_quota(QuotaEntity(user="alice"), None)
-    assert manager.record("alice", "c", 0.0, 0) == 10_000, "the bucket of before, with all that was in it"
+    assert manager.record("alice", "c", 0.0, 0) == 10_000, "the former bucket with its samples"
 
 
-def test_clients_without_an_id_share_the_default_bucket_as_kip_13_says() -> None:
+def test_clients_without_an_id_share_the_default_bucket_under_kip_13_semantics() -> None:
     manager = manager_with((EVERYONE, 100.0), empty_client_id="shares_default")
     assert manager.record("alice", "", 1000.0, 0) == 0
     assert manager.record("bob", "", 1000.0, 0) == 10_000
     assert manager.max_value_in_quota_window("bob", "") == 1000.0
 
 
-def test_clients_without_an_id_are_unlimited_as_in_kafka_2() -> None:
+def test_clients_without_an_id_are_unlimited_under_kafka_2_semantics() -> None:
     manager = manager_with((EVERYONE, 100.0), empty_client_id="unlimited")
     assert manager.record("alice", "", 1e12, 0) == 0
     usage = manager.measure("alice", "", 0)
     assert usage is not None
-    assert (usage.rate, usage.bound) == (1e11, UNLIMITED), "counted all the same"
+    assert (usage.rate, usage.bound) == (1e11, UNLIMITED), "recorded nevertheless"
     assert manager.max_value_in_quota_window("alice", "") == float_info.max
 
 
-def test_a_charge_without_a_check_is_felt_by_the_next_request() -> None:
+def test_charge_without_a_check_throttles_the_next_request() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record_no_throttle(ANONYMOUS, "c", 2000.0, 0)
     assert manager.record(ANONYMOUS, "c", 0.0, 0) == 10_000
 
 
-def test_an_unrecorded_fetch_costs_nothing() -> None:
+def test_unrecorded_fetch_costs_nothing() -> None:
     manager = manager_with((EVERYONE, 100.0))
     assert manager.record(ANONYMOUS, "c", 2000.0, 0) == 10_000
     manager.unrecord(ANONYMOUS, "c", 2000.0, 0)
@@ -122,15 +122,15 @@ def test_an_unrecorded_fetch_costs_nothing() -> None:
     assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
 
 
-def test_unrecording_what_was_never_charged_leaves_no_negative_rate() -> None:
+def test_unrecording_an_uncharged_value_leaves_no_negative_rate() -> None:
     manager = manager_with()
     assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
-    manager.set_quota(EVERYONE, 100.0)  # while the fetch was under way
+    manager.set_quota(EVERYONE, 100.0)  # the quota was set during the fetch
     manager.unrecord(ANONYMOUS, "c", 1000.0, 0)
     assert manager.snapshot(0) == []
 
 
-def test_unrecording_without_quotas_takes_nothing_off_an_old_bucket() -> None:
+def test_unrecording_without_quotas_leaves_the_old_bucket_unchanged() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "c", 500.0, 0)
     manager.set_quota(EVERYONE, None)
@@ -139,18 +139,18 @@ def test_unrecording_without_quotas_takes_nothing_off_an_old_bucket() -> None:
     assert rate_of(manager, "c", 0) == 50.0
 
 
-# The quota, the samples, the window: how much an idle client may be charged at once.
+# Quota, number of samples, window: the largest charge that an idle client may make at once.
 LARGEST_CHARGES = {
-    "ten windows' worth with eleven samples": (100.0, 11, 1000, 1000.0),
+    "ten windows with eleven samples": (100.0, 11, 1000, 1000.0),
     "windows of five seconds": (100.0, 11, 5000, 5000.0),
-    "nothing with one sample": (100.0, 1, 1000, 0.0),
+    "zero with one sample": (100.0, 1, 1000, 0.0),
 }
 
 
 @pytest.mark.parametrize(
     ("bound", "num_samples", "window_ms", "expected"), LARGEST_CHARGES.values(), ids=LARGEST_CHARGES
 )
-def test_the_largest_charge_that_does_not_wait(bound: float, num_samples: int, window_ms: int, expected: float) -> None:
+def test_largest_charge_without_throttling(bound: float, num_samples: int, window_ms: int, expected: float) -> None:
     manager = ClientQuotaManager("Fetch", QuotaConfig(num_samples, window_ms), QuotaTable("unlimited"))
     manager.set_quota(EVERYONE, bound)
     assert manager.max_value_in_quota_window(ANONYMOUS, "c") == expected
@@ -158,17 +158,17 @@ def test_the_largest_charge_that_does_not_wait(bound: float, num_samples: int, w
     assert manager.record(ANONYMOUS, "d", expected + 1.0, 0) > 0
 
 
-def test_without_a_quota_there_is_no_largest_charge() -> None:
+def test_without_a_quota_the_largest_charge_is_unbounded() -> None:
     assert manager_with().max_value_in_quota_window(ANONYMOUS, "c") == float_info.max
     assert manager_with((QuotaEntity(client_id="d"), 1.0)).max_value_in_quota_window(ANONYMOUS, "c") == float_info.max
 
 
-def test_a_bucket_is_forgotten_after_more_than_an_hour_without_a_request() -> None:
+def test_bucket_expires_after_more_than_an_hour_without_requests() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "old", 1.0, 0)
     manager.record(ANONYMOUS, "young", 1.0, 1)
     manager.expire(HOUR_MS)
-    assert [usage.client_id for usage in manager.snapshot(HOUR_MS)] == ["old", "young"], "an hour is not over an hour"
+    assert [usage.client_id for usage in manager.snapshot(HOUR_MS)] == ["old", "young"], "exactly one hour"
     manager.expire(HOUR_MS + 1)
     assert [usage.client_id for usage in manager.snapshot(HOUR_MS + 1)] == ["young"]
     assert [*manager.buckets()] == [(None, "young")]
@@ -179,9 +179,9 @@ def test_a_bucket_is_forgotten_after_more_than_an_hour_without_a_request() -> No
 @pytest.mark.parametrize(
     "use",
     [ClientQuotaManager.record, ClientQuotaManager.record_no_throttle, ClientQuotaManager.unrecord],
-    ids=["a request", "a charge without a check", "a charge taken back"],
+    ids=["a request", "a charge without a check", "an unrecorded charge"],
 )
-def test_a_bucket_is_kept_for_an_hour_after(
+def test_bucket_is_kept_for_an_hour_after(
     use: Callable[[ClientQuotaManager, str, str, float, int], int | None],
 ) -> None:
     manager = manager_with((EVERYONE, 100.0))
@@ -193,7 +193,7 @@ def test_a_bucket_is_kept_for_an_hour_after(
     assert manager.snapshot(HOUR_MS + 6) == []
 
 
-def test_a_forgotten_bucket_is_not_charged_through_what_was_remembered_of_it() -> None:
+def test_expired_bucket_is_not_charged_through_a_stale_reference() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "c", 1.0, 0)
     manager.expire(HOUR_MS + 1)
@@ -201,7 +201,7 @@ def test_a_forgotten_bucket_is_not_charged_through_what_was_remembered_of_it() -
     assert rate_of(manager, "c", HOUR_MS + 1) == 50.0
 
 
-def test_throttle_times_are_averaged_over_a_minute_and_counted_for_good() -> None:
+def test_throttle_times_are_averaged_over_a_minute_and_counted_permanently() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "c", 0.0, 0)
     for throttle_ms in (100, 0, 300):  # 0 is not a throttle time
@@ -228,9 +228,9 @@ def test_metrics_name_buckets_as_kafka_does() -> None:
     ]
 
 
-def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
+def test_scraping_does_not_change_enforcement() -> None:
     scraped, alone = manager_with((EVERYONE, 1000.0)), manager_with((EVERYONE, 1000.0))
-    # Requests with silences of 0 to 35 s between them: scrapes fall while samples are stale.
+    # Requests after 0 to 35 s of silence: some scrapes find stale samples.
     now_ms = 1_000_000
     for burst in range(40):
         for scrape_ms in range(now_ms, now_ms + burst * burst * 23, 997):
@@ -246,22 +246,22 @@ def test_a_scrape_changes_nothing_of_what_is_enforced() -> None:
 @pytest.mark.parametrize(
     ("measures", "average"),
     [(False, 250.0), (True, 300.0)],
-    ids=["a scrape does not move it", "measuring does, as in Kafka"],
+    ids=["scraping does not move the average", "measuring moves it, as in Kafka"],
 )
-def test_the_average_throttle_time_when_someone_looked(measures: bool, average: float) -> None:
+def test_average_throttle_time_depends_on_measurements_in_between(measures: bool, average: float) -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record_throttle_time(ANONYMOUS, "c", 100, 0)
     if measures:
-        manager.measure(ANONYMOUS, "c", 60_000)  # the sample of 0 is stale, and now starts here
+        manager.measure(ANONYMOUS, "c", 60_000)  # the stale sample of 0 restarts here
     else:
         manager.snapshot(60_000)
     manager.record_throttle_time(ANONYMOUS, "c", 200, 89_000)
-    manager.record_throttle_time(ANONYMOUS, "c", 300, 91_000)  # in a sample of its own only when someone measured
+    manager.record_throttle_time(ANONYMOUS, "c", 300, 91_000)  # in a separate sample only after a measurement
     (usage,) = manager.snapshot(150_000)
     assert usage.throttle_time_avg_ms == average
 
 
-def test_measuring_drops_samples_as_kafkas_own_metrics_do() -> None:
+def test_measuring_drops_stale_samples_as_kafka_metrics_do() -> None:
     measured, alone = manager_with((EVERYONE, 1000.0)), manager_with((EVERYONE, 1000.0))
     for manager in (measured, alone):
         manager.record(ANONYMOUS, "c", 1.0, 0)
@@ -270,11 +270,11 @@ def test_measuring_drops_samples_as_kafkas_own_metrics_do() -> None:
     assert alone.record(ANONYMOUS, "c", 20_000.0, 20_500) == 10_000, "over 10 s"
 
 
-def test_a_client_nobody_recorded_has_no_measure() -> None:
+def test_client_without_records_has_no_measurement() -> None:
     assert manager_with((EVERYONE, 1.0)).measure(ANONYMOUS, "c", 0) is None
 
 
-def test_a_snapshot_says_what_measuring_says() -> None:
+def test_snapshot_equals_measurement() -> None:
     manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "c", 1050.0, 0)
     manager.record_throttle_time(ANONYMOUS, "c", 500, 0)
@@ -291,16 +291,16 @@ def test_a_snapshot_says_what_measuring_says() -> None:
     assert manager.measure(ANONYMOUS, "c", 250) == expected
 
 
-def test_a_client_whose_samples_are_all_filled_takes_little() -> None:
+def test_client_with_all_samples_filled_uses_little_memory() -> None:
     clients = [f"client-{number}" for number in range(2_000)]
     manager = manager_with((EVERYONE, 1e6))
     tracemalloc.start()
     try:
         for window_ms in range(1_700_000_000_000, 1_700_000_012_000, 1_000):
             for number, client_id in enumerate(clients):
-                # Numbers of its own, which Python shares with nobody.
+                # Distinct float objects, which Python does not share.
                 manager.record(ANONYMOUS, client_id, 100.5 + number, window_ms + number // 4)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert taken / len(clients) < 1_200, "100,000 clients take less than 120 MB"
+    assert taken / len(clients) < 1_200, "100,000 clients use less than 120 MB"

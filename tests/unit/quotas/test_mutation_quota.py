@@ -1,4 +1,4 @@
-"""Quotas of controller mutations (KIP-599): what is refused, what waits, and what tokens are left."""
+"""Controller mutation quotas (KIP-599): rejected requests, throttle times and remaining tokens."""
 
 import pytest
 
@@ -29,8 +29,8 @@ def usage_of(manager: ControllerMutationQuotaManager, now_ms: int = NOW_MS) -> M
     return usage
 
 
-def test_the_example_of_kip_599() -> None:
-    # 5 partitions/s over 100 samples of 1 s: 500 at once. 560 are let through, and then 12 s must pass.
+def test_kip_599_example() -> None:
+    # 5 partitions/s over 100 samples of 1 s: 500 at once. 560 are accepted, then 12 s must pass.
     manager = manager_with(num_samples=100)
     assert request(manager).record(560)
     assert usage_of(manager).tokens == -60.0
@@ -43,11 +43,13 @@ def test_the_example_of_kip_599() -> None:
 @pytest.mark.parametrize(
     ("strict", "accepted", "tokens", "throttle_ms", "exceeded"),
     [
-        pytest.param(True, [True, False, False], -45.0, 9_000, True, id="strictly: the first that finds a debt"),
-        pytest.param(False, [True, True, True], -147.0, 29_400, False, id="permissively: none, and all are charged"),
+        pytest.param(
+            True, [True, False, False], -45.0, 9_000, True, id="strict: rejected from the first that finds a debt"
+        ),
+        pytest.param(False, [True, True, True], -147.0, 29_400, False, id="permissive: none rejected, all charged"),
     ],
 )
-def test_which_topics_of_a_request_are_refused(
+def test_rejected_topics_of_a_request(
     strict: bool, accepted: list[bool], tokens: float, throttle_ms: int, exceeded: bool
 ) -> None:
     manager = manager_with()
@@ -56,19 +58,19 @@ def test_which_topics_of_a_request_are_refused(
     assert (usage_of(manager).tokens, quota.throttle_time_ms(), quota.is_exceeded) == (tokens, throttle_ms, exceeded)
 
 
-def test_a_strict_request_that_goes_into_debt_is_not_made_to_wait_itself() -> None:
+def test_strict_request_that_causes_the_debt_is_not_throttled() -> None:
     quota = request(manager_with())
     assert quota.record(1_000)
     assert quota.throttle_time_ms() == 0
 
 
-def test_the_wait_gets_shorter_while_the_request_waits() -> None:
+def test_throttle_time_shrinks_while_the_request_is_delayed() -> None:
     quota = request(manager_with(), strict=False)
     quota.record(60)
     assert [quota.throttle_time_ms(passed_ms) for passed_ms in (0, 400, 1_000, 5_000)] == [1_000, 600, 0, 0]
 
 
-def test_a_changed_quota_holds_for_the_bucket_that_is_there() -> None:
+def test_changed_quota_applies_to_the_existing_bucket() -> None:
     manager = manager_with(5.0)
     request(manager).record(65)
     manager.set_quota(EVERYONE, 10.0)
@@ -77,20 +79,20 @@ def test_a_changed_quota_holds_for_the_bucket_that_is_there() -> None:
     assert (usage_of(manager).bound, quota.throttle_time_ms()) == (10.0, 1_000)
 
 
-def test_without_a_quota_nothing_is_refused_or_counted() -> None:
+def test_without_a_quota_nothing_is_rejected_or_counted() -> None:
     manager = manager_with(None)
     quota = request(manager)
     assert quota.record(1e9)
     assert (quota.throttle_time_ms(), quota.is_exceeded, manager.snapshot(NOW_MS)) == (0, False, [])
 
 
-def test_the_rate_is_for_the_metrics_alone() -> None:
+def test_rate_is_used_only_for_metrics() -> None:
     manager = manager_with()
     request(manager).record(60)
     assert (usage_of(manager).rate, usage_of(manager).window_size_ms) == (2.0, 30_000)
 
 
-def test_looking_at_the_tokens_leaves_no_trace() -> None:
+def test_reading_the_tokens_has_no_side_effects() -> None:
     looked, alone = manager_with(), manager_with()
     for manager in (looked, alone):
         request(manager).record(60.3)
@@ -99,7 +101,7 @@ def test_looking_at_the_tokens_leaves_no_trace() -> None:
     assert usage_of(looked, NOW_MS + 1_000) == usage_of(alone, NOW_MS + 1_000)
 
 
-def test_the_numbers_of_the_last_delay_are_kept() -> None:
+def test_last_delay_is_kept_for_explanations() -> None:
     manager = manager_with()
     request(manager, strict=False).record(65)
     sensors = manager.peek_sensors((None, "c"))
@@ -107,7 +109,7 @@ def test_the_numbers_of_the_last_delay_are_kept() -> None:
     assert sensors.quota.last_violation == Violation(NOW_MS, 65, -10.0, 5.0, 0, 2_000)
 
 
-def test_a_charge_as_of_another_manager_takes_tokens_and_tells_the_wait() -> None:
+def test_forwarded_charge_uses_tokens_and_returns_the_throttle_time() -> None:
     manager = manager_with()
     assert manager.record("ANONYMOUS", "c", 55.0, NOW_MS) == 0
     assert manager.record("ANONYMOUS", "c", 5.0, NOW_MS) == 1_000

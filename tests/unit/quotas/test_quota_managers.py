@@ -1,4 +1,4 @@
-"""The managers of one broker and the controller's: which are there, whom they follow, and until when."""
+"""Quota managers of a broker and of the controller: creation, subscription to quota changes, and closing."""
 
 from sluice.config.broker_config import Config
 from sluice.quotas.entity import QuotaEntity, QuotaTable
@@ -19,7 +19,7 @@ def stores_of(*properties: str) -> QuotaStores:
     return QuotaStores(Config.load(None, properties))
 
 
-def test_those_of_byte_rates_are_there_from_the_start_and_others_with_their_first_quota() -> None:
+def test_byte_rate_managers_exist_from_the_start_and_others_after_their_first_quota() -> None:
     stores = stores_of()
     managers = managers_of(stores)
     assert [manager.kind for manager in managers] == ["Produce", "Fetch"]
@@ -28,7 +28,7 @@ def test_those_of_byte_rates_are_there_from_the_start_and_others_with_their_firs
     assert [manager.kind for manager in managers] == ["Produce", "Fetch", "Request"]
 
 
-def test_all_brokers_follow_the_clusters_quotas_those_of_properties_too() -> None:
+def test_all_brokers_apply_cluster_quotas_including_static_ones() -> None:
     stores = stores_of("quota.producer.default=100")
     stores.of_clients[PRODUCER_BYTE_RATE].alter(C, 7.0)
     both = [managers_of(stores) for _ in range(2)]
@@ -39,7 +39,7 @@ def test_all_brokers_follow_the_clusters_quotas_those_of_properties_too() -> Non
     assert largest == [[70.0, 1000.0]] * 2
 
 
-def test_a_broker_that_stopped_follows_no_more() -> None:
+def test_closed_managers_ignore_quota_changes() -> None:
     stores = stores_of()
     stopped, running = managers_of(stores), managers_of(stores)
     stopped.close()
@@ -47,19 +47,19 @@ def test_a_broker_that_stopped_follows_no_more() -> None:
     assert [managers.produce.quotas_enabled for managers in (stopped, running)] == [False, True]
 
 
-def test_the_sizes_of_windows_are_those_of_properties() -> None:
+def test_window_sizes_come_from_properties() -> None:
     properties = ("quota.window.num=5", "quota.window.size.seconds=2", "controller.quota.window.num=3")
     assert managers_of(stores_of(), *properties).config.num_samples == 5
     assert managers_of(stores_of(), *properties).config.window_ms == 2000
     stores = stores_of()
     controller = ControllerQuotas(Config.load(None, properties), QuotaTable("unlimited"), stores)
     stores.of_clients[CONTROLLER_MUTATION_RATE].alter(C, 1.0)
-    assert controller.mutation is not None, "it comes with its first quota"
+    assert controller.mutation is not None, "created with its first quota"
     quota = controller.mutation.quota_for("ANONYMOUS", "c", 10**12, strict=True)
-    assert [quota.record(permits) for permits in (4, 1)] == [True, False], "three tokens, and then one is owed"
+    assert [quota.record(permits) for permits in (4, 1)] == [True, False], "three tokens, then a debt of one"
 
 
-def test_all_kinds_forget_silent_clients() -> None:
+def test_silent_clients_expire_in_all_managers() -> None:
     stores = stores_of("quota.producer.default=100")
     managers = managers_of(stores)
     managers.produce.record("ANONYMOUS", "c", 1.0, 0)

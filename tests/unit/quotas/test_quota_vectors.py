@@ -1,4 +1,4 @@
-"""The public quota vectors, made with Apache Kafka's own classes; and that their check can fail."""
+"""The public quota vectors, made with Apache Kafka's own classes, and a test that the check can fail."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vector
 
 
 def vectors(kind: str) -> Iterator[Vector]:
-    # By whole names: `quotas` is not the beginning of `quotas_request`.
+    # Match whole names: `quotas` is a prefix of `quotas_request`.
     files = [file for file in (VECTORS / f"{kind}.jsonl", VECTORS / f"{kind}.jsonl.gz") if file.exists()]
     if not files:
         pytest.skip(f"no {kind}.jsonl or .jsonl.gz in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
@@ -27,7 +27,7 @@ def vectors(kind: str) -> Iterator[Vector]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_vector_comes_out_bit_for_bit(kind: str) -> None:
+def test_vector_is_reproduced_bit_for_bit(kind: str) -> None:
     failures = [f"{vector['id']}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector)]
     assert failures == []
 
@@ -37,7 +37,7 @@ QUOTA = {"t": 0, "op": "set_quota", "user": None, "client_id": "<default>", "bou
 EXPECTED = {"throttle_ms": 10_000, "rate": 2.0, "bound": 1.0, "window_ms": 10_000}
 
 
-def test_the_check_takes_what_is_right() -> None:
+def test_check_accepts_a_correct_vector() -> None:
     assert KINDS["quotas"]({"num_samples": 11, "window_s": 1, "events": [QUOTA, EVENT | EXPECTED]}) == []
 
 
@@ -56,7 +56,7 @@ def test_the_check_takes_what_is_right() -> None:
     ],
     ids=str,
 )
-def test_the_check_fails_on(field: str, value: object) -> None:
+def test_check_rejects(field: str, value: object) -> None:
     event = EVENT | EXPECTED | {field: value}
     failures = KINDS["quotas"]({"num_samples": 11, "window_s": 1, "events": [QUOTA, event]})
     assert len(failures) == 1

@@ -1,4 +1,4 @@
-"""Quotas of request time (KIP-124)."""
+"""Request time quotas (KIP-124)."""
 
 import pytest
 
@@ -26,17 +26,17 @@ def use(manager: ClientRequestQuotaManager, work_ms: int, now_ms: int = 0) -> in
         pytest.param(1.0, 250, 1000, 1000, id="15 s, capped at a window of one second"),
         pytest.param(1.0, 2500, 5000, 5000, id="capped at a window of five seconds"),
         pytest.param(1.0, 100, 1000, 0, id="exactly the quota"),
-        pytest.param(1.0, 101, 1000, 100, id="a little more: as long as that takes"),
+        pytest.param(1.0, 101, 1000, 100, id="slightly above the quota"),
         pytest.param(200.0, 19_000, 1000, 0, id="more than one thread"),
     ],
 )
-def test_a_client_waits_for_the_time_its_requests_took(
+def test_client_is_throttled_for_request_time_above_its_quota(
     percent: float, work_ms: int, window_ms: int, throttle_ms: int
 ) -> None:
     assert use(manager_with(percent, window_ms), work_ms) == throttle_ms
 
 
-def test_percent_are_of_one_thread() -> None:
+def test_percentage_refers_to_one_thread() -> None:
     manager = manager_with(50.0)
     for now_ms in range(0, 10_000, 1000):
         use(manager, 300, now_ms)
@@ -45,14 +45,14 @@ def test_percent_are_of_one_thread() -> None:
     assert usage.rate == 30.0
 
 
-def test_what_is_exempt_is_counted_apart_and_holds_nobody() -> None:
+def test_exempt_request_time_is_counted_separately_and_throttles_no_client() -> None:
     manager = manager_with(1.0)
     manager.record_exempt(manager.percentage(6000 * MS), 0)
     assert manager.exempt_request_time(0) == 20.0, "600 percent-seconds over 30 s"
     assert manager.snapshot(0) == []
 
 
-def test_nothing_is_counted_while_no_quota_is_set() -> None:
+def test_nothing_is_counted_without_a_quota() -> None:
     manager = manager_with(None)
     manager.record_exempt(100.0, 0)
     assert (use(manager, 10_000), manager.exempt_request_time(0), manager.snapshot(0)) == (0, 0.0, [])

@@ -1,4 +1,4 @@
-"""Packed samples: what is put in comes out, slot by slot and to the last bit."""
+"""Packed samples: values are read back bit for bit."""
 
 from math import inf
 
@@ -13,16 +13,16 @@ SAMPLES = st.lists(st.builds(Sample, st.floats(allow_nan=False), INT64, INT64, I
 
 
 @given(SAMPLES)
-def test_what_is_put_in_comes_out(samples: list[Sample]) -> None:
+def test_written_samples_are_read_back(samples: list[Sample]) -> None:
     windows = windows_of(11, 1000, 2**63, 12)
     ring = windows.new_ring()
     for slot, sample in reversed(list(enumerate(samples))):
         windows.put(ring, slot, sample)
-    assert repr(windows.samples(ring, len(samples))) == repr(samples), "to the sign of a zero"
+    assert repr(windows.samples(ring, len(samples))) == repr(samples), "including the sign of a zero"
     assert windows.values(ring) == tuple(sample.value for sample in samples) + (0.0,) * (12 - len(samples))
 
 
-def test_a_value_can_be_put_alone() -> None:
+def test_value_can_be_written_alone() -> None:
     windows = windows_of(2, 1000, 2**63, 3)
     ring = windows.new_ring()
     windows.put(ring, 1, Sample(1.0, 2, 3, 4))
@@ -31,5 +31,5 @@ def test_a_value_can_be_put_alone() -> None:
 
 
 @pytest.mark.parametrize("slots", [11, 12])
-def test_statistics_that_cut_time_alike_share_how(slots: int) -> None:
+def test_statistics_with_equal_windows_share_one_layout(slots: int) -> None:
     assert windows_of(11, 1000, 2**63, slots) is windows_of(11, 1000, 2**63, slots)

@@ -1,4 +1,4 @@
-"""Kafka's windowed arithmetic: golden figures, and what must hold whatever is recorded."""
+"""Kafka's windowed arithmetic: golden figures and invariants for any recorded history."""
 
 from copy import deepcopy
 from itertools import pairwise
@@ -30,26 +30,26 @@ UNEVEN = [(t, 1.85 * MB) for t in range(0, 29971, 370)]
 # Figures of the real classes of Kafka 3.8 and later: history, probe (ms), rate, window size (ms), throttle time (ms).
 GOLDEN: dict[str, tuple[History, int, float, int, int]] = {
     "KIP-13's example waits 2 s": (COLD_BURST, 9000, 6000000.0, 10000, 2000),
-    "half a second after the burst the begun window counts": (COLD_BURST, 9500, 5714285.714285715, 10500, 1500),
-    "just before the window is whole the divisor is greatest": (COLD_BURST, 9999, 5455041.3673970355, 10999, 1001),
-    "a whole window more than before falls back to the floor": (COLD_BURST, 10000, 6000000.0, 10000, 2000),
-    "the sawtooth begins anew": (COLD_BURST, 10001, 5999400.059994001, 10001, 1999),
-    "2 s later the client is still over its quota": (COLD_BURST, 11000, 5500000.0, 10000, 1000),
-    "a client that obeyed is made to wait again": ([*COLD_BURST, (11000, 5 * MB)], 11000, 6000000.0, 10000, 2000),
-    "a fresh sensor takes 5 MB/s on full seconds": (STEADY[:10], 9000, 5000000.0, 10000, 0),
+    "half a second after the burst the open window counts": (COLD_BURST, 9500, 5714285.714285715, 10500, 1500),
+    "just before the window is full the divisor is largest": (COLD_BURST, 9999, 5455041.3673970355, 10999, 1001),
+    "one full window later the divisor falls back to the minimum": (COLD_BURST, 10000, 6000000.0, 10000, 2000),
+    "the sawtooth restarts": (COLD_BURST, 10001, 5999400.059994001, 10001, 1999),
+    "2 s later the client is still above its quota": (COLD_BURST, 11000, 5500000.0, 10000, 1000),
+    "a client that obeyed is throttled again": ([*COLD_BURST, (11000, 5 * MB)], 11000, 6000000.0, 10000, 2000),
+    "a new sensor accepts 5 MB/s on full seconds": (STEADY[:10], 9000, 5000000.0, 10000, 0),
     "a sensor ten seconds old throttles 5 MB/s on full seconds": (STEADY[:11], 10000, 5500000.0, 10000, 1000),
-    "and goes on doing so": (STEADY, 19000, 5500000.0, 10000, 1000),
+    "and continues to do so": (STEADY, 19000, 5500000.0, 10000, 1000),
     "KIP-13's example waits 3 s on a warm sensor": ([*STEADY, (20000, 15 * MB)], 20000, 6500000.0, 10000, 3000),
     "3 s later the warm sensor is at its quota": ([*STEADY, (20000, 15 * MB)], 23000, 5000000.0, 10000, 0),
-    "one burst is over ten seconds": (ONE_BURST, 0, 6e6, 10000, 2000),
+    "one burst is averaged over ten seconds": (ONE_BURST, 0, 6e6, 10000, 2000),
     "one burst 1 ms later": (ONE_BURST, 1, 5999400.059994001, 10001, 1999),
     "one burst 999 ms later": (ONE_BURST, 999, 5455041.3673970355, 10999, 1001),
-    "one burst 1 s later is as if new": (ONE_BURST, 1000, 6e6, 10000, 2000),
+    "one burst 1 s later looks new": (ONE_BURST, 1000, 6e6, 10000, 2000),
     "one burst counts for 11 s": (ONE_BURST, 10999, 5455041.3673970355, 10999, 1001),
-    "after 11 s it is gone": (ONE_BURST, 11000, 0.0, 10000, 0),
-    "at the bound is not over it": ([(0, 50_000_000.0)], 0, 5000000.0, 10000, 0),
-    "over the bound by less than half a millisecond": ([(0, 50_002_499.0)], 0, 5000249.9, 10000, 0),
-    "over the bound by half a millisecond": ([(0, 50_002_500.0)], 0, 5000250.0, 10000, 1),
+    "one burst expires after 11 s": (ONE_BURST, 11000, 0.0, 10000, 0),
+    "a rate at the bound is not above it": ([(0, 50_000_000.0)], 0, 5000000.0, 10000, 0),
+    "above the bound by less than half a millisecond": ([(0, 50_002_499.0)], 0, 5000249.9, 10000, 0),
+    "above the bound by half a millisecond": ([(0, 50_002_500.0)], 0, 5000250.0, 10000, 1),
     "a sample counts for 11 s from its last event": (
         [(0, MB), (900, MB), (11500, MB)],
         11500,
@@ -59,8 +59,8 @@ GOLDEN: dict[str, tuple[History, int, float, int, int]] = {
     ),
     "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5004545.454545454, 11000, 10),
     "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004347.826086956, 11500, 10),
-    "requests that straddle the windows": (UNEVEN, 29970, 5166666.666666667, 11100, 370),
-    "an un-recorded fetch leaves nothing": ([(0, 70 * MB), (0, -70 * MB)], 0, 0.0, 10000, 0),
+    "requests that straddle window boundaries": (UNEVEN, 29970, 5166666.666666667, 11100, 370),
+    "an unrecorded fetch leaves no trace": ([(0, 70 * MB), (0, -70 * MB)], 0, 0.0, 10000, 0),
 }
 
 
@@ -76,19 +76,19 @@ def test_golden_figure(history: History, probe_ms: int, rate: float, window_ms: 
         answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
         last_ms = now_ms
     if probe_ms == last_ms:
-        assert answer == throttle_ms, "the throttle time given for the last request"
+        assert answer == throttle_ms, "the throttle time of the last request"
     assert sensor.rate.measure(probe_ms).hex() == rate.hex()
     assert sensor.rate.window_size_ms(probe_ms) == window_ms
     assert (throttle_time_ms(rate, Q, window_ms) if rate > Q else 0) == throttle_ms
 
 
-# The same of 3.7.1, where they differ from those above.
+# The same histories in Kafka 3.7.1, where the figures differ from those above.
 GOLDEN_UP_TO_37: dict[str, tuple[History, int, float, int, int]] = {
-    "a sample counts for 11 s from when it opened": ([(0, MB), (900, MB), (11500, MB)], 11500, 100000.0, 10000, 0),
+    "a sample counts for 11 s from its start": ([(0, MB), (900, MB), (11500, MB)], 11500, 100000.0, 10000, 0),
     "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5005000.0, 10000, 10),
     "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004761.904761905, 10500, 10),
-    "requests that straddle the windows": (UNEVEN, 29970, 4713375.796178344, 10990, 0),
-    "KIP-13's example waits 2 s there too": (COLD_BURST, 9000, 6000000.0, 10000, 2000),
+    "requests that straddle window boundaries": (UNEVEN, 29970, 4713375.796178344, 10990, 0),
+    "KIP-13's example waits 2 s in 3.7 as well": (COLD_BURST, 9000, 6000000.0, 10000, 2000),
 }
 
 
@@ -101,12 +101,12 @@ def test_golden_figure_up_to_kafka_3_7(
     sensor = Sensor(RateUpTo37(11, 1000), Q, 0)
     for now_ms, value in history:
         answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
-    assert answer == throttle_ms, "the throttle time given for the last request"
+    assert answer == throttle_ms, "the throttle time of the last request"
     assert sensor.rate.measure(probe_ms).hex() == rate.hex()
     assert sensor.rate.window_size_ms(probe_ms) == window_ms
 
 
-def test_a_client_that_serves_its_delays_sees_the_known_sequence() -> None:
+def test_client_that_serves_its_delays_sees_the_known_sequence() -> None:
     sensor = quota_sensor(1e6)
     now_ms, throttled = 0, []
     for _ in range(60):
@@ -132,71 +132,71 @@ def test_a_client_that_serves_its_delays_sees_the_known_sequence() -> None:
 
 
 THROTTLE_TIMES = {
-    "half a millisecond goes up": (5000250.0, Q, 10000, 1),
-    "just under half goes down": (0.49999999999999994, 0.0, 0, 0),
-    "one and a half goes up, not to the even neighbour above": (2.5, 0.0, 0, 3),
-    "the greatest int32 is the limit where Kafka up to 4.3 wraps to -2094977296": (
+    "half a millisecond rounds up": (5000250.0, Q, 10000, 1),
+    "just under half rounds down": (0.49999999999999994, 0.0, 0, 0),
+    "one and a half rounds up, not to the even neighbour above": (2.5, 0.0, 0, 3),
+    "the largest int32 is the limit where Kafka up to 4.3 wraps to -2094977296": (
         220000.0,
         1.0,
         10000,
         MAX_THROTTLE_TIME_MS,
     ),
-    "an infinite rate waits as long as there is": (float("inf"), 1.0, 10000, MAX_THROTTLE_TIME_MS),
-    "a quota of nothing waits as long as there is": (1.0, 0.0, 10000, MAX_THROTTLE_TIME_MS),
-    "the smallest quota waits as long as there is": (1.0, 5e-324, 10000, MAX_THROTTLE_TIME_MS),
+    "an infinite rate gives the longest throttle time": (float("inf"), 1.0, 10000, MAX_THROTTLE_TIME_MS),
+    "a quota of 0 gives the longest throttle time": (1.0, 0.0, 10000, MAX_THROTTLE_TIME_MS),
+    "the smallest quota gives the longest throttle time": (1.0, 5e-324, 10000, MAX_THROTTLE_TIME_MS),
 }
 
 
 @pytest.mark.parametrize(("rate", "bound", "window_ms", "expected_ms"), THROTTLE_TIMES.values(), ids=THROTTLE_TIMES)
 def test_throttle_time(rate: float, bound: float, window_ms: int, expected_ms: int) -> None:
-    # A window of 0 stands for: `rate` is the time itself, to be rounded.
+    # With a window of 0, `rate` is the unrounded throttle time.
     found_ms = throttle_time_ms(rate, bound, window_ms) if window_ms else whole_ms(rate)
     assert found_ms == expected_ms
 
 
-def test_a_sensor_without_a_limit_never_throttles() -> None:
+def test_sensor_without_a_limit_never_throttles() -> None:
     assert quota_sensor(UNLIMITED).record_and_get_throttle_time_ms(2.0**63, 0) == 0
 
 
-def test_values_are_added_one_rounding_after_the_other() -> None:
+def test_values_are_added_with_one_rounding_each() -> None:
     rate = Rate(11, 1000)
     for slot in range(11):
         rate.record(0.1, slot * 1000)
-    # Eleven tenths are 1.1 in exact or compensated arithmetic, and 1.0999999999999999 one after the other.
+    # Eleven tenths add up to 1.1 in exact or compensated arithmetic, but to 1.0999999999999999 one after the other.
     assert rate.measure(10_000) == 1.0999999999999999 / 10.0 != 1.1 / 10.0
 
 
-def test_values_are_added_in_the_order_of_slots_not_of_time() -> None:
+def test_values_are_added_in_slot_order_not_in_time_order() -> None:
     rate = Rate(2, 1000)  # three slots
     for now_ms, value in ((0, 1.0), (1000, 1.0), (1900, 0.0), (2000, 1.0), (3000, 1e16)):
         rate.record(value, now_ms)
-    # 1e16 is in the first slot. By itself a 1 added to it is lost; the two ones together would not be.
+    # 1e16 is in the first slot. Adding 1 to it changes nothing; adding 2 would.
     assert rate.measure(3000) == 1e16 / 2.0 != (1.0 + 1.0 + 1e16) / 2.0
 
 
-def test_a_clock_that_steps_back_behind_the_oldest_sample_shortens_the_window_as_javas_remainder_does() -> None:
+def test_clock_stepping_back_before_the_oldest_sample_shortens_the_window_like_javas_remainder() -> None:
     rate = Rate(11, 1000)
     rate.record(1.0, 10_000)
     assert rate.window_size_ms(9_700) == 10_000 - 300
 
 
-def test_nothing_used_of_a_quota_of_nothing_does_not_wait() -> None:
+def test_quota_of_0_does_not_throttle_without_usage() -> None:
     sensor = quota_sensor(0.0)
     assert sensor.record_and_get_throttle_time_ms(0.0, 0) == 0
     assert sensor.record_and_get_throttle_time_ms(1.0, 0) == MAX_THROTTLE_TIME_MS
 
 
-# Virtual time is exact however long an example takes: a busy machine is no failure.
+# Virtual time is exact on a busy machine too, so there is no deadline.
 unhurried = settings(deadline=None)
 
-# Steps of the clock: mostly small, sometimes past a window or all of them, sometimes back.
+# Clock steps: mostly small, sometimes longer than one or all windows, sometimes backward.
 STEPS = st.one_of(st.integers(0, 400), st.sampled_from([999, 1000, 1001, 10999, 11000, 11001, 30000, -1, -700, -15000]))
 EVENTS = st.lists(st.tuples(STEPS, st.integers(-1000, 10**9), st.booleans()), min_size=1, max_size=60)
 
 
 @unhurried
 @given(EVENTS, st.integers(1, 12), st.sampled_from([2**63, 3, 1]))
-def test_one_step_of_record_and_measure_is_the_two_apart(
+def test_record_and_measure_in_one_step_equal_two_separate_steps(
     events: list[tuple[int, int, bool]], num_samples: int, event_window: int
 ) -> None:
     in_one, apart = Rate(num_samples, 1000, event_window), Rate(num_samples, 1000, event_window)
@@ -213,7 +213,7 @@ def test_one_step_of_record_and_measure_is_the_two_apart(
 
 @unhurried
 @given(EVENTS, st.integers(1, 12), st.integers(1, 10**11), st.sampled_from([Rate, RateUpTo37]), st.integers(1, 60))
-def test_a_sensor_finds_what_recording_measuring_and_comparing_find(
+def test_combined_sensor_equals_record_measure_and_compare(
     events: list[tuple[int, int, bool]], num_samples: int, bound: int, arithmetic: type[Rate], peeks_every: int
 ) -> None:
     sensor, apart = Sensor(arithmetic(num_samples, 1000), float(bound), 0), arithmetic(num_samples, 1000)
@@ -231,7 +231,7 @@ def test_a_sensor_finds_what_recording_measuring_and_comparing_find(
         rate = apart.measure(now_ms)
         expected = throttle_time_ms(rate, float(bound), apart.window_size_ms(now_ms)) if rate > bound else 0
         assert found == expected
-        if number % peeks_every == 0:  # what a sensor counts by itself it passes on to its rate then
+        if number % peeks_every == 0:  # merge the sensor's own count into its rate
             assert sensor.rate.peek(now_ms).hex() == apart.peek(now_ms).hex()
     assert sensor.rate.peek(now_ms).hex() == apart.peek(now_ms).hex()
 
@@ -242,7 +242,7 @@ def test_a_sensor_finds_what_recording_measuring_and_comparing_find(
     st.sampled_from([Rate, RateUpTo37]),
     st.integers(1, 60),
 )
-def test_fractions_below_the_bound_are_added_as_the_rate_alone_adds_them(
+def test_fractions_below_the_bound_are_added_as_the_plain_rate_adds_them(
     events: list[tuple[int, float]], arithmetic: type[Rate], peeks_every: int
 ) -> None:
     sensor, apart = Sensor(arithmetic(11, 1000), 1e6, 0), arithmetic(11, 1000)
@@ -262,7 +262,7 @@ def test_fractions_below_the_bound_are_added_as_the_rate_alone_adds_them(
     st.integers(1000, 300_000),
     st.sampled_from([Rate, RateUpTo37]),
 )
-def test_what_there_is_room_for_is_recorded_at_once_as_one_after_the_other(
+def test_values_recorded_in_bulk_equal_values_recorded_one_by_one(
     events: list[tuple[int, int]], bound: int, arithmetic: type[Rate]
 ) -> None:
     at_once, apart = (Sensor(arithmetic(11, 1000), float(bound), 0) for _ in range(2))
@@ -285,9 +285,7 @@ def test_what_there_is_room_for_is_recorded_at_once_as_one_after_the_other(
 
 @unhurried
 @given(EVENTS, st.integers(1, 12))
-def test_cached_staleness_is_what_looking_at_every_sample_gives(
-    events: list[tuple[int, int, bool]], num_samples: int
-) -> None:
+def test_cached_staleness_equals_a_scan_of_all_samples(events: list[tuple[int, int, bool]], num_samples: int) -> None:
     cached, looked_up = Rate(num_samples, 1000), Rate(num_samples, 1000)
     now_ms = 50_000
     for step_ms, value, measures in events:
@@ -295,14 +293,14 @@ def test_cached_staleness_is_what_looking_at_every_sample_gives(
         cached.record(value, now_ms)
         looked_up.record(value, now_ms)
         if measures:
-            looked_up._fresh_until_ms = now_ms  # so that it purges
+            looked_up._fresh_until_ms = now_ms  # to purge samples
             assert cached.measure(now_ms).hex() == looked_up.measure(now_ms).hex()
             assert cached.window_size_ms(now_ms) == looked_up.window_size_ms(now_ms)
 
 
 @unhurried
 @given(EVENTS, st.integers(1, 12), STEPS)
-def test_peeking_sees_what_measuring_would_and_changes_nothing(
+def test_peeking_returns_the_measured_value_without_side_effects(
     events: list[tuple[int, int, bool]], num_samples: int, last_step_ms: int
 ) -> None:
     watched, alone = Rate(num_samples, 1000), Rate(num_samples, 1000)
@@ -318,18 +316,18 @@ def test_peeking_sees_what_measuring_would_and_changes_nothing(
 
 @unhurried
 @given(EVENTS, st.integers(1, 12))
-def test_the_window_is_at_least_the_whole_windows_and_at_most_two_more(
+def test_window_covers_the_full_windows_and_at_most_two_more(
     events: list[tuple[int, int, bool]], num_samples: int
 ) -> None:
     rate = Rate(num_samples, 1000)
     now_ms = 50_000
     for step_ms, value, _ in events:
-        now_ms += max(step_ms, 0)  # a clock that steps back may leave the floor, by less than a window
+        now_ms += max(step_ms, 0)  # a backward clock step may go below the minimum, by less than one window
         rate.record(value, now_ms)
         assert max((num_samples - 1) * 1000, 1) <= rate.window_size_ms(now_ms) < (num_samples + 1) * 1000
 
 
-def test_a_clock_that_steps_back_never_makes_the_window_empty() -> None:
+def test_backward_clock_step_never_makes_the_window_empty() -> None:
     for num_samples in (1, 2, 11):
         rate = Rate(num_samples, 1000)
         rate.record(1.0, 10_000)
@@ -346,9 +344,9 @@ def test_a_clock_that_steps_back_never_makes_the_window_empty() -> None:
 def test_serving_the_delays_keeps_a_client_at_its_quota_over_whole_cycles(
     bound: int, requests_per_s_at_quota: float, gap_ms: int
 ) -> None:
-    # The client sends as fast as it may: the next request `gap_ms` after the one before, or once its delay is served.
-    # A cycle is from one request that was let through to the first one let through at least ten windows later: a
-    # burst, then waiting until the samples of the burst have left.
+    # The client sends as fast as allowed: the next request `gap_ms` after the previous one, or when its delay is over.
+    # A cycle starts with an accepted request and ends with the first accepted one at least ten windows later: a
+    # burst, then a delay until the samples of the burst have expired.
     sensor = quota_sensor(float(bound))
     value = bound / requests_per_s_at_quota
     now_ms, sent, cycles = 0, 0.0, [(0, 0.0)]

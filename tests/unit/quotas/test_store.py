@@ -1,4 +1,4 @@
-"""KIP-13's static quotas, and dynamic ones going before them."""
+"""KIP-13's static quotas, overridden by dynamic ones."""
 
 import pytest
 
@@ -14,25 +14,28 @@ def limit_of(manager: ClientQuotaManager, client_id: str) -> float:
     return manager.max_value_in_quota_window("ANONYMOUS", client_id) / 10  # ten whole windows of 1 s
 
 
-# What is altered, then the quotas of gold, silver and another client.
+# Alterations, then the quotas of gold, silver and another client.
 ALTERATIONS: dict[str, tuple[list[tuple[QuotaEntity, float | None]], tuple[float, float, float]]] = {
-    "as they start": ([], (400.0, 200.0, 100.0)),
-    "a dynamic override goes before a static one": ([(QuotaEntity(client_id="gold"), 1.0)], (1.0, 200.0, 100.0)),
-    "a dynamic default goes before the static one, not before overrides": (
+    "no alteration": ([], (400.0, 200.0, 100.0)),
+    "a dynamic override replaces a static one": ([(QuotaEntity(client_id="gold"), 1.0)], (1.0, 200.0, 100.0)),
+    "a dynamic default replaces the static default, not overrides": (
         [(QuotaEntity(client_id=DEFAULT), 1.0)],
         (400.0, 200.0, 1.0),
     ),
-    "a removed dynamic quota brings the static one back": (
+    "removing a dynamic quota restores the static one": (
         [(QuotaEntity(client_id="gold"), 1.0), (QuotaEntity(client_id="gold"), None)],
         (400.0, 200.0, 100.0),
     ),
     "a static quota cannot be removed": ([(QuotaEntity(client_id="gold"), None)], (400.0, 200.0, 100.0)),
-    "a user's dynamic quota goes before all client ids'": ([(QuotaEntity(user="ANONYMOUS"), 1.0)], (1.0, 1.0, 1.0)),
+    "a user's dynamic quota takes precedence over all client ids'": (
+        [(QuotaEntity(user="ANONYMOUS"), 1.0)],
+        (1.0, 1.0, 1.0),
+    ),
 }
 
 
 @pytest.mark.parametrize(("alterations", "limits"), ALTERATIONS.values(), ids=ALTERATIONS)
-def test_quotas_that_hold(
+def test_effective_quotas(
     alterations: list[tuple[QuotaEntity, float | None]], limits: tuple[float, float, float]
 ) -> None:
     manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
@@ -54,16 +57,16 @@ def test_without_properties_no_quota_is_set() -> None:
     assert enabled == [False, True, False]
 
 
-def test_who_follows_no_more_is_told_nothing() -> None:
-    store, told = QuotaStore[str]({"a": 1.0}), dict[str, float | None]()
-    store.follow(told.__setitem__)
-    store.unfollow(told.__setitem__)
-    store.unfollow(told.__setitem__)
+def test_unsubscribed_listener_receives_nothing() -> None:
+    store, received = QuotaStore[str]({"a": 1.0}), dict[str, float | None]()
+    store.follow(received.__setitem__)
+    store.unfollow(received.__setitem__)
+    store.unfollow(received.__setitem__)
     store.alter("b", 2.0)
-    assert told == {"a": 1.0}
+    assert received == {"a": 1.0}
 
 
-def test_who_looks_sees_the_quotas_that_hold() -> None:
+def test_reader_sees_the_effective_quotas() -> None:
     gold = QuotaEntity(client_id="gold")
     store = QuotaStore({EVERYONE: 100.0})
     store.alter(gold, 1.0)

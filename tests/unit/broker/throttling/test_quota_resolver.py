@@ -31,13 +31,13 @@ def test_callback_gets_changed_topics_once_within_a_second() -> None:
     tenants = callback_of(broker)
     broker.topic("t", 2)
     broker.advance(1_000)
-    assert tenants.told[1:] == [{"t": (1, 1)}]
+    assert tenants.calls[1:] == [{"t": (1, 1)}]
     broker.advance(5_000)
     tenants.limits["a"] = 1.0
     broker.client("a.one")
     broker.topic("u")
     broker.advance(1_000)
-    assert tenants.told[2:] == [{"t": (1, 1), "u": (1,)}]
+    assert tenants.calls[2:] == [{"t": (1, 1), "u": (1,)}]
 
 
 def test_limit_changed_by_a_topic_update_applies_to_existing_records() -> None:
@@ -57,7 +57,7 @@ def test_limit_changed_by_a_topic_update_applies_to_existing_records() -> None:
 def test_callback_is_closed_with_the_broker() -> None:
     broker = VirtualBroker(CLASS)
     broker.broker.close()
-    assert callback_of(broker).told[-1] == "closed"
+    assert callback_of(broker).calls[-1] == "closed"
 
 
 def test_unknown_callback_class_fails_the_start() -> None:

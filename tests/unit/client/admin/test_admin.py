@@ -1,4 +1,4 @@
-"""Every call of the admin client, to brokers of ours, in virtual time."""
+"""Every call of the admin client against real brokers, in virtual time."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ TOPIC = ConfigResource(ResourceType.TOPIC, "t")
 
 
 def live(scenario: Callable[[AdminClient, Broker], Awaitable[None]], *, brokers: int = 1, **config: str) -> None:
-    """Runs a scenario in virtual time; configs are written with underscores for dots."""
+    """Run a scenario in virtual time; config names have underscores in place of dots."""
     dotted = {name.replace("_", "."): value for name, value in config.items()}
 
     async def main() -> None:
@@ -49,7 +49,7 @@ def live(scenario: Callable[[AdminClient, Broker], Awaitable[None]], *, brokers:
     testing.run(main())
 
 
-def test_a_config_that_cannot_be_is_refused_before_anything_is_connected() -> None:
+def test_invalid_config_is_rejected_before_connecting() -> None:
     async def main() -> None:
         with pytest.raises(Exception, match=r"admin: linger\.ms: no such property"):
             AdminClient({"bootstrap.servers": "a:9092", "linger.ms": 5})
@@ -57,7 +57,7 @@ def test_a_config_that_cannot_be_is_refused_before_anything_is_connected() -> No
     testing.run(main())
 
 
-def test_the_cluster() -> None:
+def test_describe_cluster() -> None:
     async def scenario(admin: AdminClient, broker: Broker) -> None:
         cluster = await admin.describe_cluster()
         assert {found.broker_id: f"{found.host}:{found.port}" for found in cluster.brokers} == broker.brokers
@@ -67,7 +67,7 @@ def test_the_cluster() -> None:
     live(scenario, brokers=2)
 
 
-def test_topics() -> None:
+def test_create_describe_and_delete_topics() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         created = await admin.create_topics(
             [NewTopic("t", 2, 1, {"retention.ms": "1000"}), NewTopic("u", assignments={0: [2, 1]}), NewTopic("no way")]
@@ -101,7 +101,7 @@ def test_topics_are_described_in_pages() -> None:
     live(scenario, max_request_partition_size_limit="2")
 
 
-def test_old_brokers_describe_topics_by_metadata() -> None:
+def test_old_brokers_describe_topics_through_metadata() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         described = await admin.describe_topics(["t", "nowhere"])
@@ -112,7 +112,7 @@ def test_old_brokers_describe_topics_by_metadata() -> None:
     live(scenario, sluice_kafka_release="kafka-2.8")
 
 
-def test_partitions() -> None:
+def test_create_partitions_and_elect_leaders() -> None:
     async def scenario(admin: AdminClient, broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", assignments={0: [1, 2], 1: [2, 1]})])).all()
         offsets = await admin.list_offsets({T0: LATEST, T1: EARLIEST})
@@ -136,7 +136,7 @@ def test_partitions() -> None:
     live(scenario, brokers=2)
 
 
-def test_configs() -> None:
+def test_describe_and_alter_configs() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", 1, 1)])).all()
         broker = ConfigResource(ResourceType.BROKER, "2")
@@ -168,7 +168,7 @@ def test_configs() -> None:
     live(scenario, brokers=2)
 
 
-def test_folders_of_logs() -> None:
+def test_log_directories() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", 2, 2)])).all()
         folders = (await admin.describe_log_dirs([1, 2])).all()
@@ -183,7 +183,7 @@ def test_folders_of_logs() -> None:
     live(scenario, brokers=2)
 
 
-def test_offsets_of_groups() -> None:
+def test_consumer_group_offsets() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         committed = OffsetAndMetadata(7, "seven")
@@ -209,7 +209,7 @@ def test_offsets_of_groups() -> None:
     live(scenario, brokers=2)
 
 
-def test_old_brokers_know_one_group_a_request() -> None:
+def test_old_brokers_accept_one_group_per_request() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         committed = OffsetAndMetadata(7, "seven")
@@ -253,9 +253,9 @@ def test_quotas() -> None:
     live(scenario)
 
 
-def test_passwords() -> None:
+def test_scram_credentials() -> None:
     async def scenario(admin: AdminClient, _broker: Broker) -> None:
-        for mechanism in ScramMechanism:  # a broker takes one change of a user at a time
+        for mechanism in ScramMechanism:  # a broker accepts one change per user and request
             (await admin.alter_user_scram_credentials({("alice", mechanism): "secret"})).all()
         found = await admin.describe_user_scram_credentials()
         assert [info.mechanism for info in found["alice"]] == [1, 2]
@@ -287,8 +287,8 @@ def test_transactions() -> None:
     live(scenario, brokers=2)
 
 
-def test_every_admin_api_that_is_served_has_a_call() -> None:
-    """By the responses that the modules of the admin client name."""
+def test_every_served_admin_api_has_a_call() -> None:
+    """Compare with the responses that the admin client's modules name."""
     folder = Path(admin_module.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     not_an_admins = {

@@ -1,4 +1,4 @@
-"""How calls find their brokers and are tried again: over scripted brokers, in virtual time, to the millisecond."""
+"""Routing and retries of admin calls, over scripted brokers in virtual time, exact to the millisecond."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ from tests.support.client_network import DISCONNECT, Asked, ScriptedBroker, Virt
 
 
 class Middle(Random):
-    """Chance that always takes the middle: a factor of 1, and the first of the nodes."""
+    """A random source that always returns the middle: a factor of 1, and the first node."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
@@ -49,7 +49,7 @@ class Middle(Random):
 
 
 class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
-    """What is called here, over a network of scripted brokers 1 and 2. The controller is 1."""
+    """An admin client over a network of scripted brokers 1 and 2. The controller is 1."""
 
     def __init__(self, **given: str | int) -> None:
         loop = asyncio.get_running_loop()
@@ -69,23 +69,23 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
         self._calls = AdminCalls(AsyncNetwork(client, loop, self.network), config, random)
 
     def lead(self, node_id: int) -> None:
-        """Makes a broker the controller, as both tell."""
+        """Make a broker the controller in both brokers' metadata."""
         for broker in self.brokers:
             broker.controller_id = node_id
 
     def script(self, api: str, answer: Callable[[Asked], Any]) -> None:
-        """Has both brokers answer an API so."""
+        """Set the response of both brokers to an API."""
         for broker in self.brokers:
             broker.answers[api] = answer
 
     async def error(self, call: Awaitable[Outcomes[Any, Any]]) -> KafkaException:
-        """The one error of a call."""
+        """Return the only error of a call."""
         (error,) = (await call).errors().values()
         return error
 
 
 def live(scenario: Callable[[Admin], Awaitable[None]], **given: str | int) -> None:
-    """Runs a scenario in virtual time."""
+    """Run a scenario in virtual time."""
 
     async def main() -> None:
         await scenario(Admin(**given))
@@ -94,20 +94,20 @@ def live(scenario: Callable[[Admin], Awaitable[None]], **given: str | int) -> No
 
 
 def created(*codes: int) -> Callable[[Asked], Message]:
-    """Answers CreateTopics with these error codes in turn, the last again and again."""
+    """Answer CreateTopics with these error codes in turn; the last one repeats."""
     left = list(codes)
 
-    def answer(asked: Asked) -> Message:
+    def answer(request: Asked) -> Message:
         code = left.pop(0) if len(left) > 1 else left[0]
         return CreateTopicsResponse(
-            topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in asked.message.topics]
+            topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
         )
 
     return answer
 
 
 def first_gaps(broker: ScriptedBroker, api: str, count: int) -> list[int]:
-    """How long it took from each request to the next."""
+    """Return the gaps between consecutive requests."""
     times = broker.asked_at_ms(api)
     return [round(later - earlier) for earlier, later in pairwise(times)][:count]
 
@@ -116,7 +116,7 @@ NEW = [NewTopic("t", 1, 1)]
 
 
 class TestRetries:
-    def test_the_controller_is_asked(self) -> None:
+    def test_request_goes_to_the_controller(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.lead(2)
             admin.script("CreateTopics", created(0))
@@ -126,11 +126,11 @@ class TestRetries:
 
         live(scenario)
 
-    def test_one_that_is_it_no_more_is_left_for_the_new_one(self) -> None:
+    def test_former_controller_is_replaced_by_the_new_one(self) -> None:
         async def scenario(admin: Admin) -> None:
-            def moved(asked: Asked) -> Message:
+            def moved(request: Asked) -> Message:
                 admin.lead(2)
-                return created(ErrorCode.NOT_CONTROLLER)(asked)
+                return created(ErrorCode.NOT_CONTROLLER)(request)
 
             admin.one.answers["CreateTopics"] = moved
             admin.two.answers["CreateTopics"] = created(0)
@@ -140,7 +140,7 @@ class TestRetries:
 
         live(scenario)
 
-    def test_waits_double_with_each_attempt(self) -> None:
+    def test_backoff_doubles_with_each_attempt(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             error = await admin.error(admin.create_topics(NEW, timeout_ms=5000))
@@ -149,7 +149,7 @@ class TestRetries:
 
         live(scenario)
 
-    def test_no_more_often_than_retries_says(self) -> None:
+    def test_attempts_are_limited_by_retries(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
             error = await admin.error(admin.create_topics(NEW))
@@ -158,7 +158,7 @@ class TestRetries:
 
         live(scenario, retries=2)
 
-    def test_what_cannot_be_mended_is_not_tried_again(self) -> None:
+    def test_fatal_error_is_not_retried(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", created(ErrorCode.TOPIC_ALREADY_EXISTS))
             error = await admin.error(admin.create_topics(NEW))
@@ -168,7 +168,7 @@ class TestRetries:
 
         live(scenario)
 
-    def test_nor_what_could_be_but_kafka_does_not(self) -> None:
+    def test_retriable_error_that_kafka_does_not_retry_is_not_retried(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", created(ErrorCode.REQUEST_TIMED_OUT))
             assert isinstance(await admin.error(admin.create_topics(NEW)), TimeoutException)
@@ -176,26 +176,26 @@ class TestRetries:
 
         live(scenario)
 
-    def test_a_lost_connection_is(self) -> None:
+    def test_lost_connection_is_retried(self) -> None:
         async def scenario(admin: Admin) -> None:
             answers = iter([lambda _: DISCONNECT, created(0)])
-            admin.script("CreateTopics", lambda asked: next(answers)(asked))
+            admin.script("CreateTopics", lambda request: next(answers)(request))
             (await admin.create_topics(NEW)).all()
             assert len(admin.one.asked("CreateTopics")) == 2
 
         live(scenario)
 
-    def test_a_request_that_is_not_answered_takes_its_timeout_alone(self) -> None:
+    def test_unanswered_request_ends_after_its_own_timeout(self) -> None:
         async def scenario(admin: Admin) -> None:
             answers = iter([lambda _: None, created(0)])
-            admin.script("CreateTopics", lambda asked: next(answers)(asked))
+            admin.script("CreateTopics", lambda request: next(answers)(request))
             (await admin.create_topics(NEW)).all()
             (gap,) = first_gaps(admin.one, "CreateTopics", 1)
             assert 1000 < gap < 1300
 
         live(scenario, request_timeout_ms=1000)
 
-    def test_the_broker_is_told_how_long_it_may_take(self) -> None:
+    def test_timeout_is_sent_to_the_broker(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", created(0))
             (await admin.create_topics(NEW, timeout_ms=700)).all()
@@ -203,7 +203,7 @@ class TestRetries:
 
         live(scenario)
 
-    def test_a_call_ends_at_its_time_whatever_it_waits_for(self) -> None:
+    def test_call_ends_at_its_deadline_in_any_state(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.refuses = True
@@ -215,48 +215,48 @@ class TestRetries:
 
         live(scenario)
 
-    def test_a_call_of_one_answer_is_tried_again_too(self) -> None:
+    def test_call_with_one_response_is_retried(self) -> None:
         async def scenario(admin: Admin) -> None:
-            answers = iter([lambda _: DISCONNECT, lambda asked: admin.one.metadata(asked)])
+            answers = iter([lambda _: DISCONNECT, lambda request: admin.one.metadata(request)])
             await admin.list_topics()
-            admin.script("Metadata", lambda asked: next(answers, admin.one.metadata)(asked))
+            admin.script("Metadata", lambda request: next(answers, admin.one.metadata)(request))
             assert await admin.list_topics() == {}
 
         live(scenario)
 
 
 class TestKeys:
-    def test_each_partition_is_asked_of_its_leader_and_all_of_one_together(self) -> None:
+    def test_partitions_are_grouped_by_leader_into_one_request_each(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.topics["t"] = [1, 2, 1]
             admin.script("DeleteRecords", deleted({}))
             partitions = {TopicPartition("t", index): 5 for index in range(3)}
             assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
-            assert [_indexes(asked) for asked in admin.one.asked("DeleteRecords")] == [[0, 2]]
-            assert [_indexes(asked) for asked in admin.two.asked("DeleteRecords")] == [[1]]
+            assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 2]]
+            assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
 
         live(scenario)
 
-    def test_a_leader_that_moved_is_looked_for_and_others_are_not_asked_again(self) -> None:
+    def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.topics["t"] = [1, 1]
 
-            def moved(asked: Asked) -> Message:
+            def moved(request: Asked) -> Message:
                 for broker in admin.brokers:
                     broker.topics["t"] = [1, 2]
-                return deleted({1: ErrorCode.NOT_LEADER_OR_FOLLOWER})(asked)
+                return deleted({1: ErrorCode.NOT_LEADER_OR_FOLLOWER})(request)
 
             admin.one.answers["DeleteRecords"] = moved
             admin.two.answers["DeleteRecords"] = deleted({})
             (await admin.delete_records({TopicPartition("t", 0): 5, TopicPartition("t", 1): 5})).all()
-            assert [_indexes(asked) for asked in admin.one.asked("DeleteRecords")] == [[0, 1]]
-            assert [_indexes(asked) for asked in admin.two.asked("DeleteRecords")] == [[1]]
+            assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 1]]
+            assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
 
         live(scenario)
 
-    def test_each_key_has_an_outcome_of_its_own(self) -> None:
+    def test_each_key_has_its_own_outcome(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.topics["t"] = [1, 1, -1]
@@ -274,14 +274,14 @@ class TestKeys:
 
         live(scenario)
 
-    def test_a_key_that_the_broker_forgets_is_an_error(self) -> None:
+    def test_key_missing_from_the_response_is_an_error(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("CreateTopics", lambda _: CreateTopicsResponse())
             assert str(await admin.error(admin.create_topics(NEW))) == "the broker returned nothing for t"
 
         live(scenario)
 
-    def test_a_partition_that_is_not_there_is_waited_for(self) -> None:
+    def test_unknown_partition_is_retried(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.topics["t"] = [1]
@@ -292,7 +292,7 @@ class TestKeys:
 
 
 class TestCoordinators:
-    def test_are_found_together(self) -> None:
+    def test_coordinators_are_found_in_one_request(self) -> None:
         async def scenario(admin: Admin) -> None:
             admin.script("FindCoordinator", found)
             admin.script("DeleteGroups", groups_deleted)
@@ -303,21 +303,23 @@ class TestCoordinators:
 
         live(scenario)
 
-    def test_one_by_one_where_the_broker_knows_no_other_way(self) -> None:
+    def test_coordinators_are_found_one_by_one_on_old_brokers(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.versions["FindCoordinator"] = (0, 3)
-            admin.script("FindCoordinator", lambda asked: FindCoordinatorResponse(node_id=int(asked.message.key[-1])))
+            admin.script(
+                "FindCoordinator", lambda request: FindCoordinatorResponse(node_id=int(request.message.key[-1]))
+            )
             admin.script("DeleteGroups", groups_deleted)
             (await admin.delete_groups(["g1", "g2"])).all()
-            assert [asked.message.key for asked in admin.one.asked("FindCoordinator")] == ["g1", "g2"]
+            assert [request.message.key for request in admin.one.asked("FindCoordinator")] == ["g1", "g2"]
 
         live(scenario)
 
-    def test_waits_double_while_there_is_none(self) -> None:
+    def test_backoff_doubles_without_a_coordinator(self) -> None:
         async def scenario(admin: Admin) -> None:
-            def none(asked: Asked) -> Message:
-                keys = asked.message.coordinator_keys
+            def none(request: Asked) -> Message:
+                keys = request.message.coordinator_keys
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
                 return FindCoordinatorResponse(coordinators=[Coordinator(key=key, error_code=code) for key in keys])
 
@@ -327,7 +329,7 @@ class TestCoordinators:
 
         live(scenario)
 
-    def test_what_no_broker_can_do_is_told_at_once(self) -> None:
+    def test_unsupported_request_fails_at_once(self) -> None:
         async def scenario(admin: Admin) -> None:
             for broker in admin.brokers:
                 broker.versions["DeleteGroups"] = (0, -1)
@@ -338,7 +340,7 @@ class TestCoordinators:
         live(scenario)
 
 
-def test_closing_ends_calls() -> None:
+def test_closing_fails_pending_calls() -> None:
     async def scenario(admin: Admin) -> None:
         admin.script("CreateTopics", lambda _: None)
         waiting = asyncio.ensure_future(admin.create_topics(NEW, timeout_ms=1000))
@@ -350,10 +352,10 @@ def test_closing_ends_calls() -> None:
 
 
 def deleted(codes: dict[int, int]) -> Callable[[Asked], Message]:
-    """Answers DeleteRecords with these error codes by partition, or 7."""
+    """Answer DeleteRecords with these error codes by partition; 7 for other partitions."""
 
-    def answer(asked: Asked) -> Message:
-        (topic,) = asked.message.topics
+    def answer(request: Asked) -> Message:
+        (topic,) = request.message.topics
         results = [
             DeleteRecordsPartitionResult(
                 partition_index=partition.partition_index,
@@ -367,16 +369,16 @@ def deleted(codes: dict[int, int]) -> Callable[[Asked], Message]:
     return answer
 
 
-def _indexes(asked: Asked) -> list[int]:
-    return [partition.partition_index for partition in asked.message.topics[0].partitions]
+def _indexes(request: Asked) -> list[int]:
+    return [partition.partition_index for partition in request.message.topics[0].partitions]
 
 
-def found(asked: Asked) -> Message:
-    """The coordinator's node id is the last digit of the key."""
-    keys = asked.message.coordinator_keys
+def found(request: Asked) -> Message:
+    """Answer with a coordinator whose node id is the last digit of the key."""
+    keys = request.message.coordinator_keys
     return FindCoordinatorResponse(coordinators=[Coordinator(key=key, node_id=int(key[-1])) for key in keys])
 
 
-def groups_deleted(asked: Asked) -> Message:
-    """All of them."""
-    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name) for name in asked.message.groups_names])
+def groups_deleted(request: Asked) -> Message:
+    """Delete all groups."""
+    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name) for name in request.message.groups_names])

@@ -1,4 +1,4 @@
-"""The consumer with partitions that are assigned by hand, against our broker, in virtual time."""
+"""The consumer with manually assigned partitions, against a real broker in virtual time."""
 
 import asyncio
 from random import Random
@@ -33,7 +33,7 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
 
 class TestRecords:
     @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-    def test_come_in_their_order_whatever_they_are_compressed_with(self, compression: str) -> None:
+    def test_records_arrive_in_order_with_every_compression(self, compression: str) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(1200), config={"compression.type": compression, "batch.size": 3000})
             stage.consumer.assign([P0])
@@ -41,7 +41,7 @@ class TestRecords:
 
         reading(test)
 
-    def test_of_all_partitions_come(self) -> None:
+    def test_records_of_all_partitions_arrive(self) -> None:
         async def test(stage: Reading) -> None:
             for partition in range(3):
                 await stage.produce(*numbers(700, partition * 1000), partition=partition)
@@ -54,7 +54,7 @@ class TestRecords:
 
         reading(test, broker_config=THREE)
 
-    def test_are_at_most_max_poll_records_in_one_poll(self) -> None:
+    def test_poll_returns_at_most_max_poll_records(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(25))
             stage.consumer.assign([P0])
@@ -63,7 +63,7 @@ class TestRecords:
 
         reading(test, {"max.poll.records": 10})
 
-    def test_carry_key_headers_timestamp_and_epoch(self) -> None:
+    def test_records_carry_key_headers_timestamp_and_epoch(self) -> None:
         async def test(stage: Reading) -> None:
             async with Producer({"bootstrap.servers": stage.broker.bootstrap}) as producer:
                 await producer.send(TOPIC, None, key=b"k" * 200, timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
@@ -75,7 +75,7 @@ class TestRecords:
 
         reading(test)
 
-    def test_of_partitions_that_are_paused_are_kept(self) -> None:
+    def test_records_of_paused_partitions_are_kept(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(30))
             stage.consumer.assign([P0])
@@ -86,11 +86,11 @@ class TestRecords:
             assert stage.consumer.paused() == {P0}
             stage.consumer.resume([P0])
             assert await stage.read(20) == numbers(20, 10)
-            assert len(stage.asked("Fetch")) <= asked + 1, "what had come was not asked for again"
+            assert len(stage.asked("Fetch")) <= asked + 1, "buffered records are not fetched again"
 
         reading(test, {"max.poll.records": 10})
 
-    def test_are_waited_for_no_longer_than_the_timeout(self) -> None:
+    def test_poll_waits_no_longer_than_its_timeout(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.assign([P0])
             assert await stage.consumer.poll(1234) == []
@@ -98,7 +98,7 @@ class TestRecords:
 
         reading(test)
 
-    def test_end_a_wait_when_they_come(self) -> None:
+    def test_poll_returns_when_records_arrive(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.assign([P0])
             waiting = asyncio.ensure_future(stage.consumer.poll(60_000))
@@ -110,7 +110,7 @@ class TestRecords:
 
         reading(test)
 
-    def test_that_are_damaged_are_told_until_somebody_seeks_past_them(self) -> None:
+    def test_corrupt_record_raises_until_the_application_seeks_past_it(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(b"good")
             await stage.produce(b"bad")
@@ -137,7 +137,7 @@ class TestTransactions:
             ("read_committed", [b"plain", b"kept", b"last"]),
         ],
     )
-    def test_are_read_as_the_isolation_level_says(self, isolation: str, expected: list[bytes]) -> None:
+    def test_transactional_records_follow_the_isolation_level(self, isolation: str, expected: list[bytes]) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(b"plain")
             sender = AIOKafkaProducer(bootstrap_servers=stage.broker.bootstrap, transactional_id="tx")
@@ -160,7 +160,7 @@ class TestTransactions:
 
 
 class TestPositions:
-    def test_begin_where_the_policy_says(self) -> None:
+    def test_position_starts_at_the_reset_policy(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(5))
             stage.consumer.assign([P0])
@@ -171,7 +171,7 @@ class TestPositions:
         reading(test, {"auto.offset.reset": "latest"})
 
     @pytest.mark.parametrize(("ago", "expected"), [("PT1H30M", [b"old", b"new"]), ("PT30M", [b"new"]), ("PT1S", [])])
-    def test_begin_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
+    def test_position_can_start_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(b"old")
             await asyncio.sleep(3600)
@@ -184,7 +184,7 @@ class TestPositions:
 
         reading(test, {"auto.offset.reset": f"by_duration:{ago}"})
 
-    def test_have_to_be_sought_where_there_is_no_policy(self) -> None:
+    def test_without_a_reset_policy_a_seek_is_required(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -199,7 +199,7 @@ class TestPositions:
 
         reading(test, {"auto.offset.reset": "none"})
 
-    def test_out_of_range_are_reset(self) -> None:
+    def test_position_out_of_range_is_reset(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -208,7 +208,7 @@ class TestPositions:
 
         reading(test)
 
-    def test_are_sought(self) -> None:
+    def test_seek_sets_the_position(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(10))
             stage.consumer.assign([P0])
@@ -225,7 +225,7 @@ class TestPositions:
 
         reading(test)
 
-    def test_of_what_is_not_assigned_there_are_none(self) -> None:
+    def test_unassigned_partition_has_no_position(self) -> None:
         async def test(stage: Reading) -> None:
             with pytest.raises(NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
                 stage.consumer.seek(P0, 1)
@@ -239,7 +239,7 @@ TWO_BROKERS: dict[str, str | float] = {"sluice.brokers": 2, "default.replication
 
 
 class TestLeaders:
-    def test_that_moved_are_followed(self) -> None:
+    def test_moved_leader_is_followed(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -252,7 +252,7 @@ class TestLeaders:
 
         reading(test, broker_config=TWO_BROKERS)
 
-    def test_that_are_new_validate_the_position(self) -> None:
+    def test_new_leader_validates_the_position(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -266,7 +266,7 @@ class TestLeaders:
         reading(test, broker_config=TWO_BROKERS)
 
     @pytest.mark.parametrize("policy", ["earliest", "none"])
-    def test_whose_log_was_truncated_send_the_position_back(self, policy: str) -> None:
+    def test_truncated_log_moves_the_position_back(self, policy: str) -> None:
         async def test(stage: Reading) -> None:
             cluster = stage.broker.cluster
             await stage.produce(*numbers(3))
@@ -274,7 +274,7 @@ class TestLeaders:
             stage.consumer.assign([P0])
             stage.consumer.seek(P0, 0)
             await stage.read(3)
-            # A position that a log does not reach: as after an unclean election, seen from where it was.
+            # A position beyond the log end, as after an unclean election.
             stage.consumer.seek(P0, OffsetAndMetadata(7, "", 0))
             await cluster.move_leader(TOPIC, 0, 3 - leader)
             await stage.produce(b"other")
@@ -290,7 +290,7 @@ class TestLeaders:
 
 
 class TestSessions:
-    def test_that_are_gone_begin_anew(self) -> None:
+    def test_lost_fetch_session_is_restarted(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -303,7 +303,7 @@ class TestSessions:
 
 
 class TestThrottling:
-    def test_is_waited_out_and_counted(self) -> None:
+    def test_throttle_time_delays_fetches_and_is_counted(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
@@ -318,7 +318,7 @@ class TestThrottling:
 
         reading(test)
 
-    def test_is_zero_where_there_is_none(self) -> None:
+    def test_throttle_metrics_are_zero_without_throttling(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.assign([P0])
             await stage.consumer.poll(1000)
@@ -328,7 +328,7 @@ class TestThrottling:
 
 
 class TestQuestions:
-    def test_about_offsets_are_answered(self) -> None:
+    def test_offset_queries_return_results(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*numbers(4))
             consumer = stage.consumer
@@ -343,7 +343,7 @@ class TestQuestions:
 
         reading(test)
 
-    def test_about_what_is_not_there_time_out(self) -> None:
+    def test_query_of_an_unknown_topic_times_out(self) -> None:
         async def test(stage: Reading) -> None:
             with pytest.raises(TimeoutException, match=r"^topic unknown was not known in time$"):
                 await stage.consumer.partitions_for("unknown", timeout_ms=1500)
@@ -351,7 +351,7 @@ class TestQuestions:
 
         reading(test, broker_config={"auto.create.topics.enable": "false"})
 
-    def test_about_topics_that_cannot_be_fail(self) -> None:
+    def test_query_of_an_invalid_topic_fails(self) -> None:
         async def test(stage: Reading) -> None:
             with pytest.raises(errors.InvalidTopicException):
                 await stage.consumer.partitions_for("not/a/topic")
@@ -359,7 +359,7 @@ class TestQuestions:
         reading(test)
 
 
-def test_a_consumer_that_is_closed_says_so() -> None:
+def test_closed_consumer_raises() -> None:
     async def main() -> None:
         async with Broker() as broker:
             async with Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:

@@ -1,5 +1,6 @@
-"""KIP-580, retry backoff: the testable statements that are about consuming, in virtual time with brokers of ours. Each
-test is one of them, by its number.
+"""KIP-580, retry backoff: the testable statements about consuming, in virtual time with real brokers.
+
+Each test name has the number of its statement.
 """
 
 import asyncio
@@ -11,12 +12,12 @@ from sluice.broker.faults.actions.error_response import Error
 from sluice.client.consumer import OffsetAndMetadata
 from tests.support.consuming import P0, Reading, Settings, gaps, reading, within
 
-# Metadata goes first, where it is due at the same time: the question leaves when it is answered.
+# If metadata is due at the same time, it is requested first, and ListOffsets after its response.
 METADATA_FIRST_MS = 2
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_13_asking_for_offsets_to_reset_waits_the_same_each_time(seed: int) -> None:
+def test_kip580_13_offset_reset_retries_wait_the_same_each_time(seed: int) -> None:
     async def test(stage: Reading) -> None:
         await stage.produce(b"v")
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=6)
@@ -29,7 +30,7 @@ def test_kip580_13_asking_for_offsets_to_reset_waits_the_same_each_time(seed: in
     reading(test, seed=seed)
 
 
-def test_kip580_13_as_the_text_has_it_it_grows() -> None:
+def test_kip580_13_with_the_kip_profile_the_backoff_grows() -> None:
     async def test(stage: Reading) -> None:
         await stage.produce(b"v")
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=5)
@@ -41,14 +42,14 @@ def test_kip580_13_as_the_text_has_it_it_grows() -> None:
     reading(test, profile="kip")
 
 
-def test_a_fetch_that_failed_waits_for_metadata() -> None:
+def test_failed_fetch_waits_for_metadata() -> None:
     async def test(stage: Reading) -> None:
         await stage.produce(b"v")
         stage.consumer.assign([P0])
         await stage.read(1)
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Fetch", times=5)
         await stage.produce(b"w")
-        assert await stage.read(1) == [b"w"], "to which the answer was waiting before"
+        assert await stage.read(1) == [b"w"], "returned by the fetch pending before the fault"
         await stage.produce(b"x")
         assert await stage.read(1) == [b"x"]
         failed = [request for request in stage.asked("Fetch") if request.error_codes]
@@ -56,12 +57,12 @@ def test_a_fetch_that_failed_waits_for_metadata() -> None:
         assert len(times) == 5
         found = gaps(times)
         assert all(gap >= 80 for gap in found), found
-        assert found[3] > found[0], "metadata that teaches nothing is asked for ever later"
+        assert found[3] > found[0], "metadata without news is requested with growing backoff"
 
     reading(test)
 
 
-def test_nothing_is_asked_of_a_broker_that_is_gone() -> None:
+def test_no_request_is_sent_to_a_removed_broker() -> None:
     async def test(stage: Reading) -> None:
         await stage.produce(b"v")
         stage.consumer.assign([P0])
@@ -82,23 +83,25 @@ AT_ONCE: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0}
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("code", ["COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"])
-def test_kip580_10_looking_up_the_coordinator_waits_twice_as_long(seed: int, code: str) -> None:
+def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str) -> None:
     async def test(stage: Reading) -> None:
         stage.broker.faults.add(Error(code), api="FindCoordinator", times=5)
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
         assert await stage.read(1) == [b"v"]
         times = stage.asked_at_ms("FindCoordinator")
-        # Fresh metadata is waited for after each: where its own backoff is longer, that is what it takes.
+        # Each failure also waits for fresh metadata; the longer of both backoffs counts.
         assert within(gaps(times), STEPS, METADATA_FIRST_MS + 200), gaps(times)
-        asked = stage.asked_at_ms("Metadata")
-        assert all(any(one <= at <= two for at in asked) for one, two in pairwise(times)), "metadata in between"
+        requested_ms = stage.asked_at_ms("Metadata")
+        assert all(any(one <= at <= two for at in requested_ms) for one, two in pairwise(times)), (
+            "fresh metadata between the attempts"
+        )
 
     reading(test, MEMBER, broker_config=AT_ONCE, seed=seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_11_heartbeats_that_fail_wait_twice_as_long(seed: int) -> None:
+def test_kip580_11_failed_heartbeats_double_their_backoff(seed: int) -> None:
     async def test(stage: Reading) -> None:
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
@@ -114,7 +117,7 @@ def test_kip580_11_heartbeats_that_fail_wait_twice_as_long(seed: int) -> None:
 
 
 @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
-def test_kip580_12_joining_waits_the_same_each_time(api: str) -> None:
+def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
     async def test(stage: Reading) -> None:
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=6)
         stage.consumer.subscribe(["t"])
@@ -128,7 +131,7 @@ def test_kip580_12_joining_waits_the_same_each_time(api: str) -> None:
     reading(test, MEMBER, broker_config=AT_ONCE)
 
 
-def test_kip580_12_a_member_that_is_unknown_joins_at_once() -> None:
+def test_kip580_12_unknown_member_rejoins_at_once() -> None:
     async def test(stage: Reading) -> None:
         stage.broker.faults.add(Error("UNKNOWN_MEMBER_ID"), api="JoinGroup", times=3)
         stage.consumer.subscribe(["t"])
@@ -141,7 +144,7 @@ def test_kip580_12_a_member_that_is_unknown_joins_at_once() -> None:
 
 
 @pytest.mark.parametrize("api", ["OffsetCommit", "OffsetFetch"])
-def test_commits_and_committed_offsets_wait_twice_as_long(api: str) -> None:
+def test_offset_commit_and_fetch_backoffs_double(api: str) -> None:
     async def test(stage: Reading) -> None:
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=5)
         stage.consumer.assign([P0])

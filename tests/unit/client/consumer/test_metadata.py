@@ -1,4 +1,4 @@
-"""Which topics a consumer asks for, and keeps."""
+"""The topics in a consumer's metadata."""
 
 import re
 
@@ -25,32 +25,32 @@ def made(*, includes_internal: bool = False, creates_topics: bool = True) -> tup
     return subscriptions, metadata
 
 
-def asked(metadata: ConsumerMetadata) -> list[str | None] | None:
+def requested(metadata: ConsumerMetadata) -> list[str | None] | None:
     topics = metadata.request_for_all().topics
     return None if topics is None else [topic.name for topic in topics]
 
 
-def test_it_is_what_is_subscribed_to_assigned_and_asked_about() -> None:
+def test_requested_topics_are_subscribed_assigned_or_queried() -> None:
     subscriptions, metadata = made()
-    assert asked(metadata) == []
+    assert requested(metadata) == []
     subscriptions.subscribe(["u", "t"])
-    assert asked(metadata) == ["t", "u"]
+    assert requested(metadata) == ["t", "u"]
     metadata.add_transient(["v"])
-    assert asked(metadata) == ["t", "u", "v"]
+    assert requested(metadata) == ["t", "u", "v"]
     subscriptions.unsubscribe()
     subscriptions.assign([TopicPartition("w", 3)])
-    assert asked(metadata) == ["v", "w"]
+    assert requested(metadata) == ["v", "w"]
 
 
-def test_a_leader_asks_for_what_its_group_reads() -> None:
+def test_group_leader_requests_all_topics_of_the_group() -> None:
     subscriptions, metadata = made()
     subscriptions.subscribe(["t"])
     assert subscriptions.group_subscribes(["t", "u"])
-    assert asked(metadata) == ["t", "u"]
+    assert requested(metadata) == ["t", "u"]
     assert metadata.retains_topic("u", False, 0.0)
 
 
-def test_who_subscribes_or_asks_about_a_topic_need_not_wait() -> None:
+def test_subscribing_or_querying_requests_metadata_at_once() -> None:
     subscriptions, metadata = made()
     metadata.failed_update(0.0)
     assert metadata.time_to_next_update_ms(0.0) > 0
@@ -61,7 +61,7 @@ def test_who_subscribes_or_asks_about_a_topic_need_not_wait() -> None:
     assert metadata.time_to_next_update_ms(0.0) == 0
 
 
-def test_what_several_ask_about_is_kept_until_the_last_has_its_answer() -> None:
+def test_topic_queried_several_times_is_kept_until_the_last_query_ends() -> None:
     _, metadata = made()
     metadata.add_transient(["t"])
     metadata.add_transient(["t", "u"])
@@ -69,29 +69,31 @@ def test_what_several_ask_about_is_kept_until_the_last_has_its_answer() -> None:
     assert metadata.retains_topic("t", False, 0.0)
     metadata.remove_transient(["t", "u"])
     assert not metadata.retains_topic("t", False, 0.0)
-    assert asked(metadata) == []
+    assert requested(metadata) == []
 
 
 @pytest.mark.parametrize(
     ("topic", "is_internal", "includes_internal", "kept"),
     [
-        pytest.param("orders-1", False, False, True, id="one that matches"),
-        pytest.param("my-orders-1", False, False, False, id="not one that matches in part"),
-        pytest.param("orders-offsets", True, False, False, id="not an internal one"),
-        pytest.param("orders-offsets", True, True, True, id="an internal one where exclude.internal.topics is false"),
+        pytest.param("orders-1", False, False, True, id="a full match"),
+        pytest.param("my-orders-1", False, False, False, id="a partial match is excluded"),
+        pytest.param("orders-offsets", True, False, False, id="internal topics are excluded"),
+        pytest.param(
+            "orders-offsets", True, True, True, id="internal topics are included with exclude.internal.topics=false"
+        ),
     ],
 )
-def test_for_a_pattern_all_are_asked_for_and_those_that_match_are_kept(
+def test_pattern_subscription_requests_all_topics_and_keeps_matches(
     topic: str, is_internal: bool, includes_internal: bool, kept: bool
 ) -> None:
     subscriptions, metadata = made(includes_internal=includes_internal)
     subscriptions.subscribe_pattern(re.compile("orders-.*"))
-    assert asked(metadata) is None
+    assert requested(metadata) is None
     assert metadata.retains_topic(topic, is_internal, 0.0) is kept
 
 
 @pytest.mark.parametrize("creates", [True, False])
-def test_topics_are_made_by_asking_if_that_is_configured(creates: bool) -> None:
+def test_topics_are_auto_created_only_if_configured(creates: bool) -> None:
     subscriptions, metadata = made(creates_topics=creates)
     subscriptions.subscribe(["t"])
     assert metadata.request_for_all().allow_auto_topic_creation is creates

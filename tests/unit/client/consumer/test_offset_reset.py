@@ -1,4 +1,4 @@
-"""Where to begin: the policies as timestamps."""
+"""Offset reset policies as timestamps."""
 
 import pytest
 
@@ -18,5 +18,5 @@ NOW_MS = 1_700_000_000_000
         ("by_duration:pt5m", NOW_MS - 300_000),
     ],
 )
-def test_a_policy_asks_for(configured: str, timestamp: int) -> None:
+def test_timestamp_of_the_policy(configured: str, timestamp: int) -> None:
     assert offset_reset(configured).timestamp(NOW_MS) == timestamp

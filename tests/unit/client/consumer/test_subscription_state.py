@@ -1,4 +1,4 @@
-"""Where a consumer is: the states of a partition, and what validation makes of a position."""
+"""Subscription state: partition states and position validation."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def assigned(reset: OffsetReset = EARLIEST) -> SubscriptionState:
         pytest.param(lambda s: s.assign([P0]), lambda s: s.subscribe(["t"]), id="partitions, then topics"),
     ],
 )
-def test_what_is_read_is_said_in_one_way(
+def test_topic_and_partition_subscriptions_exclude_each_other(
     first: Callable[[SubscriptionState], None], then: Callable[[SubscriptionState], None]
 ) -> None:
     subscriptions = SubscriptionState(EARLIEST)
@@ -44,7 +44,7 @@ def test_what_is_read_is_said_in_one_way(
     then(subscriptions)
 
 
-def test_a_partition_that_stays_keeps_its_position() -> None:
+def test_retained_partition_keeps_its_position() -> None:
     subscriptions = assigned()
     subscriptions.state_of(P0).seek(FetchPosition(7, -1, OLD))
     subscriptions.assign([P1, P0])
@@ -55,12 +55,12 @@ def test_a_partition_that_stays_keeps_its_position() -> None:
 @pytest.mark.parametrize(
     ("epoch", "can_validate", "state"),
     [
-        pytest.param(4, True, FetchState.AWAIT_VALIDATION, id="a new leader is asked"),
-        pytest.param(-1, True, FetchState.FETCHING, id="not without the epoch of a record"),
-        pytest.param(4, False, FetchState.FETCHING, id="not one that cannot tell"),
+        pytest.param(4, True, FetchState.AWAIT_VALIDATION, id="a new leader starts validation"),
+        pytest.param(-1, True, FetchState.FETCHING, id="no validation without an epoch"),
+        pytest.param(4, False, FetchState.FETCHING, id="no validation on an old broker"),
     ],
 )
-def test_a_new_leader(epoch: int, can_validate: bool, state: FetchState) -> None:
+def test_leader_change(epoch: int, can_validate: bool, state: FetchState) -> None:
     subscriptions = assigned()
     subscriptions.state_of(P0).seek(FetchPosition(7, epoch, OLD))
     assert subscriptions.leader_changed(P0, NEW, can_validate=can_validate) is (state is FetchState.AWAIT_VALIDATION)
@@ -68,63 +68,63 @@ def test_a_new_leader(epoch: int, can_validate: bool, state: FetchState) -> None
     assert (found.state, found.position) == (state, FetchPosition(7, epoch, NEW))
 
 
-TOLD_BEFORE = FetchPosition(7, 4, NEW)
+POSITION = FetchPosition(7, 4, NEW)
 
 
 @pytest.mark.parametrize(
-    ("reset", "told", "truncation", "state", "position"),
+    ("reset", "end_offset", "truncation", "state", "position"),
     [
-        pytest.param(EARLIEST, (9, 4), None, FetchState.FETCHING, TOLD_BEFORE, id="a longer log holds it"),
-        pytest.param(EARLIEST, (7, 4), None, FetchState.FETCHING, TOLD_BEFORE, id="so does one that ends there"),
+        pytest.param(EARLIEST, (9, 4), None, FetchState.FETCHING, POSITION, id="a longer log keeps the position"),
+        pytest.param(EARLIEST, (7, 4), None, FetchState.FETCHING, POSITION, id="a log ending at the position keeps it"),
         pytest.param(
-            EARLIEST, (5, 3), None, FetchState.FETCHING, FetchPosition(5, 3, NEW), id="a shorter log sends it back"
+            EARLIEST, (5, 3), None, FetchState.FETCHING, FetchPosition(5, 3, NEW), id="a shorter log moves it back"
         ),
-        pytest.param(EARLIEST, (-1, -1), None, FetchState.AWAIT_RESET, None, id="an unknown epoch resets it"),
+        pytest.param(EARLIEST, (-1, -1), None, FetchState.AWAIT_RESET, None, id="an undefined epoch resets it"),
         pytest.param(
             NONE,
             (5, 3),
-            Truncation(P0, TOLD_BEFORE, OffsetAndMetadata(5, "", 3)),
+            Truncation(P0, POSITION, OffsetAndMetadata(5, "", 3)),
             FetchState.AWAIT_VALIDATION,
-            TOLD_BEFORE,
-            id="without a policy the application is told where",
+            POSITION,
+            id="without a policy, truncation reports the offset",
         ),
         pytest.param(
             NONE,
             (-1, -1),
-            Truncation(P0, TOLD_BEFORE, None),
+            Truncation(P0, POSITION, None),
             FetchState.AWAIT_VALIDATION,
-            TOLD_BEFORE,
-            id="or that it is not known where",
+            POSITION,
+            id="or reports no offset if it is unknown",
         ),
     ],
 )
-def test_what_the_new_leader_tells(
+def test_validation_result(
     reset: OffsetReset,
-    told: tuple[int, int],
+    end_offset: tuple[int, int],
     truncation: Truncation | None,
     state: FetchState,
     position: FetchPosition | None,
 ) -> None:
     subscriptions = assigned(reset)
-    subscriptions.state_of(P0).seek_unvalidated(TOLD_BEFORE)
-    assert subscriptions.validated(P0, TOLD_BEFORE, *told) == truncation
+    subscriptions.state_of(P0).seek_unvalidated(POSITION)
+    assert subscriptions.validated(P0, POSITION, *end_offset) == truncation
     found = subscriptions.state_of(P0)
     assert (found.state, found.position) == (state, position)
 
 
-def test_what_was_asked_before_a_seek_is_not_believed() -> None:
+def test_response_to_a_request_before_a_seek_is_dropped() -> None:
     subscriptions = assigned()
     state = subscriptions.state_of(P0)
-    state.seek_unvalidated(TOLD_BEFORE)
+    state.seek_unvalidated(POSITION)
     state.seek(FetchPosition(100, -1, NEW))
-    subscriptions.validated(P0, TOLD_BEFORE, 5, 3)
+    subscriptions.validated(P0, POSITION, 5, 3)
     state.reset_by(LATEST)
     assert not subscriptions.reset_to(P0, EARLIEST, FetchPosition(0, -1, NEW))
     assert subscriptions.reset_to(P0, LATEST, FetchPosition(9, -1, NEW))
     assert state.position == FetchPosition(9, -1, NEW)
 
 
-def test_what_failed_waits() -> None:
+def test_failed_partition_backs_off() -> None:
     subscriptions = assigned()
     subscriptions.state_of(P0).reset_by(EARLIEST)
     subscriptions.failed([P0], 1000, StaticBackoff(100))

@@ -1,4 +1,4 @@
-"""What an application asks about topics and offsets, at scripted brokers, in virtual time."""
+"""Topic and offset queries of an application, at scripted brokers in virtual time."""
 
 import pytest
 
@@ -36,13 +36,13 @@ def questions(stage: GroupStage) -> TopicOffsets:
     return TopicOffsets(stage.client, stage.metadata, asking, Steps())
 
 
-def test_each_leader_tells_of_its_partitions() -> None:
+def test_each_leader_is_queried_for_its_partitions() -> None:
     async def test(stage: GroupStage) -> None:
         told = await questions(stage).list_offsets({P0: -1, P1: -2}, stage.deadline())
         assert {partition: one.offset for partition, one in told.items()} == {P0: 5, P1: 9}
         (asked,) = stage.two.asked("ListOffsets")
         assert asked.message.topics[0].partitions[0].timestamp == -2
-        assert not stage.metadata.retains_topic("t", False, 0.0), "nobody asks any more"
+        assert not stage.metadata.retains_topic("t", False, 0.0), "no query is pending"
 
     at_group(test)
 
@@ -50,7 +50,7 @@ def test_each_leader_tells_of_its_partitions() -> None:
 @pytest.mark.parametrize(
     "answer", [ErrorCode.NOT_LEADER_OR_FOLLOWER, DISCONNECT], ids=["an error", "a lost connection"]
 )
-def test_a_leader_that_fails_is_asked_again_ever_later_and_the_others_are_not(answer: Answer | ErrorCode) -> None:
+def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer: Answer | ErrorCode) -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
 
@@ -69,7 +69,7 @@ def test_a_leader_that_fails_is_asked_again_ever_later_and_the_others_are_not(an
     at_group(test)
 
 
-def test_what_may_not_be_asked_is_raised() -> None:
+def test_authorization_error_is_raised() -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
         stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -79,8 +79,8 @@ def test_what_may_not_be_asked_is_raised() -> None:
     at_group(test)
 
 
-@pytest.mark.parametrize("topic", ["t", "nowhere"], ids=["a leader that fails", "a topic that is not there"])
-def test_nobody_waits_longer_than_the_deadline(topic: str) -> None:
+@pytest.mark.parametrize("topic", ["t", "nowhere"], ids=["a failing leader", "an unknown topic"])
+def test_query_ends_at_the_deadline(topic: str) -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
         stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -92,7 +92,7 @@ def test_nobody_waits_longer_than_the_deadline(topic: str) -> None:
     at_group(test)
 
 
-def test_partitions_of_a_topic_that_comes_are_told() -> None:
+def test_query_waits_for_a_new_topic() -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
         assert list(await asking.partitions_of("t", stage.deadline())) == [0, 1]

@@ -1,4 +1,4 @@
-"""Metadata: when the cluster is asked, and which of what it says is believed. In virtual time, without a network."""
+"""Client metadata: update timing, and merging of responses by epoch. In virtual time, without a network."""
 
 from random import Random
 
@@ -69,16 +69,16 @@ def answer(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, ve
 
 
 class TestWhen:
-    def test_a_new_client_asks_at_once(self) -> None:
+    def test_new_client_requests_metadata_at_once(self) -> None:
         assert some_metadata().time_to_next_update_ms(0.0) == 0
 
-    def test_then_when_what_is_known_is_old(self) -> None:
+    def test_metadata_is_refreshed_when_it_expires(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0)
         assert metadata.time_to_next_update_ms(1.0) == 299_999
         assert metadata.time_to_next_update_ms(300_000.0) == 0
 
-    def test_when_it_is_wanted_but_not_before_a_backoff(self) -> None:
+    def test_requested_update_waits_for_the_backoff(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic())
         metadata.request_update()
@@ -86,7 +86,7 @@ class TestWhen:
         assert metadata.time_to_next_update_ms(100.0) == 0
 
     @pytest.mark.parametrize("seed", range(5))
-    def test_the_backoff_is_drawn_once_and_what_is_due_stays_due(self, seed: int) -> None:
+    def test_backoff_is_drawn_once_per_failure(self, seed: int) -> None:
         drawn = ExponentialBackoff(100, 2, 1000, 0.2, Random(seed).uniform)
         metadata = Metadata(drawn, 300_000, equivalent_backoff=drawn)
         metadata.bootstrap(["a:9092"])
@@ -96,9 +96,9 @@ class TestWhen:
             waits.append(metadata.time_to_next_update_ms(0.0))
             assert {metadata.time_to_next_update_ms(0.0) for _ in range(20)} == {waits[-1]}
             assert {metadata.time_to_next_update_ms(waits[-1]) for _ in range(20)} == {0}
-        assert waits == sorted(set(waits)), "each failure draws anew"
+        assert waits == sorted(set(waits)), "each failure draws a new backoff"
 
-    def test_failed_attempts_wait_longer_each_time(self) -> None:
+    def test_failed_attempts_back_off_exponentially(self) -> None:
         metadata, now_ms, waits = some_metadata(), 0.0, []
         for _ in range(6):
             metadata.failed_update(now_ms)
@@ -106,7 +106,7 @@ class TestWhen:
             now_ms += waits[-1]
         assert waits == [100, 200, 400, 800, 1000, 1000]
 
-    def test_a_good_answer_ends_that(self) -> None:
+    def test_successful_response_resets_the_backoff(self) -> None:
         metadata = some_metadata()
         metadata.failed_update(0.0)
         metadata.failed_update(100.0)
@@ -114,7 +114,7 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300.0) == 100
 
-    def test_answers_that_teach_nothing_wait_longer_each_time(self) -> None:
+    def test_responses_without_news_back_off_exponentially(self) -> None:
         metadata, now_ms, waits = some_metadata(), 0.0, []
         answer(metadata, now_ms, topic())
         for _ in range(6):
@@ -124,7 +124,7 @@ class TestWhen:
             now_ms += waits[-1]
         assert waits == [100, 200, 400, 800, 1000, 1000]
 
-    def test_not_in_the_kip(self) -> None:
+    def test_responses_without_news_do_not_back_off_under_the_kip(self) -> None:
         metadata = Metadata(backoff(), 300_000, equivalent_backoff=None)
         metadata.bootstrap(["a:9092"])
         for _ in range(4):
@@ -138,10 +138,10 @@ class TestWhen:
             pytest.param(topic(epoch=1), id="a newer epoch"),
             pytest.param(topic(topic_id=OTHER_ID), id="another topic of the same name"),
             pytest.param(topic(epoch=-1), id="a partition without an epoch"),
-            pytest.param(topic("u"), id="a partition that was not known"),
+            pytest.param(topic("u"), id="a new partition"),
         ],
     )
-    def test_news_begin_it_from_the_start(self, news: MetadataResponseTopic) -> None:
+    def test_news_reset_the_backoff(self, news: MetadataResponseTopic) -> None:
         metadata = some_metadata()
         for _ in range(4):
             answer(metadata, 0.0, topic())
@@ -149,14 +149,14 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(0.0) == 100
 
-    def test_so_does_whoever_has_reason_to_expect_some(self) -> None:
+    def test_expected_news_reset_the_backoff(self) -> None:
         metadata = some_metadata()
         for _ in range(4):
             answer(metadata, 0.0, topic())
         metadata.request_update(resets_backoff=True)
         assert metadata.time_to_next_update_ms(0.0) == 100
 
-    def test_and_age(self) -> None:
+    def test_age_resets_the_backoff(self) -> None:
         metadata = some_metadata()
         for _ in range(5):
             answer(metadata, 0.0, topic())
@@ -166,7 +166,7 @@ class TestWhen:
 
 
 class TestLeaders:
-    def test_what_is_told_is_known(self) -> None:
+    def test_response_is_stored(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(epoch=5))
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], 5)
@@ -182,29 +182,31 @@ class TestLeaders:
     @pytest.mark.parametrize(
         ("told", "expected"),
         [
-            pytest.param(topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5), id="not by an older epoch"),
-            pytest.param(topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5), id="by the same"),
+            pytest.param(topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5), id="an older epoch is ignored"),
+            pytest.param(topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5), id="the same epoch is applied"),
             pytest.param(
-                topic(leader=2, epoch=1, topic_id=OTHER_ID), LeaderAndEpoch(NODES[2], 1), id="of another topic"
+                topic(leader=2, epoch=1, topic_id=OTHER_ID),
+                LeaderAndEpoch(NODES[2], 1),
+                id="a recreated topic's is applied",
             ),
             pytest.param(topic(leader=2, epoch=-1), LeaderAndEpoch(NODES[2], -1), id="without one"),
-            pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="a leader nobody knows"),
+            pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="an unknown leader is ignored"),
         ],
     )
-    def test_leaders_are_believed_by_their_epoch(self, told: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
+    def test_leader_is_updated_by_epoch(self, told: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(epoch=5))
         answer(metadata, 0.0, told)
         assert metadata.current_leader(T0) == expected
 
-    def test_epochs_of_before_version_9_are_made_up(self) -> None:
+    def test_epochs_before_version_9_are_ignored(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(epoch=5), version=8)
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], -1)
 
-    def test_of_a_newer_epoch_somebody_else_knows_who_leads(self) -> None:
+    def test_epoch_newer_than_the_metadata_hides_the_leader(self) -> None:
         metadata = some_metadata()
-        assert not metadata.update_last_seen_epoch_if_newer(T0, 3), "nothing is known of it"
+        assert not metadata.update_last_seen_epoch_if_newer(T0, 3), "the leader is unknown"
         answer(metadata, 0.0, topic(epoch=5))
         assert not metadata.update_last_seen_epoch_if_newer(T0, 5)
         assert metadata.time_to_next_update_ms(1000.0) > 0
@@ -215,14 +217,16 @@ class TestLeaders:
     @pytest.mark.parametrize(
         ("leader", "nodes", "expected"),
         [
-            pytest.param((2, 6), [], LeaderAndEpoch(NODES[2], 6), id="one that is known"),
-            pytest.param((3, 6), [Node(3, "c", 9092)], LeaderAndEpoch(Node(3, "c", 9092), 6), id="one that is told"),
-            pytest.param((3, 6), [], LeaderAndEpoch(NODES[1], 5), id="not one that nobody can find"),
-            pytest.param((2, 5), [], LeaderAndEpoch(NODES[1], 5), id="not of an epoch that is known"),
+            pytest.param((2, 6), [], LeaderAndEpoch(NODES[2], 6), id="a known node"),
+            pytest.param(
+                (3, 6), [Node(3, "c", 9092)], LeaderAndEpoch(Node(3, "c", 9092), 6), id="a node in the response"
+            ),
+            pytest.param((3, 6), [], LeaderAndEpoch(NODES[1], 5), id="a node without an endpoint is ignored"),
+            pytest.param((2, 5), [], LeaderAndEpoch(NODES[1], 5), id="a known epoch is ignored"),
             pytest.param((-1, 6), [], LeaderAndEpoch(NODES[1], 5), id="not nobody"),
         ],
     )
-    def test_answers_may_tell_a_newer_leader(
+    def test_produce_and_fetch_responses_can_name_a_newer_leader(
         self, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
     ) -> None:
         """KIP-951."""
@@ -238,18 +242,18 @@ class TestErrors:
     @pytest.mark.parametrize(
         "told",
         [
-            pytest.param(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), id="of a topic"),
-            pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="of a partition"),
+            pytest.param(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), id="a topic error"),
+            pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="a partition error"),
         ],
     )
-    def test_what_may_change_is_asked_for_again(self, told: MetadataResponseTopic) -> None:
+    def test_retriable_error_requests_an_update(self, told: MetadataResponseTopic) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, told)
         assert metadata.update_requested
         metadata.raise_topic_error("t")
 
     @pytest.mark.parametrize("code", [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
-    def test_what_will_not_is_raised_for_its_topic(self, code: ErrorCode) -> None:
+    def test_fatal_topic_error_is_raised_for_its_topic(self, code: ErrorCode) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(error=code), topic("u"))
         assert not metadata.update_requested
@@ -258,21 +262,21 @@ class TestErrors:
             metadata.raise_topic_error("t")
         assert caught.value.code == code
 
-    def test_what_is_fatal_is_raised_once(self) -> None:
+    def test_fatal_error_is_raised_once(self) -> None:
         metadata = some_metadata()
         metadata.fatal_error(KafkaException("no"))
         with pytest.raises(KafkaException, match="no"):
             metadata.raise_topic_error("t")
         metadata.raise_fatal_error()
 
-    def test_an_id_that_nobody_knows_is_no_topic(self) -> None:
+    def test_unknown_topic_id_is_not_a_topic(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(None, error=ErrorCode.UNKNOWN_TOPIC_ID))
         assert metadata.cluster.topics == {}
 
 
 class TestOfAProducer:
-    def test_a_new_topic_is_asked_for_at_once_and_alone(self) -> None:
+    def test_new_topic_is_requested_alone_and_at_once(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         answer(metadata, 0.0, topic())
@@ -287,7 +291,7 @@ class TestOfAProducer:
         assert sorted(metadata.cluster.topics) == ["t", "u"]
         assert not metadata.update_requested
 
-    def test_a_topic_that_is_added_meanwhile_is_asked_for_next(self) -> None:
+    def test_topic_added_during_an_update_is_requested_next(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         asked = metadata.next_request(0.0)
@@ -296,7 +300,7 @@ class TestOfAProducer:
         assert metadata.update_requested
         assert [named.name for named in metadata.next_request(0.0).request.topics or ()] == ["u"]
 
-    def test_a_topic_that_is_not_sent_to_is_forgotten(self) -> None:
+    def test_idle_topic_expires(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         metadata.add("u", 0.0)
@@ -308,13 +312,13 @@ class TestOfAProducer:
         assert list(metadata.cluster.topics) == ["u"]
         assert metadata.last_seen_leader_epoch(T0) == -1
 
-    def test_unless_nothing_was_told_of_it_yet(self) -> None:
+    def test_topic_without_metadata_does_not_expire(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         answer(metadata, 20_000.0)
         assert metadata.topics == ["t"]
 
-    def test_a_topic_of_which_nothing_is_known_does_not_wait(self) -> None:
+    def test_unknown_topic_is_requested_without_waiting_for_known_ones(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         answer(metadata, 0.0)
@@ -326,12 +330,12 @@ class TestOfAProducer:
 
 
 class TestBootstrap:
-    def test_addresses_are_nodes_below_0(self) -> None:
+    def test_bootstrap_addresses_have_negative_node_ids(self) -> None:
         cluster = Cluster.bootstrap(["a:9092", "[::1]:9093"])
         assert list(cluster.nodes.values()) == [Node(-1, "a", 9092), Node(-2, "::1", 9093)]
         assert cluster.is_bootstrap
 
-    def test_beginning_again_forgets_the_nodes(self) -> None:
+    def test_rebootstrap_forgets_the_nodes(self) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic())
         metadata.rebootstrap()
@@ -339,6 +343,6 @@ class TestBootstrap:
         assert metadata.update_requested
 
 
-def test_names_read_as_kafka_writes_them() -> None:
+def test_nodes_are_formatted_as_in_kafka() -> None:
     assert str(T0) == "t-0"
     assert str(NODES[1]) == "a:9092 (id 1)"

@@ -1,4 +1,4 @@
-"""One connection by itself: how requests are written, and how it ends. What comes in is mostly the NetworkClient's."""
+"""A single connection: writes and closing. The NetworkClient's tests cover most of the reading."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from sluice.errors import RemoteProtocolError
 
 
 class Transport(asyncio.Transport):
-    """Writes down what is done to it."""
+    """A transport that records its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Transport(asyncio.Transport):
 
 
 class Events:
-    """Writes down what it is told."""
+    """A handler that records its events."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -83,13 +83,13 @@ def test_large_parts_are_not_copied(
 
 
 def receive(connection: Connection, data: bytes) -> None:
-    """Reads, as asyncio does."""
+    """Deliver bytes as asyncio does."""
     buffer = connection.get_buffer(-1)
     buffer[: len(data)] = data
     connection.buffer_updated(len(data))
 
 
-def test_frames_come_whole_however_they_were_cut() -> None:
+def test_frames_are_complete_for_any_split_of_the_stream() -> None:
     connection, _, events = made()
     receive(connection, b"\0\0\0\3one\0\0\0\3tw")
     receive(connection, b"o\0\0")
@@ -97,28 +97,28 @@ def test_frames_come_whole_however_they_were_cut() -> None:
     assert events.heard == ["made", "one", "two", "three"]
 
 
-def test_a_frame_of_an_impossible_size_breaks_it() -> None:
+def test_frame_of_an_invalid_size_breaks_the_connection() -> None:
     connection, _, events = made()
     receive(connection, b"\xff\0\0\0")
     assert events.heard == ["made", "broken"]
 
 
-def test_closing_lets_what_was_written_leave() -> None:
+def test_closing_flushes_written_data() -> None:
     connection, transport, events = made()
     connection.close()
     connection.connection_lost(None)
     assert transport.calls == [("close", [])]
-    assert events.heard == ["made"], "who closed it need not be told"
+    assert events.heard == ["made"], "no event after a local close"
 
 
-def test_unless_the_broker_takes_nothing() -> None:
+def test_closing_aborts_if_the_broker_does_not_read() -> None:
     connection, transport, _ = made()
     connection.pause_writing()
     connection.close()
     assert transport.calls == [("abort", [])]
 
 
-def test_a_connection_that_was_given_up_is_not_made() -> None:
+def test_abandoned_connection_is_not_established() -> None:
     events, transport = Events(), Transport()
     connection = Connection(Node(1, "a", 9092), events, ResponsePool(), 0.0)
     connection.abort()
@@ -127,7 +127,7 @@ def test_a_connection_that_was_given_up_is_not_made() -> None:
     assert events.heard == []
 
 
-def test_what_happens_is_told() -> None:
+def test_events_are_reported() -> None:
     connection, _, events = made()
     connection.pause_writing()
     assert connection.is_paused

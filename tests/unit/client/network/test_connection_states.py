@@ -1,4 +1,4 @@
-"""Connection states: what the vectors do not see, addresses and forgetting; and the rules in their own words."""
+"""Connection states: node addresses, forgetting, and the rules that the vectors also check."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def connection_states() -> ClusterConnectionStates:
     )
 
 
-def test_a_node_that_was_never_tried_may_be() -> None:
+def test_untried_node_is_ready_to_connect() -> None:
     states = connection_states()
     assert states.can_connect(1, 0.0)
     assert states.connection_delay_ms(1, 0.0) == 0
@@ -28,7 +28,7 @@ def test_a_node_that_was_never_tried_may_be() -> None:
     assert not states.has_ready_nodes(0.0)
 
 
-def test_each_failure_doubles_the_wait_of_its_own_node_alone() -> None:
+def test_each_failure_doubles_the_backoff_of_its_node_only() -> None:
     states = connection_states()
     waits = []
     for _ in range(6):
@@ -39,7 +39,7 @@ def test_each_failure_doubles_the_wait_of_its_own_node_alone() -> None:
     assert states.can_connect(2, 0.0)
 
 
-def test_a_connection_that_was_made_resets_nothing_until_api_versions_is_answered() -> None:
+def test_connection_resets_the_backoff_only_after_api_versions() -> None:
     states = connection_states()
     for _ in range(2):
         states.connecting(1, 0.0, "a")
@@ -55,7 +55,7 @@ def test_a_connection_that_was_made_resets_nothing_until_api_versions_is_answere
     assert states.connection_delay_ms(1, 0.0) == 50
 
 
-def test_an_authentication_failure_counts_twice() -> None:
+def test_authentication_failure_counts_twice() -> None:
     states = connection_states()
     states.connecting(1, 0.0, "a")
     states.disconnected(1, 0.0)
@@ -71,9 +71,9 @@ def test_an_authentication_failure_counts_twice() -> None:
     assert connection.authentication_error is None
 
 
-def test_a_throttle_outlasts_a_reconnect_and_never_gets_shorter() -> None:
+def test_throttle_outlasts_a_reconnect_and_never_shrinks() -> None:
     states = connection_states()
-    states.throttle(1, 5000.0)  # of nobody
+    states.throttle(1, 5000.0)  # an unknown node
     states.connecting(1, 0.0, "a")
     states.ready(1)
     states.throttle(1, 1000.0)
@@ -87,7 +87,7 @@ def test_a_throttle_outlasts_a_reconnect_and_never_gets_shorter() -> None:
     assert states.has_ready_nodes(1000.0)
 
 
-def test_what_is_removed_may_be_tried_at_once() -> None:
+def test_removed_node_is_ready_to_connect() -> None:
     states = connection_states()
     states.connecting(1, 0.0, "a")
     states.disconnected(1, 0.0)
@@ -96,7 +96,7 @@ def test_what_is_removed_may_be_tried_at_once() -> None:
     states.remove(1)
 
 
-def test_another_host_is_another_broker() -> None:
+def test_changed_host_is_a_new_broker() -> None:
     states = connection_states()
     for _ in range(3):
         states.connecting(1, 0.0, "a")
@@ -107,7 +107,7 @@ def test_another_host_is_another_broker() -> None:
 
 
 def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]], *events: str) -> list[Address]:
-    """Which address is tried first, and then after each event, when the host resolves to these lists in turn."""
+    """Return the first address, then the address after each event, as the host resolves to these lists in turn."""
     answers = iter(resolving_to)
     tried = []
     for event in ("first", *events):
@@ -122,25 +122,27 @@ def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]],
             address = connection.next_address()
         assert address is not None
         tried.append(address)
-    assert next(answers, None) is None, "an answer was not asked for"
+    assert next(answers, None) is None, "no unrequested resolution"
     return tried
 
 
 @pytest.mark.parametrize(
     ("resolving_to", "events", "expected"),
     [
-        pytest.param([[A, B, C]], ["failed", "failed"], [A, B, C], id="all in turn, one an attempt"),
-        pytest.param([[A, B], [A, B]], ["failed", "failed"], [A, B, A], id="then the name is resolved again"),
-        pytest.param([[A, B], [B, A]], ["failed", "failed"], [A, B, A], id="not the one that was tried last"),
-        pytest.param([[A], [A]], ["failed"], [A, A], id="unless there is no other"),
-        pytest.param([[A, B], [A, B]], ["lost"], [A, B], id="a connection that was lost is resolved anew"),
+        pytest.param([[A, B, C]], ["failed", "failed"], [A, B, C], id="all addresses in turn, one per attempt"),
+        pytest.param(
+            [[A, B], [A, B]], ["failed", "failed"], [A, B, A], id="after the last address the name is resolved again"
+        ),
+        pytest.param([[A, B], [B, A]], ["failed", "failed"], [A, B, A], id="the last tried address is skipped"),
+        pytest.param([[A], [A]], ["failed"], [A, A], id="unless it is the only one"),
+        pytest.param([[A, B], [A, B]], ["lost"], [A, B], id="a lost connection resolves the name again"),
     ],
 )
-def test_the_addresses_of_a_host(resolving_to: list[list[Address]], events: list[str], expected: list[Address]) -> None:
+def test_addresses_of_a_host(resolving_to: list[list[Address]], events: list[str], expected: list[Address]) -> None:
     assert attempts(connection_states(), resolving_to, *events) == expected
 
 
-def test_an_attempt_may_take_longer_with_each_that_failed() -> None:
+def test_connection_setup_timeout_grows_with_each_failure() -> None:
     states = connection_states()
     states.connecting(1, 0.0, "a")
     assert states.is_preparing(1)

@@ -1,4 +1,4 @@
-"""The NetworkClient in virtual time: connections, requests and metadata over scripted brokers, to the millisecond."""
+"""The NetworkClient over scripted brokers in virtual time, exact to the millisecond."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ NODE = Node(1, "a", 9092)
 
 
 class Middle:
-    """Chance that always takes the middle: a factor of 1, and the first of the nodes."""
+    """A random source that always returns the middle: a factor of 1, and the first node."""
 
     def uniform(self, low: float, high: float) -> float:
         return (low + high) / 2
@@ -34,7 +34,7 @@ class Middle:
 
 
 class Setup:
-    """A client and the broker it knows, in virtual time. `done`: what was completed, and when."""
+    """A client and its bootstrap broker in virtual time; `done` lists completed exchanges and their times."""
 
     def __init__(self, servers: str = "a:9092", max_in_flight: int = 5, **named: str) -> None:
         self.network = VirtualNetwork()
@@ -54,7 +54,7 @@ class Setup:
         self.done: list[tuple[float, Exchange]] = []
 
     def connected(self) -> "Setup":
-        """After the first metadata came, and a connection to the node is ready."""
+        """Return a client with metadata and a ready connection to the node."""
         self.client.wakeup()
         self.advance(0)
         self.client.ready(NODE, self.now_ms)
@@ -85,7 +85,7 @@ def answer_with(message: DescribeClusterResponse) -> Callable[[Asked], DescribeC
 
 
 class TestConnecting:
-    def test_a_new_client_asks_for_versions_and_then_for_metadata(self) -> None:
+    def test_new_client_requests_api_versions_then_metadata(self) -> None:
         setup = Setup()
         setup.client.wakeup()
         setup.advance(0)
@@ -94,17 +94,15 @@ class TestConnecting:
         assert setup.client.metadata.cluster.nodes == {1: NODE}
         assert setup.client.metadata.cluster.cluster_id == "scripted"
 
-    def test_the_node_has_a_connection_of_its_own_beside_the_bootstrap_one(self) -> None:
+    def test_node_has_a_connection_separate_from_the_bootstrap_connection(self) -> None:
         setup = Setup().connected()
         assert setup.broker.connected_at_ms == [0, 0]
 
     @pytest.mark.parametrize(
         ("highest", "expected"),
-        [pytest.param(3, [5, 3], id="what it says"), pytest.param(0, [5, 0], id="down to version 0")],
+        [pytest.param(3, [5, 3], id="to the broker's version"), pytest.param(0, [5, 0], id="down to version 0")],
     )
-    def test_a_broker_that_does_not_know_the_version_is_asked_in_one_it_knows(
-        self, highest: int, expected: list[int]
-    ) -> None:
+    def test_unsupported_api_versions_version_is_downgraded(self, highest: int, expected: list[int]) -> None:
         setup = Setup()
         setup.broker.versions["ApiVersions"] = (0, highest)
         setup.client.wakeup()
@@ -113,7 +111,7 @@ class TestConnecting:
         assert setup.broker.asked("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
 
-    def test_brokers_of_before_2_4_say_nothing_and_are_asked_in_version_0(self) -> None:
+    def test_brokers_before_2_4_are_asked_in_api_versions_0(self) -> None:
         setup = Setup()
 
         def old(asked: Asked) -> ApiVersionsResponse | None:
@@ -130,14 +128,14 @@ class TestConnecting:
         assert [asked.version for asked in setup.broker.asked("ApiVersions")] == [5, 0]
         assert setup.broker.asked("Metadata")
 
-    def test_another_error_of_api_versions_closes_the_connection(self) -> None:
+    def test_other_api_versions_error_closes_the_connection(self) -> None:
         setup = Setup()
         setup.broker.answers["ApiVersions"] = lambda _: ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         setup.client.wakeup()
         setup.advance(0)
         assert setup.client.connection_failed(-1)
 
-    def test_a_host_is_resolved_and_its_addresses_are_tried_in_turn(self) -> None:
+    def test_host_is_resolved_and_its_addresses_are_tried_in_turn(self) -> None:
         setup = Setup("host:9092", metadata_recovery_strategy="none")
         setup.network.names["host"] = ["10.0.0.1", "a"]
         setup.client.wakeup()
@@ -146,14 +144,14 @@ class TestConnecting:
         assert setup.broker.connected_at_ms[0] > 0
         assert setup.client.metadata.cluster.nodes == {1: NODE}
 
-    def test_a_host_that_is_not_known_is_a_failed_attempt(self) -> None:
+    def test_unresolvable_host_is_a_failed_attempt(self) -> None:
         setup = Setup("nowhere:9092", metadata_recovery_strategy="none")
         setup.network.names["nowhere"] = []
         setup.client.wakeup()
         setup.advance(10)
         assert setup.client.connection_failed(-1)
 
-    def test_the_last_failure_is_that_of_the_last_address_until_a_node_is_ready(self) -> None:
+    def test_last_failure_is_kept_until_a_node_is_ready(self) -> None:
         setup = Setup("host:9092", metadata_recovery_strategy="none")
         setup.network.names["host"] = ["10.0.0.1", "a"]
         setup.broker.refuses = True
@@ -168,18 +166,18 @@ class TestConnecting:
         assert setup.client.metadata.cluster.nodes == {1: NODE}
         assert setup.client.last_failure is None
 
-    def test_setting_up_takes_ten_seconds_and_then_twenty(self) -> None:
+    def test_connection_setup_times_out_after_ten_then_twenty_seconds(self) -> None:
         setup = Setup(metadata_recovery_strategy="none", reconnect_backoff_ms="0")
         setup.broker.hangs = True
         setup.client.wakeup()
         setup.advance(60_000)
         attempts = setup.broker.attempted_at_ms
         gaps = [later - earlier for earlier, later in pairwise(attempts)]
-        # Longer than the timeout, so one ms more; and metadata waits for its own backoff after each failure.
+        # Timeouts fire 1 ms after their duration. Metadata waits for a separate backoff after each failure.
         assert [round(gap, -3) for gap in gaps] == [10_000, 20_000]
         assert all(gap >= timeout + 1 for gap, timeout in zip(gaps, (10_000, 20_000), strict=True))
 
-    def test_an_idle_connection_is_closed(self) -> None:
+    def test_idle_connection_is_closed(self) -> None:
         setup = Setup(connections_max_idle_ms="1000").connected()
         setup.advance(999)
         assert setup.client.is_ready(1, setup.now_ms)
@@ -196,7 +194,7 @@ class TestConnecting:
 
 
 class TestRequests:
-    def test_an_answer_completes_its_request(self) -> None:
+    def test_response_completes_its_request(self) -> None:
         setup = Setup().connected()
         setup.broker.answers["DescribeCluster"] = answer_with(DescribeClusterResponse(cluster_id="c"))
         exchange = setup.send()
@@ -208,7 +206,7 @@ class TestRequests:
         assert exchange.failure() is None
         assert setup.client.in_flight() == 0
 
-    def test_the_newest_version_both_know_is_sent(self) -> None:
+    def test_newest_common_version_is_sent(self) -> None:
         setup = Setup()
         setup.broker.versions["ListGroups"] = (0, 3)
         setup.connected()
@@ -230,7 +228,7 @@ class TestRequests:
             pytest.param((0, 3), 4, "ListGroups: the broker serves versions 0 to 3; expected 4 to 5", id="too old"),
         ],
     )
-    def test_without_such_a_version_nothing_is_sent(
+    def test_request_without_a_common_version_is_not_sent(
         self, served: tuple[int, int], oldest: int | None, error: str
     ) -> None:
         setup = Setup()
@@ -243,7 +241,7 @@ class TestRequests:
         assert str(exchange.failure()) == error
         assert setup.broker.received == []
 
-    def test_no_more_than_so_many_are_on_their_way(self) -> None:
+    def test_requests_in_flight_are_limited(self) -> None:
         setup = Setup(max_in_flight=2).connected()
         for _ in range(2):
             assert setup.client.ready(NODE, setup.now_ms)
@@ -254,18 +252,18 @@ class TestRequests:
         setup.advance(0)
         assert setup.client.ready(NODE, setup.now_ms)
 
-    def test_a_timeout_closes_the_connection_and_fails_all_that_is_on_it(self) -> None:
+    def test_request_timeout_closes_the_connection_and_fails_all_its_requests(self) -> None:
         setup = Setup(request_timeout_ms="1000").connected()
         setup.send()
         setup.advance(400)
         setup.send()
         setup.advance(600)
-        assert setup.done == [], "longer than the timeout, not as long"
+        assert setup.done == [], "after more than the timeout"
         setup.advance(1)
         assert setup.failures() == [(1001, "TimeoutException"), (1001, "TimeoutException")]
         assert setup.client.connection_failed(1)
 
-    def test_whoever_is_told_of_a_timeout_may_close_others_that_took_too_long(self) -> None:
+    def test_timeout_callback_may_close_another_overdue_connection(self) -> None:
         setup = Setup(request_timeout_ms="1000")
         setup.network.broker(2, "b:9092")
         setup.connected()
@@ -276,7 +274,7 @@ class TestRequests:
         setup.advance(1001)
         assert setup.failures() == [(1001, "DisconnectException")]
 
-    def test_a_request_may_have_a_timeout_of_its_own(self) -> None:
+    def test_request_may_have_a_separate_timeout(self) -> None:
         setup = Setup(request_timeout_ms="1000").connected()
         setup.send(request_of(DescribeClusterRequest(), timeout_ms=5000))
         setup.advance(5000)
@@ -284,7 +282,7 @@ class TestRequests:
         setup.advance(1)
         assert setup.failures() == [(5001, "TimeoutException")]
 
-    def test_a_lost_connection_fails_all_that_is_on_it_in_order(self) -> None:
+    def test_lost_connection_fails_all_its_requests_in_order(self) -> None:
         setup = Setup().connected()
         exchanges = [setup.send(), setup.send()]
         setup.advance(5)
@@ -293,7 +291,7 @@ class TestRequests:
         assert setup.failures() == [(5, "DisconnectException"), (5, "DisconnectException")]
         assert [done for _, done in setup.done] == exchanges
 
-    def test_what_needs_no_answer_is_done_when_it_has_left(self) -> None:
+    def test_request_without_a_response_completes_when_written(self) -> None:
         setup = Setup().connected()
         message = DescribeClusterRequest()
         request = Request(DescribeClusterRequest.API_KEY, lambda _: message, expects_response=False)
@@ -301,7 +299,7 @@ class TestRequests:
         exchange = setup.send(request)
         setup.advance(5)
         assert setup.done == []
-        assert not setup.client.ready(NODE, setup.now_ms), "nothing is sent behind what has not left"
+        assert not setup.client.ready(NODE, setup.now_ms), "no request is sent after unflushed data"
         setup.broker.ends[-1].wire.unstick()
         assert setup.done == [(5, exchange)]
         setup.send(request)
@@ -314,10 +312,10 @@ class TestRequests:
         [
             pytest.param(lambda asked: asked.answer(DescribeClusterResponse(), correlation_id=999), id="another's"),
             pytest.param(lambda asked: asked._end.send(b"\0\0\0\5\0\0\0\0\0"), id="cut short"),
-            pytest.param(lambda asked: asked._end.send(b"\xff\0\0\0"), id="of an impossible size"),
+            pytest.param(lambda asked: asked._end.send(b"\xff\0\0\0"), id="an invalid frame size"),
         ],
     )
-    def test_an_answer_that_cannot_be_right_closes_the_connection(self, spoil: Callable[[Asked], None]) -> None:
+    def test_invalid_response_closes_the_connection(self, spoil: Callable[[Asked], None]) -> None:
         setup = Setup().connected()
         setup.send()
         setup.advance(0)
@@ -326,13 +324,13 @@ class TestRequests:
         assert setup.failures() == [(0, "DisconnectException")]
         assert setup.client.connection_failed(1)
 
-    def test_an_answer_to_nothing_closes_the_connection(self) -> None:
+    def test_unexpected_response_closes_the_connection(self) -> None:
         setup = Setup().connected()
         setup.broker.ends[-1].send(b"\0\0\0\4\0\0\0\0")
         setup.advance(0)
         assert setup.client.connection_failed(1)
 
-    def test_a_callers_mistake_takes_nothing_from_others(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_failing_callback_does_not_affect_other_requests(self, caplog: pytest.LogCaptureFixture) -> None:
         setup = Setup().connected()
 
         def fail(_exchange: Exchange) -> None:
@@ -346,7 +344,7 @@ class TestRequests:
         assert "response handler failed" in caplog.text
 
     @pytest.mark.parametrize("size", [1000, 1_000_000], ids=["small", "large"])
-    def test_records_stay_what_they_are_when_more_is_read(self, size: int) -> None:
+    def test_records_stay_intact_while_more_data_is_read(self, size: int) -> None:
         setup = Setup().connected()
 
         def answer(_asked: Asked) -> FetchResponse:
@@ -366,7 +364,7 @@ class TestRequests:
             found.append(bytes(records))
         assert found == [b"B" * size, b"C" * size, b"D" * size]
 
-    def test_closing_fails_what_is_on_its_way_and_sends_nothing_more(self) -> None:
+    def test_closing_fails_pending_requests_and_sends_no_more(self) -> None:
         setup = Setup().connected()
         setup.send()
         setup.client.close()
@@ -380,7 +378,7 @@ class TestRequests:
 class TestThrottling:
     """KIP-219."""
 
-    def test_nothing_is_sent_on_a_throttled_connection(self) -> None:
+    def test_throttled_connection_sends_nothing(self) -> None:
         setup = Setup().connected()
         setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
@@ -392,7 +390,7 @@ class TestThrottling:
         setup.advance(1)
         assert setup.client.ready(NODE, setup.now_ms)
 
-    def test_other_connections_to_the_same_broker_go_on(self) -> None:
+    def test_other_connections_to_the_same_broker_continue(self) -> None:
         setup = Setup().connected()
         coordinator = Node(2**31 - 1 - NODE.id, NODE.host, NODE.port)
         setup.client.ready(coordinator, setup.now_ms)
@@ -403,7 +401,7 @@ class TestThrottling:
         assert not setup.client.ready(NODE, setup.now_ms)
         assert setup.client.ready(coordinator, setup.now_ms)
 
-    def test_versions_whose_answers_are_held_back_do_not_wait_twice(self) -> None:
+    def test_api_versions_without_client_throttling_do_not_wait_twice(self) -> None:
         setup = Setup()
         setup.broker.versions["ListGroups"] = (0, 1)
         setup.connected()
@@ -412,7 +410,7 @@ class TestThrottling:
         setup.advance(0)
         assert setup.client.ready(NODE, setup.now_ms)
 
-    def test_what_is_on_its_way_gets_the_time_added(self) -> None:
+    def test_pending_requests_have_their_timeout_extended_by_the_throttle_time(self) -> None:
         setup = Setup(request_timeout_ms="1000").connected()
         setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
@@ -422,7 +420,7 @@ class TestThrottling:
         setup.advance(1)
         assert setup.failures()[1:] == [(1501, "TimeoutException")]
 
-    def test_a_reconnect_does_not_end_it(self) -> None:
+    def test_reconnect_does_not_end_a_throttle(self) -> None:
         setup = Setup().connected()
         setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=5000)
         setup.send(request_of(ListGroupsRequest()))
@@ -449,7 +447,7 @@ class TestThrottling:
 
 
 class TestMetadata:
-    def test_comes_before_everything_else(self) -> None:
+    def test_metadata_is_requested_first(self) -> None:
         setup = Setup().connected()
         setup.advance(1000)
         setup.client.metadata.request_update()
@@ -457,28 +455,28 @@ class TestMetadata:
         setup.advance(0)
         assert setup.client.is_ready(1, setup.now_ms)
 
-    def test_is_asked_again_when_it_is_old(self) -> None:
+    def test_metadata_is_requested_again_when_it_expires(self) -> None:
         setup = Setup(metadata_max_age_ms="10000", connections_max_idle_ms="-1").connected()
         setup.advance(9_999)
         assert setup.broker.asked("Metadata") == []
         setup.advance(1)
         assert setup.broker.asked_at_ms("Metadata") == [10_000]
 
-    def test_an_empty_answer_is_a_failure(self) -> None:
+    def test_empty_metadata_is_a_failure(self) -> None:
         setup = Setup()
         setup.broker.answers["Metadata"] = lambda _: MetadataResponse()
         setup.client.wakeup()
         setup.advance(1600)
         assert setup.broker.asked_at_ms("Metadata") == [0, 100, 300, 700, 1500]
 
-    def test_is_wanted_after_a_disconnect(self) -> None:
+    def test_metadata_is_requested_after_a_disconnect(self) -> None:
         setup = Setup().connected()
         setup.advance(1000)
         setup.broker.drop()
         setup.advance(200)
         assert len(setup.broker.asked("Metadata")) == 1
 
-    def test_nothing_is_connected_before_something_is_wanted(self) -> None:
+    def test_no_connection_is_opened_without_a_need(self) -> None:
         setup = Setup()
         setup.advance(1000)
         assert setup.broker.attempted_at_ms == []
@@ -486,17 +484,17 @@ class TestMetadata:
         setup.advance(0)
         assert setup.broker.asked("Metadata")
 
-    def test_listeners_hear_of_it(self) -> None:
+    def test_listeners_receive_metadata_updates(self) -> None:
         setup = Setup()
         heard: list[int] = []
         setup.client.listen(lambda: heard.append(setup.client.metadata.update_version))
         setup.client.wakeup()
         setup.advance(0)
-        assert heard[-1] == 2  # bootstrap was the first
+        assert heard[-1] == 2  # the first update is the bootstrap list
 
 
 class TestLeastLoadedNode:
-    def test_is_the_one_with_the_fewest_requests(self) -> None:
+    def test_least_loaded_node_has_the_fewest_requests(self) -> None:
         setup = Setup()
         setup.network.broker(2, "b:9092")
         setup.connected()
@@ -506,14 +504,14 @@ class TestLeastLoadedNode:
         setup.send()
         assert setup.client.least_loaded_node(setup.now_ms) == (two, True)
 
-    def test_else_the_one_that_is_being_connected_to(self) -> None:
+    def test_least_loaded_node_may_be_connecting(self) -> None:
         setup = Setup("a:9092,b:9092")
         other = setup.network.broker(2, "b:9092")
         other.hangs = setup.broker.hangs = True
         setup.client.ready(Node(-2, "b", 9092), setup.now_ms)
         assert setup.client.least_loaded_node(setup.now_ms).node == Node(-2, "b", 9092)
 
-    def test_else_the_one_that_was_not_tried_for_the_longest_time(self) -> None:
+    def test_least_loaded_node_is_the_longest_untried(self) -> None:
         setup = Setup("a:9092,b:9092")
         for node_id, host in ((-2, "b"), (-1, "a")):
             setup.client.states.connecting(node_id, setup.now_ms, host)
@@ -521,7 +519,7 @@ class TestLeastLoadedNode:
             setup.advance(1000)
         assert setup.client.least_loaded_node(setup.now_ms) == (Node(-2, "b", 9092), False)
 
-    def test_of_nodes_in_backoff_there_is_none(self) -> None:
+    def test_least_loaded_node_is_none_during_backoff(self) -> None:
         setup = Setup()
         setup.broker.refuses = True
         setup.client.ready(Node(-1, "a", 9092), setup.now_ms)
@@ -534,13 +532,13 @@ class TestRebootstrap:
     """KIP-899 and KIP-1102."""
 
     def moved(self, **given: Any) -> tuple[Setup, ScriptedBroker]:
-        """A client whose only node is gone, while the bootstrap server is still there, as another broker."""
+        """Return a client whose only node is gone, and whose bootstrap server is another broker."""
         setup = Setup("b:9092", **given)
         other = setup.network.broker(2, "b:9092")
         other.answers["Metadata"] = setup.broker.metadata
         del setup.network.brokers["b", 9092]
         setup.network.brokers["b", 9092] = other
-        other.node_id = -1  # no broker of the cluster: an address that leads to one
+        other.node_id = -1  # a proxy or load balancer, not a broker of the cluster
         setup.client.wakeup()
         setup.advance(1000)
         assert list(setup.client.metadata.cluster.nodes) == [1]
@@ -550,17 +548,17 @@ class TestRebootstrap:
         other.received.clear()
         return setup, other
 
-    def test_without_a_node_that_can_be_reached_it_begins_again(self) -> None:
+    def test_rebootstrap_after_all_nodes_are_unreachable(self) -> None:
         setup, other = self.moved(reconnect_backoff_ms="500")
         setup.advance(2000)
         assert other.asked("Metadata")
 
-    def test_or_not_as_it_is_configured(self) -> None:
+    def test_rebootstrap_can_be_disabled(self) -> None:
         setup, other = self.moved(reconnect_backoff_ms="500", metadata_recovery_strategy="none")
         setup.advance(10_000)
         assert not other.asked("Metadata")
 
-    def test_after_a_time_without_metadata_all_nodes_are_left(self) -> None:
+    def test_rebootstrap_after_a_time_without_metadata(self) -> None:
         setup = Setup(metadata_recovery_rebootstrap_trigger_ms="5000", metadata_max_age_ms="1000").connected()
         setup.broker.answers["Metadata"] = lambda _: None
         setup.advance(5000)
@@ -568,14 +566,14 @@ class TestRebootstrap:
         setup.advance(1100)
         assert setup.client.metadata.cluster.is_bootstrap
 
-    def test_when_the_broker_says_so(self) -> None:
+    def test_rebootstrap_required_error_rebootstraps(self) -> None:
         setup = Setup(metadata_max_age_ms="1000").connected()
         setup.broker.answers["Metadata"] = lambda _: MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
         setup.advance(1000)
         assert setup.client.metadata.cluster.is_bootstrap
 
 
-def test_a_broker_that_drops_a_request_is_asked_again_only_by_its_caller() -> None:
+def test_dropped_request_is_repeated_only_by_its_caller() -> None:
     setup = Setup().connected()
     setup.broker.answers["DescribeCluster"] = lambda _: DISCONNECT
     setup.send()
@@ -587,12 +585,12 @@ def test_a_broker_that_drops_a_request_is_asked_again_only_by_its_caller() -> No
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        pytest.param("1.2.3", "1.2.3", id="of a release"),
-        pytest.param("1.2.4.dev7+gabc1234.d20260102", "1.2.4.dev7-gabc1234.d20260102", id="of what is between two"),
-        pytest.param("1!2.0_x", "1-2.0-x", id="of any other form"),
+        pytest.param("1.2.3", "1.2.3", id="a release"),
+        pytest.param("1.2.4.dev7+gabc1234.d20260102", "1.2.4.dev7-gabc1234.d20260102", id="a development version"),
+        pytest.param("1!2.0_x", "1-2.0-x", id="any other form"),
     ],
 )
-def test_brokers_take_the_version_that_they_are_told(version: str, told: str) -> None:
+def test_client_software_version_is_accepted_by_brokers(version: str, told: str) -> None:
     assert software_version(version) == told
     request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version(version))
     assert re.fullmatch(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", request.client_software_version)  # KIP-511

@@ -1,4 +1,4 @@
-"""What a client says to a broker that asks who it is: mechanisms by their RFCs, and whole conversations."""
+"""SASL mechanisms, checked with their RFCs' examples, and complete exchanges."""
 
 from base64 import b64encode
 
@@ -20,11 +20,11 @@ CLIENT_FINAL = (
 SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def test_plain_is_rfc_4616s() -> None:
+def test_plain_follows_rfc_4616() -> None:
     assert next(plain(USER)) == b"\0user\0pencil"
 
 
-def test_scram_is_rfc_7677s() -> None:
+def test_scram_follows_rfc_7677() -> None:
     tokens = scram("sha256", USER, NONCE)
     assert next(tokens) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert tokens.send(SERVER_FIRST) == CLIENT_FINAL
@@ -60,13 +60,13 @@ def test_names_are_escaped_and_nonces_are_new() -> None:
         pytest.param(SERVER_FIRST, b"e=other-error", "SCRAM signature is invalid", id="an error"),
     ],
 )
-def test_a_broker_that_is_not_right_is_not_believed(first: bytes, final: bytes, problem: str) -> None:
+def test_invalid_server_message_is_rejected(first: bytes, final: bytes, problem: str) -> None:
     with pytest.raises(SaslAuthenticationException, match=problem):
         answered(first, final)
 
 
 def answered(first: bytes, final: bytes) -> None:
-    """A whole exchange."""
+    """Run a whole exchange."""
     tokens = scram("sha256", USER, NONCE)
     next(tokens)
     tokens.send(first)
@@ -74,7 +74,7 @@ def answered(first: bytes, final: bytes) -> None:
 
 
 class TestConversations:
-    def test_hand_over_to_the_mechanism(self) -> None:
+    def test_exchange_passes_tokens_to_the_mechanism(self) -> None:
         talk = conversation("PLAIN", USER)
         assert next(talk) == SaslHandshakeRequest(mechanism="PLAIN")
         said = talk.send(SaslHandshakeResponse(mechanisms=["PLAIN"]))
@@ -82,7 +82,7 @@ class TestConversations:
         with pytest.raises(StopIteration):
             talk.send(SaslAuthenticateResponse())
 
-    def test_end_where_the_mechanism_is_not_taken(self) -> None:
+    def test_unsupported_mechanism_fails(self) -> None:
         talk = conversation("PLAIN", USER)
         next(talk)
         with pytest.raises(ApiException, match="does not accept PLAIN; expected one of GSSAPI, SCRAM") as caught:
@@ -93,7 +93,7 @@ class TestConversations:
             )
         assert type(caught.value).__name__ == "UnsupportedSaslMechanismException"
 
-    def test_end_where_we_are_not_believed(self) -> None:
+    def test_rejected_credentials_fail(self) -> None:
         talk = conversation("PLAIN", USER)
         next(talk)
         talk.send(SaslHandshakeResponse())
@@ -104,7 +104,7 @@ class TestConversations:
                 )
             )
 
-    def test_end_where_the_broker_speaks_another_language(self) -> None:
+    def test_malformed_server_response_fails(self) -> None:
         talk = conversation("SCRAM-SHA-256", USER)
         next(talk)
         talk.send(SaslHandshakeResponse())

@@ -1,4 +1,4 @@
-"""TLS and SASL to brokers of ours; and what a client that is not believed, or does not believe, does."""
+"""TLS and SASL connections to a real broker, and failures on either side."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_
 
 
 async def asking(config: dict[str, str], given: dict[str, str]) -> int:
-    """Asks a broker so configured, as a client so configured, how many brokers there are."""
+    """Return the number of brokers that a client with these settings sees."""
     async with (
         Broker(config=config) as broker,
         AdminClient({"bootstrap.servers": broker.bootstrap, **given}) as admin,
@@ -31,17 +31,17 @@ async def asking(config: dict[str, str], given: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_password_lets_in(mechanism: str) -> None:
+def test_correct_password_authenticates(mechanism: str) -> None:
     assert testing.run(asking(USERS, sasl(mechanism))) == 1
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_a_wrong_one_is_told_at_once(mechanism: str) -> None:
+def test_wrong_password_fails_at_once(mechanism: str) -> None:
     with pytest.raises(SaslAuthenticationException):
         testing.run(asking(USERS, sasl(mechanism, secret="guessed")))
 
 
-def test_a_mechanism_that_is_not_taken_is_told() -> None:
+def test_unsupported_mechanism_fails_at_once() -> None:
     config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
     with pytest.raises(AuthenticationException, match="does not accept SCRAM-SHA-512; expected one of PLAIN"):
         testing.run(asking(config, sasl("SCRAM-SHA-512")))
@@ -62,7 +62,7 @@ def test_a_mechanism_that_is_not_taken_is_told() -> None:
         (sasl("GSSAPI"), "admin: sasl.mechanism=GSSAPI: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], line: str) -> None:
+def test_inconsistent_settings_are_rejected(given: dict[str, str], line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         admin_config({"bootstrap.servers": "127.0.0.1:1", **given})
     assert str(caught.value).startswith(line)
@@ -70,7 +70,7 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, str], lin
 
 
 @pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.keystore.location"])
-def test_files_that_cannot_be_read_are_named(name: str) -> None:
+def test_unreadable_file_is_named(name: str) -> None:
     async def main() -> None:
         AdminClient({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", name: "/nowhere.pem"})
 

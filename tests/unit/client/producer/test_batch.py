@@ -11,7 +11,7 @@ from sluice.protocol.records.record import Record, iter_records
 
 @dataclass
 class RecordingFuture:
-    """A future that remembers."""
+    """A future that records its results."""
 
     result: RecordMetadata | None = None
     error: KafkaException | None = None
@@ -50,9 +50,9 @@ class TestBytes:
     @pytest.mark.parametrize(
         "state",
         [ProducerState(), ProducerState(7, 3, 2**31 - 2), ProducerState(7, 3, 5, is_transactional=True)],
-        ids=["nobody's", "an idempotent producer's", "of a transaction"],
+        ids=["nobody's", "of an idempotent producer", "of a transaction"],
     )
-    def test_are_those_of_a_record_batch(self, state: ProducerState) -> None:
+    def test_batch_bytes_are_a_record_batch(self, state: ProducerState) -> None:
         batch = batch_of(*RECORDS)
         batch.set_state(state)
         expected = build_batch(
@@ -66,13 +66,13 @@ class TestBytes:
         assert bytes(batch.records()) == expected
 
     @pytest.mark.parametrize("codec", range(5))
-    def test_are_compressed(self, codec: int) -> None:
+    def test_records_are_compressed(self, codec: int) -> None:
         batch = batch_of(*RECORDS, codec=codec)
         found = [(r.timestamp, r.key, r.value, r.headers) for r in iter_records(batch.records())]
         assert found == RECORDS
         assert (batch.compression_ratio < 1) == (codec > 0)
 
-    def test_begin_anew_under_another_epoch(self) -> None:
+    def test_batch_restarts_under_a_new_epoch(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.set_state(ProducerState(7, 3, 10))
         before = bytes(batch.records())
@@ -85,18 +85,18 @@ class TestBytes:
 
 
 class TestRoom:
-    def test_is_there_for_the_first_record_always(self) -> None:
+    def test_first_record_always_fits(self) -> None:
         batch = batch_of((0, None, b"x" * 1000, ()), limit=100)
         assert batch.is_full
         assert not batch.try_append(0, None, b"", (), RecordingFuture())
 
-    def test_ends_where_the_batch_would_be_larger(self) -> None:
+    def test_record_that_exceeds_the_batch_size_does_not_fit(self) -> None:
         batch = batch_of((0, None, bytes(50), ()), limit=200)
         while batch.try_append(0, None, b"", (), RecordingFuture()):
             pass
         assert 200 - 8 < len(batch.records()) <= 200
 
-    def test_is_larger_for_what_becomes_smaller(self) -> None:
+    def test_compressible_records_have_more_room(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(1), 1000, 0, memory=0, ratio=0.1)
         count = 0
         while batch.try_append(0, None, bytes(100), (), RecordingFuture()):
@@ -104,21 +104,21 @@ class TestRoom:
         assert count > 50
         assert len(batch.records()) < 1000
 
-    def test_is_none_in_one_that_was_closed(self) -> None:
+    def test_closed_batch_accepts_no_record(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.close()
         assert batch.is_full
         assert not batch.try_append(0, None, b"", (), RecordingFuture())
 
     @pytest.mark.parametrize("record", RECORDS, ids=["small", "headers", "empty", "large"])
-    def test_is_never_more_than_the_bound(
+    def test_estimated_size_never_exceeds_the_limit(
         self, record: tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
     ) -> None:
         assert len(batch_of(record).records()) <= size_upper_bound(*record[1:])
 
 
 class TestItsEnd:
-    def test_tells_each_record_where_it_is(self) -> None:
+    def test_completed_batch_reports_each_offset(self) -> None:
         batch = batch_of(*RECORDS[:2])
         assert batch.complete(100, -1)
         first, second = batch.deliveries
@@ -126,14 +126,14 @@ class TestItsEnd:
         assert isinstance(second, RecordingFuture)
         assert (first.result, second.result) == (("t", 3, 100, 1000), ("t", 3, 101, 1005))
 
-    def test_tells_the_topics_time_where_it_keeps_its_own(self) -> None:
+    def test_completed_batch_reports_log_append_time(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.complete(100, 777)
         assert [delivery.result for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)] == [
             ("t", 3, 100, 777)
         ]
 
-    def test_comes_once(self) -> None:
+    def test_batch_completes_once(self) -> None:
         batch = batch_of(RECORDS[0])
         assert batch.fail(KafkaException("first"))
         assert not batch.complete(1, -1)
@@ -142,14 +142,14 @@ class TestItsEnd:
         assert isinstance(told, RecordingFuture)
         assert str(told.error) == "first"
 
-    def test_leaves_alone_who_no_longer_waits(self) -> None:
+    def test_cancelled_futures_are_skipped(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(), 1000, 0, memory=0, ratio=1.0)
         told = RecordingFuture(cancelled=True)
         batch.try_append(0, None, b"", (), told)
         batch.complete(0, -1)
         assert told.result is None
 
-    def test_says_something_else_of_some_records(self) -> None:
+    def test_some_records_can_have_a_different_error(self) -> None:
         batch = batch_of(*RECORDS[:3])
         batch.fail(KafkaException("the batch"), {1: KafkaException("this one")})
         told = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)]
@@ -158,7 +158,7 @@ class TestItsEnd:
 
 class TestSplitting:
     @pytest.mark.parametrize("codec", [0, 4])
-    def test_keeps_records_order_futures_beginning_and_sequences(self, codec: int) -> None:
+    def test_split_keeps_order_futures_creation_time_and_sequences(self, codec: int) -> None:
         records = [(1000 + number, b"%d" % number, bytes(100), ()) for number in range(20)]
         batch = batch_of(*records, codec=codec)
         batch.set_state(ProducerState(7, 3, 2**31 - 5))
@@ -176,18 +176,18 @@ class TestSplitting:
 
 
 class TestTime:
-    def test_runs_out_at_the_timeout(self) -> None:
+    def test_batch_expires_at_the_delivery_timeout(self) -> None:
         batch = batch_of(RECORDS[0])
         assert not batch.has_expired(100, 599.9)
         assert batch.has_expired(100, 600)
 
-    def test_waited_is_since_the_last_attempt(self) -> None:
+    def test_waited_time_counts_from_the_last_attempt(self) -> None:
         batch = batch_of(RECORDS[0])
         assert batch.waited_ms(520) == 20
         batch.reenqueued(530)
         assert (batch.waited_ms(540), batch.attempts, batch.in_retry) == (10, 1, True)
 
-    def test_a_new_leader_is_new_for_one_retry(self) -> None:
+    def test_new_leader_counts_for_one_retry(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.update_leader_epoch(5)
         is_new = [batch.leader_changed_for_this_retry]

@@ -1,7 +1,7 @@
 from sluice.client.producer.buffer_pool import BufferPool
 
 
-def test_what_is_there_can_be_taken() -> None:
+def test_available_memory_can_be_allocated() -> None:
     pool = BufferPool(100)
     assert pool.take(60)
     assert not pool.take(41)
@@ -10,7 +10,7 @@ def test_what_is_there_can_be_taken() -> None:
     assert pool.available == 100
 
 
-def test_who_waits_gets_it_in_turn_when_it_is_there() -> None:
+def test_waiters_are_served_in_order_when_memory_is_returned() -> None:
     pool = BufferPool(100)
     pool.take(100)
     granted: list[str] = []
@@ -18,14 +18,14 @@ def test_who_waits_gets_it_in_turn_when_it_is_there() -> None:
     pool.queue(10, lambda: granted.append("small"))
     assert pool.is_exhausted
     pool.give_back(50)
-    assert granted == [], "the first in the queue goes first, though there is room for the second"
-    assert not pool.take(10), "and nobody goes before both"
+    assert granted == [], "the first waiter goes first, even if there is room for the second"
+    assert not pool.take(10), "a new request does not overtake the waiters"
     pool.give_back(50)
     assert granted == ["large", "small"]
     assert (pool.available, pool.is_exhausted) == (10, False)
 
 
-def test_who_leaves_lets_the_next_go_on() -> None:
+def test_cancelled_waiter_lets_the_next_proceed() -> None:
     pool = BufferPool(100)
     pool.take(90)
     granted: list[str] = []
@@ -35,7 +35,7 @@ def test_who_leaves_lets_the_next_go_on() -> None:
     assert granted == ["small"]
 
 
-def test_who_leaves_after_it_was_granted_gives_it_back() -> None:
+def test_waiter_cancelled_after_its_grant_returns_the_memory() -> None:
     pool = BufferPool(100)
     pool.take(100)
     ticket = pool.queue(40, lambda: None)

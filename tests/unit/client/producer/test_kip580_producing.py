@@ -1,5 +1,6 @@
-"""KIP-580, retry backoff: the testable statements that are about producing, in virtual time with brokers of ours. Each
-test is one of them, by its number.
+"""KIP-580, retry backoff: the testable statements about producing, in virtual time with real brokers.
+
+Each test name has the number of its statement.
 """
 
 import asyncio
@@ -18,19 +19,19 @@ RETRIED = Error("NOT_ENOUGH_REPLICAS")
 
 
 def gaps(times: list[float]) -> list[float]:
-    """How long it took from each to the next."""
+    """Return the gaps between consecutive times."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 
 def within(found: list[float], steps: list[int]) -> bool:
-    """Whether gaps are 20 % around steps, and at most the maximum."""
+    """Return whether gaps are within 20 % of the steps, and at most the maximum."""
     return len(found) >= len(steps) and all(
         0.8 * step - 1 <= gap <= min(1.2 * step, 1000) + 2 for gap, step in zip(found, steps, strict=False)
     )
 
 
 def times_of_batches(stage: Stage) -> list[list[float]]:
-    """When each batch was sent, the batches in the order of their first attempts."""
+    """Return the send times of each batch; batches in order of their first attempt."""
     by_batch: dict[str, list[float]] = {}
     for request, at_ms in zip(stage.produced, stage.produced_at_ms, strict=True):
         for key in request.attempt_key.split(","):
@@ -39,7 +40,7 @@ def times_of_batches(stage: Stage) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_01_each_retry_of_a_batch_waits_twice_as_long(seed: int) -> None:
+def test_kip580_01_batch_retry_backoff_doubles(seed: int) -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
@@ -53,7 +54,7 @@ PATIENT: dict[str, str | int] = {"delivery.timeout.ms": 20_000, "request.timeout
 
 
 def retries_for_20_s(config: dict[str, str | int], seed: int = 0, random: Random | None = None) -> list[float]:
-    """When a record is sent that is refused until its time is over."""
+    """Return the send times of a record that is rejected until it expires."""
 
     async def test(stage: Stage) -> list[float]:
         stage.broker.faults.add(RETRIED, api="Produce")
@@ -65,7 +66,7 @@ def retries_for_20_s(config: dict[str, str | int], seed: int = 0, random: Random
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_02_a_batch_at_the_cap_waits_800_to_1000_ms(seed: int) -> None:
+def test_kip580_02_batch_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
     at_the_cap = gaps(retries_for_20_s({}, seed))[4:]
     assert len(at_the_cap) >= 15
     assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
@@ -73,15 +74,15 @@ def test_kip580_02_a_batch_at_the_cap_waits_800_to_1000_ms(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("base", "maximum"),
-    [pytest.param(500, 200, id="03 a base above the maximum"), pytest.param(200, 200, id="04 equal base and maximum")],
+    [pytest.param(500, 200, id="03 base above the maximum"), pytest.param(200, 200, id="04 equal base and maximum")],
 )
-def test_kip580_03_and_04_a_batch_waits_the_maximum_without_jitter(base: int, maximum: int) -> None:
+def test_kip580_03_and_04_batch_waits_the_maximum_without_jitter(base: int, maximum: int) -> None:
     found = gaps(retries_for_20_s({"retry.backoff.ms": base, "retry.backoff.max.ms": maximum}))
     assert len(found) > 90
     assert all(maximum <= gap <= maximum + 1 for gap in found), found
 
 
-def test_kip580_05_batches_of_two_partitions_count_for_themselves() -> None:
+def test_kip580_05_batches_of_two_partitions_back_off_independently() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
         first = await stage.send(b"one", partition=0)
@@ -97,7 +98,7 @@ def test_kip580_05_batches_of_two_partitions_count_for_themselves() -> None:
     on_stage(test, config, broker_config={"num.partitions": 2})
 
 
-def test_kip580_06_a_success_begins_it_anew() -> None:
+def test_kip580_06_success_resets_the_backoff() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce", times=4)
         await stage.ended(await stage.send(b"one"))
@@ -111,7 +112,7 @@ def test_kip580_06_a_success_begins_it_anew() -> None:
     on_stage(test)
 
 
-def test_kip580_07_a_newer_leader_is_tried_at_once() -> None:
+def test_kip580_07_newer_leader_is_tried_at_once() -> None:
     async def test(stage: Stage) -> None:
         leader = stage.broker.cluster.partition("t", 0).leader
         await stage.broker.cluster.move_leader("t", 0, 3 - leader)
@@ -119,12 +120,12 @@ def test_kip580_07_a_newer_leader_is_tried_at_once() -> None:
         old, new = stage.produced
         assert (old.broker, new.broker) == (leader, 3 - leader)
         (gap,) = gaps(stage.produced_at_ms)
-        assert gap < 50, "no backoff, but for a connection that may be new"
+        assert gap < 50, "no backoff, except for a new connection"
 
     on_stage(test, broker_config={"sluice.brokers": 2, "default.replication.factor": 2})
 
 
-def test_kip580_16_batches_of_two_producers_do_not_come_at_the_same_time() -> None:
+def test_kip580_16_batches_of_two_producers_are_not_synchronized() -> None:
     one, two = (retries_for_20_s({}, seed) for seed in (1, 2))
     assert all(abs(first - second) > 5 for first, second in zip(one[3:10], two[3:10], strict=True)), (one, two)
 
@@ -134,18 +135,18 @@ def in_the_first_second(times: list[float]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_kip580_17_a_batch_is_tried_four_times_in_the_first_second(seed: int) -> None:
+def test_kip580_17_batch_is_tried_four_times_in_the_first_second(seed: int) -> None:
     assert in_the_first_second(retries_for_20_s({}, seed)) in (4, 5)
 
 
 class WithoutJitter(Random):
-    """Draws the middle."""
+    """A random source that returns the middle."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
 
 
-def test_kip580_17_the_example_of_the_text_is_4_attempts_in_a_second_where_a_constant_100_ms_made_10() -> None:
+def test_kip580_17_example_has_4_attempts_per_second_instead_of_10_with_a_constant_100_ms() -> None:
     growing = retries_for_20_s({}, random=WithoutJitter(0))
     constant = retries_for_20_s({"retry.backoff.max.ms": 100})
     assert gaps(growing)[:6] == [100, 200, 400, 800, 1000, 1000]
@@ -153,7 +154,7 @@ def test_kip580_17_the_example_of_the_text_is_4_attempts_in_a_second_where_a_con
     assert in_the_first_second(constant) == 10
 
 
-def test_kip580_14_asking_for_a_producer_id_waits_the_same_each_time() -> None:
+def test_kip580_14_init_producer_id_retries_wait_the_same_each_time() -> None:
     async def main() -> list[float]:
         async with Broker() as broker:
             broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="InitProducerId", times=6)

@@ -1,5 +1,6 @@
-"""KIP-91: `delivery.timeout.ms` bounds how long a record takes, from when its batch is made to its end, over waiting in
-the batch, retries and requests on their way. The numbers are those of the reference's statements.
+"""KIP-91: `delivery.timeout.ms` bounds the time from a batch's creation to its result.
+
+It includes linger, retries and requests in flight. Each test name has the number of its statement in the reference.
 """
 
 import asyncio
@@ -19,25 +20,25 @@ from sluice.errors import ConfigError
 from tests.support.producing import Stage, on_stage
 
 RETRIED = Error("REQUEST_TIMED_OUT")
-# How late what is due may be: a turn of the loop is a nanosecond.
+# Lateness of timers: an event-loop iteration is a nanosecond.
 LATE_MS = 1.0
 
 
 def fails_after(stage: Stage, value: bytes) -> float:
-    """When a record failed, which has to be by a timeout."""
+    """Return the time at which a record failed, which must be by a timeout."""
     end = stage.ends[value]
     assert isinstance(end.error, TimeoutException), end
     return end.at_ms
 
 
-def test_kip91_01_no_attempt_starts_later_than_the_delivery_timeout_after_the_batch_was_made() -> None:
+def test_kip91_01_no_attempt_starts_after_the_delivery_timeout() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
         await asyncio.sleep(60)
         assert len(stage.produced) > 5
         assert max(stage.produced_at_ms) <= 5000
-        assert len({request.attempt_key for request in stage.produced}) == 1, "all of them are of that batch"
+        assert len({request.attempt_key for request in stage.produced}) == 1, "all requests are for that batch"
 
     on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
 
@@ -46,12 +47,12 @@ def test_kip91_01_no_attempt_starts_later_than_the_delivery_timeout_after_the_ba
     "fault",
     [
         pytest.param(RETRIED, id="retries"),
-        pytest.param(BlackHole(), id="requests that are not answered"),
-        pytest.param(Delay(ms=1700), id="slow answers with errors"),
+        pytest.param(BlackHole(), id="unanswered requests"),
+        pytest.param(Delay(ms=1700), id="slow error responses"),
     ],
 )
 @pytest.mark.parametrize("delivery_timeout_ms", [2000, 5000, 120_000])
-def test_kip91_02_the_end_is_told_within_the_delivery_timeout(
+def test_kip91_02_result_is_reported_within_the_delivery_timeout(
     fault: Error | BlackHole | Delay, delivery_timeout_ms: int
 ) -> None:
     async def test(stage: Stage) -> None:
@@ -64,7 +65,7 @@ def test_kip91_02_the_end_is_told_within_the_delivery_timeout(
     on_stage(test, {"delivery.timeout.ms": delivery_timeout_ms, "request.timeout.ms": 2000})
 
 
-def test_kip91_03_the_time_runs_from_the_batch_and_not_from_each_record() -> None:
+def test_kip91_03_timeout_counts_from_the_batch_not_from_each_record() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
         first = await stage.send(b"first of the batch")
@@ -77,7 +78,7 @@ def test_kip91_03_the_time_runs_from_the_batch_and_not_from_each_record() -> Non
     on_stage(test, {"linger.ms": 3000, "delivery.timeout.ms": 8000, "request.timeout.ms": 2000})
 
 
-def test_kip91_04_a_request_that_is_not_answered_does_not_extend_it() -> None:
+def test_kip91_04_unanswered_request_does_not_extend_the_timeout() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(BlackHole(), api="Produce")
         await stage.ended(await stage.send())
@@ -87,14 +88,14 @@ def test_kip91_04_a_request_that_is_not_answered_does_not_extend_it() -> None:
         assert first == pytest.approx(0, abs=LATE_MS)
         assert 2000 + 80 <= second <= 2000 + 120 + LATE_MS
         assert second + 2000 + 160 <= third <= second + 2000 + 240 + LATE_MS
-        assert len({connection for _, connection in hits}) == 3, "each on a connection of its own"
+        assert len({connection for _, connection in hits}) == 3, "each on a separate connection"
         assert fails_after(stage, b"v") == pytest.approx(5000, abs=LATE_MS)
 
     on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
 
 
 def retried_and_then(stage: Stage, fault: BlackHole | Delay) -> None:
-    """A first attempt that fails at once, so that the second is on its way when the batch's time is over."""
+    """Fail the first attempt at once, so that the second is in flight when the batch expires."""
     stage.broker.faults.add(RETRIED, api="Produce", times=1)
     stage.broker.faults.add(fault, api="Produce", times=1)
 
@@ -102,27 +103,27 @@ def retried_and_then(stage: Stage, fault: BlackHole | Delay) -> None:
 IN_FLIGHT_AT_EXPIRY: dict[str, str | int] = {"delivery.timeout.ms": 5000, "request.timeout.ms": 5000}
 
 
-def test_kip91_05_a_batch_that_runs_out_of_time_on_its_way_leaves_its_connection_alone() -> None:
+def test_kip91_05_batch_that_expires_in_flight_keeps_its_connection() -> None:
     async def test(stage: Stage) -> None:
         retried_and_then(stage, BlackHole())
         await stage.ended(await stage.send())
         assert fails_after(stage, b"v") == pytest.approx(5000, abs=LATE_MS)
         sent_at_ms, _ = stage.hits[-1]
         await asyncio.sleep((sent_at_ms + 5000 - LATE_MS - stage.now_ms) / 1e3)
-        assert stage.in_flight == 1, "it waits for the answer"
+        assert stage.in_flight == 1, "the request is still pending"
         await asyncio.sleep(2.5 * LATE_MS / 1e3)
-        assert stage.in_flight == 0, "until the request's own time is over"
+        assert stage.in_flight == 0, "until the request timeout"
 
     on_stage(test, IN_FLIGHT_AT_EXPIRY)
 
 
-def test_kip91_06_an_answer_that_comes_after_the_end_is_not_heard() -> None:
+def test_kip91_06_response_after_expiry_is_ignored() -> None:
     async def test(stage: Stage) -> None:
         retried_and_then(stage, Delay(ms=4950, when="after"))
         await stage.ended(await stage.send(b"late"))
         assert fails_after(stage, b"late") == pytest.approx(5000, abs=LATE_MS)
         await asyncio.sleep(10)
-        assert stage.log() == [b"late"], "it was written, although it failed"
+        assert stage.log() == [b"late"], "written although the send failed"
         await stage.ended(await stage.send(b"next"))
         assert stage.ends[b"next"].metadata is not None
         assert stage.log() == [b"late", b"next"]
@@ -132,7 +133,7 @@ def test_kip91_06_an_answer_that_comes_after_the_end_is_not_heard() -> None:
 
 
 @pytest.mark.parametrize("enable_idempotence", ["true", "false"])
-def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_and_not_for_the_end(
+def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_not_for_the_expiry(
     enable_idempotence: str,
 ) -> None:
     async def test(stage: Stage) -> None:
@@ -157,7 +158,7 @@ def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_and_no
 
 
 @pytest.mark.parametrize("in_flight", [1, 5])
-def test_kip91_08_batches_of_a_partition_run_out_of_time_in_their_order(in_flight: int) -> None:
+def test_kip91_08_batches_of_a_partition_expire_in_order(in_flight: int) -> None:
     values = [b"%d" % number for number in range(20)]
 
     async def test(stage: Stage) -> None:
@@ -186,7 +187,7 @@ def test_kip91_08_batches_of_a_partition_run_out_of_time_in_their_order(in_fligh
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 
 
-def test_kip91_09_one_that_leaves_no_time_for_an_attempt_is_refused() -> None:
+def test_kip91_09_delivery_timeout_too_short_for_an_attempt_is_rejected() -> None:
     given: dict[str, str | int] = {
         **SERVERS,
         "delivery.timeout.ms": 1999,
@@ -199,13 +200,13 @@ def test_kip91_09_one_that_leaves_no_time_for_an_attempt_is_refused() -> None:
         Producer(given)
 
 
-def test_kip91_10_one_that_was_not_set_is_raised_to_that() -> None:
+def test_kip91_10_default_delivery_timeout_is_raised_to_the_minimum() -> None:
     config = producer_config({**SERVERS, "linger.ms": 100_000, "request.timeout.ms": 50_000})
     assert config.integer("delivery.timeout.ms") == 150_000
     assert "delivery_timeout_raised" in config.warnings
 
 
-def test_kip91_11_the_retry_backoff_is_no_part_of_that() -> None:
+def test_kip91_11_retry_backoff_is_not_part_of_the_minimum() -> None:
     given = {"delivery.timeout.ms": 2000, "linger.ms": 1000, "request.timeout.ms": 1000, "retry.backoff.ms": 60_000}
     assert producer_config({**SERVERS, **given}).integer("delivery.timeout.ms") == 2000
     with pytest.raises(ConfigError, match=r"retry.backoff.ms \(62000\)"):
@@ -215,18 +216,18 @@ def test_kip91_11_the_retry_backoff_is_no_part_of_that() -> None:
 @pytest.mark.parametrize(
     ("idempotence", "retries"), [("false", 0), ("false", 1), ("false", 4), ("true", 1), ("true", 4)]
 )
-def test_kip91_12_retries_limit_the_attempts_though_there_is_time(idempotence: str, retries: int) -> None:
+def test_kip91_12_retries_limit_the_attempts_before_the_timeout(idempotence: str, retries: int) -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
         assert len(stage.produced) == retries + 1
         assert stage.ends[b"v"].at_ms < 5000
-        assert isinstance(stage.ends[b"v"].error, TimeoutException), "the broker's own"
+        assert isinstance(stage.ends[b"v"].error, TimeoutException), "the broker's error"
 
     on_stage(test, {"retries": retries, "enable.idempotence": idempotence})
 
 
-def test_kip91_13_the_request_timeout_ends_no_batch_that_waits() -> None:
+def test_kip91_13_request_timeout_does_not_expire_queued_batches() -> None:
     async def test(stage: Stage) -> None:
         testing.network().partition("localhost")
         future = await stage.send()
@@ -239,7 +240,7 @@ def test_kip91_13_the_request_timeout_ends_no_batch_that_waits() -> None:
     on_stage(test, {"request.timeout.ms": 1000})
 
 
-def test_kip91_14_by_default_it_is_tried_for_two_minutes() -> None:
+def test_kip91_14_default_delivery_timeout_is_two_minutes() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce")
         await stage.ended(await stage.send())
@@ -254,7 +255,7 @@ def test_kip91_14_by_default_it_is_tried_for_two_minutes() -> None:
 
 
 @pytest.mark.parametrize("code", ["TOPIC_AUTHORIZATION_FAILED", "INVALID_REQUIRED_ACKS", "MESSAGE_TOO_LARGE"])
-def test_kip91_15_what_is_not_worth_it_is_not_tried_again(code: str) -> None:
+def test_kip91_15_fatal_error_is_not_retried(code: str) -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(Error(code), api="Produce")
         await stage.ended(await stage.send())
@@ -266,7 +267,7 @@ def test_kip91_15_what_is_not_worth_it_is_not_tried_again(code: str) -> None:
     on_stage(test)
 
 
-def test_kip91_15_a_batch_that_is_too_large_is_split_which_costs_no_retry() -> None:
+def test_kip91_15_too_large_batch_is_split_without_using_a_retry() -> None:
     values = [bytes([number]) * 500 for number in range(8)]
 
     async def test(stage: Stage) -> None:
@@ -275,13 +276,13 @@ def test_kip91_15_a_batch_that_is_too_large_is_split_which_costs_no_retry() -> N
         assert stage.log() == values
         assert list(stage.ends) == values
         attempts = [request.error_codes for request in stage.produced]
-        assert attempts.count([10]) >= 2, "4,000 bytes do not fit, and neither do 2,000"
+        assert attempts.count([10]) >= 2, "neither 4,000 bytes nor 2,000 fit"
         assert attempts.count([]) + attempts.count([0]) == 8
 
     on_stage(test, {"retries": 1, "linger.ms": 10, "batch.size": 5000}, broker_config={"message.max.bytes": 700})
 
 
-def test_kip91_16_the_time_runs_while_the_broker_throttles() -> None:
+def test_kip91_16_timeout_includes_throttle_time() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(Throttle(throttle_time_ms=10_000), api="Produce", times=1)
         await stage.ended(await stage.send(b"throttled"))
@@ -294,20 +295,20 @@ def test_kip91_16_the_time_runs_while_the_broker_throttles() -> None:
     on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
 
 
-# -- the text's examples -----------------------------------------------------------------------------------------------
+# -- the KIP's examples ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("phase", "config"),
     [
-        pytest.param("batching", {"linger.ms": 4000, "request.timeout.ms": 2000}, id="while it waits in the batch"),
-        pytest.param("waiting", {}, id="while there is no broker"),
+        pytest.param("batching", {"linger.ms": 4000, "request.timeout.ms": 2000}, id="while it is in an open batch"),
+        pytest.param("waiting", {}, id="without a broker"),
         pytest.param("retries", {}, id="between retries"),
         pytest.param("in flight", {"request.timeout.ms": 6000}, id="on its way"),
-        pytest.param("all", {"linger.ms": 2000, "request.timeout.ms": 2000}, id="in one after the other"),
+        pytest.param("all", {"linger.ms": 2000, "request.timeout.ms": 2000}, id="with one request in flight"),
     ],
 )
-def test_kip91_example_the_bound_holds_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
+def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
     async def test(stage: Stage) -> None:
         if phase in ("batching", "waiting"):
             testing.network().partition("localhost")
@@ -323,18 +324,19 @@ def test_kip91_example_the_bound_holds_in_every_phase(phase: str, config: dict[s
 
 
 @pytest.mark.parametrize("enable_idempotence", ["true", "false"])
-def test_kip91_example_of_mirror_maker_metadata_on_its_way_lets_no_batch_run_out_of_time_early(
+def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(
     enable_idempotence: str,
 ) -> None:
-    """With one request in flight, batches waited behind metadata that nobody answered, and their `request.timeout.ms`
-    ran out meanwhile: MirrorMaker, which loses nothing, stopped. Now only `delivery.timeout.ms` counts.
+    """MirrorMaker with one request in flight does not stop while metadata is unanswered.
+
+    Before KIP-91, `request.timeout.ms` expired queued batches. Only `delivery.timeout.ms` does now.
     """
 
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(BlackHole(), api="Metadata", times=2)
         stage.producer._metadata.request_update()
         await asyncio.sleep(0.5)
-        assert stage.in_flight == 1, "the one request that may be on its way"
+        assert stage.in_flight == 1, "the only request allowed in flight"
         values = [b"%d" % number for number in range(20)]
         futures, sent_at_ms = [], []
         for value in values:
@@ -343,7 +345,7 @@ def test_kip91_example_of_mirror_maker_metadata_on_its_way_lets_no_batch_run_out
             await asyncio.sleep(0.2)
         await stage.ended(*futures)
         waited_ms = [stage.ends[value].at_ms - at_ms for value, at_ms in zip(values, sent_at_ms, strict=True)]
-        assert max(waited_ms) > 2000, "some waited for longer than request.timeout.ms"
+        assert max(waited_ms) > 2000, "some waited longer than request.timeout.ms"
         assert [end.error for end in stage.ends.values()] == [None] * len(values)
         assert stage.log() == values
 

@@ -6,7 +6,7 @@ from sluice.client.metadata.cluster import PartitionMetadata
 from sluice.client.producer.partitioner import StickyPartitioner, murmur2, partition_for_key
 
 
-# The hashes that Kafka's own tests have, of ints that are signed there.
+# The hashes of Kafka's own tests, which print signed integers.
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
@@ -18,7 +18,7 @@ from sluice.client.producer.partitioner import StickyPartitioner, murmur2, parti
         (b"abc", 479470107),
     ],
 )
-def test_a_key_has_kafkas_hash(key: bytes, expected: int) -> None:
+def test_key_hash_equals_kafkas(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected % 2**32
     assert partition_for_key(key, 7) == (expected & 0x7FFFFFFF) % 7
 
@@ -28,7 +28,7 @@ def partitions(*leaders: int) -> dict[int, PartitionMetadata]:
 
 
 class TestStickyPartitioner:
-    def test_stays_for_a_batch_and_then_goes_on(self) -> None:
+    def test_partition_changes_after_a_full_batch(self) -> None:
         partitioner = StickyPartitioner(100, Random(1))
         known = partitions(1, 1, 1, 1)
         first = partitioner.current(known)
@@ -40,7 +40,7 @@ class TestStickyPartitioner:
             seen.add(partitioner.current(known))
         assert seen == {0, 1, 2, 3}
 
-    def test_does_not_leave_a_batch_that_is_not_full_before_twice_as_much(self) -> None:
+    def test_unfilled_batch_keeps_its_partition_up_to_twice_the_batch_size(self) -> None:
         partitioner = StickyPartitioner(100, Random(1))
         known = partitions(*[1] * 100)
         first = partitioner.current(known)
@@ -49,7 +49,7 @@ class TestStickyPartitioner:
         partitioner.produced(1, known, may_switch=False)
         assert partitioner.current(known) != first
 
-    def test_leaves_out_partitions_without_a_leader(self) -> None:
+    def test_partitions_without_a_leader_are_skipped(self) -> None:
         partitioner = StickyPartitioner(1, Random(1))
         known = partitions(1, -1, 1)
         seen = set()
@@ -58,10 +58,10 @@ class TestStickyPartitioner:
             partitioner.produced(1, known, may_switch=True)
         assert seen == {0, 2}
 
-    def test_takes_one_of_them_where_none_has(self) -> None:
+    def test_any_partition_is_used_if_none_has_a_leader(self) -> None:
         assert StickyPartitioner(1, Random(1)).current(partitions(-1, -1)) in (0, 1)
 
-    def test_prefers_those_that_few_batches_wait_for(self) -> None:
+    def test_partitions_with_short_queues_are_preferred(self) -> None:
         partitioner = StickyPartitioner(1, Random(1))
         known = partitions(1, 1, 1)
         partitioner.weigh({0: 0, 1: 3, 2: 1}, 3)
@@ -72,7 +72,7 @@ class TestStickyPartitioner:
         assert counts == pytest.approx([4000, 1000, 3000], rel=0.1)
 
     @pytest.mark.parametrize("waiting", [None, {0: 2, 1: 2}, {}], ids=str)
-    def test_takes_all_alike_where_they_are(self, waiting: dict[int, int] | None) -> None:
+    def test_partitions_with_equal_queues_are_uniform(self, waiting: dict[int, int] | None) -> None:
         partitioner = StickyPartitioner(1, Random(1))
         known = partitions(1, 1)
         partitioner.weigh(waiting, 2)

@@ -1,4 +1,4 @@
-"""The producer against our broker, in virtual time."""
+"""The producer against a real broker in virtual time."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from tests.support.producing import TOPIC, Stage, on_stage, values_in
 
 class TestRecords:
     @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-    def test_are_written_in_their_order(self, compression: str) -> None:
+    def test_records_are_written_in_order(self, compression: str) -> None:
         values = [b"%d" % number * 20 for number in range(300)]
 
         async def test(stage: Stage) -> None:
@@ -33,7 +33,7 @@ class TestRecords:
         on_stage(test, {"compression.type": compression, "batch.size": 2000})
 
     @pytest.mark.parametrize("acks", ["0", "1", "all"])
-    def test_are_told_where_they_are_if_anybody_is_asked(self, acks: str) -> None:
+    def test_futures_return_offsets_unless_acks_is_0(self, acks: str) -> None:
         async def test(stage: Stage) -> None:
             await stage.ended(await stage.send(b"v"))
             await asyncio.sleep(1)
@@ -44,7 +44,7 @@ class TestRecords:
 
         on_stage(test, {"acks": acks, "enable.idempotence": acks == "all"})
 
-    def test_of_one_key_stay_together(self) -> None:
+    def test_records_of_one_key_share_a_partition(self) -> None:
         async def test(stage: Stage) -> None:
             sent = [await (await stage.producer.send(TOPIC, b"v", key=b"%d" % (n % 5))) for n in range(50)]
             by_key = [{one.partition for one in sent[n::5]} for n in range(5)]
@@ -53,17 +53,17 @@ class TestRecords:
 
         on_stage(test, broker_config={"num.partitions": 4})
 
-    def test_without_a_key_go_to_all_partitions_a_batch_at_a_time(self) -> None:
+    def test_records_without_a_key_change_partition_after_each_batch(self) -> None:
         async def test(stage: Stage) -> None:
             futures = [await stage.producer.send(TOPIC, bytes(100)) for _ in range(400)]
             partitions = [(await future).partition for future in futures]
             switches = sum(one != other for one, other in pairwise(partitions))
             assert set(partitions) == {0, 1, 2, 3}
-            assert switches < 60, "some 9 records in each batch"
+            assert switches < 60, "about 9 records in each batch"
 
         on_stage(test, {"batch.size": 1000}, broker_config={"num.partitions": 4})
 
-    def test_wait_for_others_as_long_as_they_linger(self) -> None:
+    def test_records_wait_for_linger_ms(self) -> None:
         async def test(stage: Stage) -> None:
             first = await stage.send(b"first")
             await asyncio.sleep(0.05)
@@ -73,7 +73,7 @@ class TestRecords:
 
         on_stage(test, {"linger.ms": 100})
 
-    def test_do_not_linger_when_they_are_flushed(self) -> None:
+    def test_flush_sends_lingering_records(self) -> None:
         async def test(stage: Stage) -> None:
             await stage.send(b"v")
             await stage.producer.flush()
@@ -82,7 +82,7 @@ class TestRecords:
 
         on_stage(test, {"linger.ms": 60_000})
 
-    def test_have_headers_and_a_time_of_their_own(self) -> None:
+    def test_records_have_headers_and_timestamps(self) -> None:
         async def test(stage: Stage) -> None:
             sent = await (
                 await stage.producer.send(TOPIC, None, key=b"k", timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
@@ -93,7 +93,7 @@ class TestRecords:
 
 
 class TestSending:
-    def test_waits_for_a_topic_that_is_made_by_it(self) -> None:
+    def test_sending_waits_for_an_auto_created_topic(self) -> None:
         async def main() -> int:
             async with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap}) as producer:
                 return (await (await producer.send("new", b"v"))).offset
@@ -107,7 +107,7 @@ class TestSending:
             (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
         ],
     )
-    def test_gives_up_on_metadata_after_max_block_ms(self, partition: int | None, told: str) -> None:
+    def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, told: str) -> None:
         async def main() -> float:
             async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
                 given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}
@@ -120,7 +120,7 @@ class TestSending:
 
         assert testing.run(main()) == pytest.approx(1.5, abs=0.001)
 
-    def test_gives_up_on_memory_after_max_block_ms(self) -> None:
+    def test_sending_fails_without_memory_after_max_block_ms(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Delay(ms=10_000), api="Produce")
             for _ in range(4):
@@ -131,17 +131,17 @@ class TestSending:
 
         on_stage(test, {"buffer.memory": 5000, "batch.size": 1, "max.block.ms": 2000})
 
-    def test_goes_on_when_there_is_memory_again(self) -> None:
+    def test_sending_continues_when_memory_is_returned(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Delay(ms=1000), api="Produce")
             futures = [await stage.send(b"%d" % number * 500) for number in range(9)]
-            assert stage.now_ms >= 4000, "the broker takes one a second, and five had room"
+            assert stage.now_ms >= 4000, "the broker accepts one per second, and five fit in the buffer"
             await stage.ended(*futures)
             assert stage.log() == [b"%d" % number * 500 for number in range(9)]
 
         on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
 
-    def test_that_is_cancelled_while_it_waits_for_memory_leaves_it_to_others(self) -> None:
+    def test_cancelled_send_leaves_memory_to_others(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Delay(ms=1000), api="Produce")
             await stage.send(bytes(2000))
@@ -153,7 +153,7 @@ class TestSending:
         on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
 
     @pytest.mark.parametrize("name", ["max.request.size", "buffer.memory"])
-    def test_refuses_what_is_too_large(self, name: str) -> None:
+    def test_too_large_record_is_rejected(self, name: str) -> None:
         async def test(stage: Stage) -> None:
             told = rf"The message is 10082 bytes when serialized which is larger than 10000, .* {name} configuration"
             with pytest.raises(errors.exception_of(10).__class__, match=told):
@@ -161,7 +161,7 @@ class TestSending:
 
         on_stage(test, {name: 10_000, "batch.size": 1000})
 
-    def test_refuses_where_no_batch_has_room(self) -> None:
+    def test_buffer_smaller_than_a_batch_is_rejected(self) -> None:
         async def main() -> None:
             async with Broker() as broker:
                 given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "buffer.memory": 10_000}
@@ -171,7 +171,7 @@ class TestSending:
 
         testing.run(main())
 
-    def test_refuses_a_topic_that_cannot_be(self) -> None:
+    def test_invalid_topic_name_is_rejected(self) -> None:
         async def test(stage: Stage) -> None:
             with pytest.raises(KafkaException, match="not a topic"):
                 await stage.producer.send("not a topic", b"v")
@@ -180,7 +180,7 @@ class TestSending:
 
 
 class TestClosing:
-    def test_sends_what_there_is(self) -> None:
+    def test_close_sends_queued_records(self) -> None:
         async def main() -> list[bytes]:
             async with Broker() as broker:
                 async with Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 60_000}) as producer:
@@ -189,7 +189,7 @@ class TestClosing:
 
         assert testing.run(main()) == [b"v"]
 
-    def test_fails_what_takes_too_long(self) -> None:
+    def test_close_fails_records_after_its_timeout(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Delay(ms=60_000), api="Produce")
             future = await stage.send()
@@ -202,7 +202,7 @@ class TestClosing:
 
         on_stage(test)
 
-    def test_is_told_to_who_waits_to_send(self) -> None:
+    def test_close_fails_pending_sends(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Delay(ms=60_000), api="Produce")
             first = await stage.send(bytes(2000))
@@ -217,7 +217,7 @@ class TestClosing:
 
 
 class TestWhatTheBrokerRefuses:
-    def test_of_one_record_is_told_for_that_record(self) -> None:
+    def test_record_error_fails_only_that_record(self) -> None:
         async def test(stage: Stage) -> None:
             await stage.broker.cluster.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
             futures = [await stage.producer.send("compacted", b"v", key=key) for key in (b"k", None, b"k")]
@@ -228,7 +228,7 @@ class TestWhatTheBrokerRefuses:
 
         on_stage(test, {"linger.ms": 10})
 
-    def test_is_followed_by_what_it_takes(self) -> None:
+    def test_rejected_batch_is_followed_by_accepted_ones(self) -> None:
         async def test(stage: Stage) -> None:
             stage.broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             refused = await stage.send(b"refused")
@@ -236,12 +236,12 @@ class TestWhatTheBrokerRefuses:
             await stage.ended(await stage.send(b"taken"))
             assert stage.ends[b"taken"].metadata is not None
             assert stage.log() == [b"taken"]
-            assert stage.produced[-1].attempt_key.endswith(".1.0"), "under the next epoch, from 0 on"
+            assert stage.produced[-1].attempt_key.endswith(".1.0"), "in the next epoch, from sequence 0"
 
         on_stage(test)
 
 
-def test_what_was_written_and_said_not_to_have_been_is_there_once() -> None:
+def test_written_batch_reported_as_failed_is_stored_once() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=3)
         await stage.ended(await stage.send(b"v"))
@@ -252,9 +252,10 @@ def test_what_was_written_and_said_not_to_have_been_is_there_once() -> None:
     on_stage(test)
 
 
-def test_a_batch_of_which_an_attempt_arrives_late_is_not_sent_under_another_epoch() -> None:
-    """The one before it ran out of time, and both arrive when the second has been refused for the gap between them: as
-    another to the broker, under another epoch, it would be there twice.
+def test_batch_with_a_late_attempt_is_not_sent_in_another_epoch() -> None:
+    """A batch expires, and a late attempt arrives after the next one was rejected for the gap between them.
+
+    In another epoch the broker could not detect the duplicate.
     """
 
     async def test(stage: Stage) -> None:
@@ -280,7 +281,7 @@ def test_a_batch_of_which_an_attempt_arrives_late_is_not_sent_under_another_epoc
     on_stage(test, {"request.timeout.ms": 1000, "delivery.timeout.ms": 3500})
 
 
-def test_a_leader_that_moved_is_followed_without_a_backoff() -> None:
+def test_moved_leader_is_followed_without_backoff() -> None:
     async def main() -> float:
         async with Broker(brokers=2, config={"default.replication.factor": 2}) as broker:
             given: dict[str, str | int] = {
@@ -301,12 +302,12 @@ def test_a_leader_that_moved_is_followed_without_a_backoff() -> None:
     assert testing.run(main()) < 0.1
 
 
-def test_what_cannot_be_configured_is_told_at_once() -> None:
+def test_invalid_setting_fails_at_once() -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
         Producer({})
 
 
-def test_a_broker_that_is_away_is_asked_for_as_often_as_backoffs_say_however_many_wait(
+def test_unavailable_broker_is_contacted_by_backoff_whatever_the_number_of_records(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def test(stage: Stage) -> None:
@@ -315,7 +316,7 @@ def test_a_broker_that_is_away_is_asked_for_as_often_as_backoffs_say_however_man
         loop = asyncio.get_running_loop()
         waiting = [loop.create_task(stage.send(b"%d" % number)) for number in range(10)]
         await asyncio.sleep(30)
-        assert not any(one.done() for one in waiting), "nobody says where the topic is"
+        assert not any(one.done() for one in waiting), "no broker serves metadata"
         await stage.broker.cluster.start(1)
         await stage.ended(*await asyncio.gather(*waiting))
         assert sorted(stage.log()) == sorted(stage.ends)
@@ -324,4 +325,4 @@ def test_a_broker_that_is_away_is_asked_for_as_often_as_backoffs_say_however_man
         on_stage(test)
     told = Counter(record.message for record in caplog.records if record.name == "sluice.client")
     assert told["rebootstrap"] == 1
-    assert 30 < told["disconnected"] < 45, "each 0.8 to 1 s at the cap"
+    assert 30 < told["disconnected"] < 45, "0.8 to 1 s each at the cap"

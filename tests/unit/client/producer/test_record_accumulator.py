@@ -25,7 +25,7 @@ class Nobody:
 
 
 def cluster(*leaders: int, epoch: int = 0) -> Cluster:
-    """One topic; who leads its partitions."""
+    """Return a cluster with one topic and its leaders."""
     partitions = {number: PartitionMetadata(leader, epoch) for number, leader in enumerate(leaders)}
     return Cluster({1: ONE, 2: TWO}, topics={"t": partitions})
 
@@ -36,7 +36,7 @@ def accumulator(pool: int = 10_000, batch_size: int = 200) -> RecordAccumulator:
 
 
 def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: float = 0, size: int = 10) -> ProducerBatch:
-    """A batch with one record."""
+    """Append a batch with one record."""
     memory = records.new_batch_bytes(None, bytes(size), ())
     assert records.pool.take(memory)
     batch = records.add_batch(partition, memory, now_ms)
@@ -45,20 +45,20 @@ def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: floa
 
 
 class TestWhatIsReady:
-    def test_is_what_has_lingered(self) -> None:
+    def test_batch_is_ready_after_linger(self) -> None:
         records = accumulator()
         put(records, now_ms=100)
         assert records.ready(cluster(1), 149)[:2] == ([], 150)
         assert records.ready(cluster(1), 150)[:2] == ([ONE], inf)
 
-    @pytest.mark.parametrize("reason", ["full", "another behind it", "no memory", "flushing", "closing"])
-    def test_is_what_need_not_linger(self, reason: str) -> None:
+    @pytest.mark.parametrize("reason", ["full", "followed by another", "no memory", "flushing", "closing"])
+    def test_full_batch_is_ready_without_linger(self, reason: str) -> None:
         records = accumulator(pool=1000)
         batch = put(records)
         match reason:
             case "full":
                 batch.close()
-            case "another behind it":
+            case "followed by another":
                 put(records)
             case "no memory":
                 records.pool.queue(10_000, lambda: None)
@@ -68,7 +68,7 @@ class TestWhatIsReady:
                 records.is_closing = True
         assert records.ready(cluster(1), 0).nodes == [ONE]
 
-    def test_is_not_what_is_muted(self) -> None:
+    def test_muted_partition_is_not_ready(self) -> None:
         records = accumulator()
         put(records)
         records.mute(T0)
@@ -76,13 +76,13 @@ class TestWhatIsReady:
         records.unmute(T0)
         assert records.ready(cluster(1), 1000).nodes == [ONE]
 
-    def test_has_a_leader(self) -> None:
+    def test_partition_without_a_leader_is_not_ready(self) -> None:
         records = accumulator()
         put(records)
         assert records.ready(cluster(-1), 1000)[::2] == ([], {"t"})
         assert records.ready(Cluster({}), 1000)[::2] == ([], {"t"})
 
-    def test_is_not_what_waits_to_be_tried_again(self) -> None:
+    def test_batch_in_backoff_is_not_ready(self) -> None:
         records = accumulator()
         put(records)
         records.ready(cluster(1), 100)
@@ -94,7 +94,7 @@ class TestWhatIsReady:
         assert records.next_backoff_ms == 600
         assert records.ready(cluster(1), 600).nodes == [ONE]
 
-    def test_is_at_once_what_has_a_new_leader(self) -> None:
+    def test_batch_with_a_new_leader_is_ready_at_once(self) -> None:
         records = accumulator()
         put(records)
         records.ready(cluster(1, epoch=1), 0)
@@ -104,12 +104,12 @@ class TestWhatIsReady:
 
 
 class TestDraining:
-    def test_takes_the_first_of_each_partition_of_the_node(self) -> None:
+    def test_drain_takes_the_first_batch_of_each_partition(self) -> None:
         records = accumulator()
         first, _, other = put(records), put(records), put(records, T1)
         assert records.drain(cluster(1, 2), [ONE, TWO], 1000, 0) == {1: [first], 2: [other]}
 
-    def test_takes_what_fits_into_a_request_and_the_others_in_their_turn(self) -> None:
+    def test_drain_fills_a_request_and_rotates_partitions(self) -> None:
         records = accumulator(batch_size=1)
         batches = [put(records, TopicPartition("t", number), size=100) for number in range(3)]
         known = cluster(1, 1, 1)
@@ -117,41 +117,41 @@ class TestDraining:
         again = put(records, T0, size=100)
         assert records.drain(known, [ONE], 400, 0)[1] == [batches[2], again]
 
-    def test_takes_one_that_is_too_large_alone(self) -> None:
+    def test_drain_takes_an_oversized_batch_alone(self) -> None:
         records = accumulator()
         batch = put(records, size=1000)
         assert records.drain(cluster(1), [ONE], 10, 0)[1] == [batch]
 
 
 class TestTime:
-    def test_runs_out_from_the_first_of_a_queue_on(self) -> None:
+    def test_batches_expire_from_the_head_of_the_queue(self) -> None:
         records = accumulator()
         first, second, other = put(records, now_ms=0), put(records, now_ms=10), put(records, T1, now_ms=5)
         assert records.expired(999) == ([], 1000)
         assert records.expired(1000) == ([first], 1005)
         assert records.expired(1010) == ([second, other], inf)
 
-    def test_runs_out_behind_a_younger_one_that_was_sent_too(self) -> None:
+    def test_batch_expires_behind_a_younger_batch_in_flight(self) -> None:
         records = accumulator()
         older, younger, waiting = put(records, now_ms=0), put(records, now_ms=300), put(records, now_ms=400)
         for _ in (older, younger):
             records.drain(cluster(1), [ONE], 10_000, 500)
         records.reenqueue(older, 600)
         records.reenqueue(younger, 600)
-        assert records.expired(999) == ([], 1000), "the older one is the next, though it stands second"
+        assert records.expired(999) == ([], 1000), "the older batch expires next, although it is second in the queue"
         assert records.expired(1000) == ([older], 1300)
         assert records.expired(1400) == ([younger, waiting], inf)
 
 
 class TestItsMemory:
-    def test_is_given_back_once(self) -> None:
+    def test_memory_is_returned_once(self) -> None:
         records = accumulator()
         batch = put(records)
         records.give_back(batch)
         records.give_back(batch)
         assert records.pool.available == 10_000
 
-    def test_and_records_go_when_it_is_aborted(self) -> None:
+    def test_abort_returns_memory_and_drops_records(self) -> None:
         records = accumulator()
         queued, drained = put(records), put(records, T1)
         records.drain(cluster(2, 1), [ONE], 1000, 0)
@@ -160,7 +160,7 @@ class TestItsMemory:
         assert (records.pool.available, records.incomplete) == (10_000, {})
 
 
-def test_a_retry_goes_before_what_came_later() -> None:
+def test_retry_precedes_later_batches() -> None:
     records = accumulator()
     first, second = put(records), put(records)
     assert records.drain(cluster(1), [ONE], 1000, 0)[1] == [first]
@@ -169,14 +169,14 @@ def test_a_retry_goes_before_what_came_later() -> None:
     assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [second]
 
 
-def test_a_new_batch_closes_the_one_before_it() -> None:
+def test_new_batch_closes_the_previous_one() -> None:
     records = accumulator()
     first = put(records)
     put(records)
     assert not first.try_append(0, None, b"", (), Nobody())
 
 
-def test_records_avoid_a_node_that_was_not_ready_for_long() -> None:
+def test_partitions_of_a_node_unavailable_for_long_are_avoided() -> None:
     settings = AccumulatorSettings(1, 0, TIMEOUT_MS, Codec(), availability_timeout_ms=100)
     records = RecordAccumulator(settings, BufferPool(10_000), StaticBackoff(BACKOFF_MS), Random(1), None)
     known = cluster(1, 2)
@@ -190,7 +190,7 @@ def test_records_avoid_a_node_that_was_not_ready_for_long() -> None:
         seen.add(records.sticky_partition("t", partitions))
         records.appended(T1, 10, partitions)
     assert 1 in seen
-    assert len(seen - {1}) <= 1, "only where the first turn had begun before"
+    assert len(seen - {1}) <= 1, "only the partition whose batch was started before"
     records.node_was_ready(1, 300, is_ready=True)
     records.ready(known, 300)
     for _ in range(20):

@@ -1,6 +1,4 @@
-"""The sender, turn by turn, at brokers that answer what a test says: what it sends, tries again, splits, fails; and
-when a batch has run out of time, wherever it is.
-"""
+"""The sender, iteration by iteration, at scripted brokers: sending, retries, splits, failures and batch expiry."""
 
 from collections.abc import Callable
 from math import inf
@@ -54,8 +52,9 @@ class End:
 
 
 class Sending:
-    """A sender with two partitions of one topic: 0 is led by broker 1, 1 by broker 2. Without `transactions` it is not
-    idempotent.
+    """A sender with two partitions of one topic: broker 1 leads partition 0, broker 2 leads 1.
+
+    Without `transactions` it is not idempotent.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Sending:
         self.run(10)
 
     def put(self, *values: bytes, partition: int = 0) -> list[End]:
-        """One batch of these."""
+        """Append one batch with these records."""
         memory = self.records.new_batch_bytes(None, values[0], ())
         assert self.records.pool.take(memory)
         where = TopicPartition("t", partition)
@@ -100,7 +99,7 @@ class Sending:
         return ends
 
     def run(self, ms: float) -> None:
-        """Turns as the producer has them: when one is due, and at every millisecond, as something may have changed."""
+        """Run the sender when it is due and at every millisecond, because the state may have changed."""
         until_ms = self.network.now_ms + ms
         while self.network.now_ms < until_ms:
             now_ms = self.network.clock.monotonic_ms()
@@ -116,7 +115,7 @@ class Sending:
 
 
 def answer(asked: Asked, code: int = 0, **fields: object) -> ProduceResponse:
-    """The same for all partitions."""
+    """Return a response with the same error code for all partitions."""
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -142,7 +141,7 @@ def well(asked: Asked) -> ProduceResponse:
 
 
 def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked], Answer]:
-    """What the first Produce is answered with: an error code, or what a broker may do; the others are answered well."""
+    """Answer the first Produce request with this; answer later ones successfully."""
 
     def handle(asked: Asked) -> Answer:
         if len(broker.asked("Produce")) > 1:
@@ -152,7 +151,7 @@ def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked],
     return handle
 
 
-def test_batches_go_to_the_leaders_of_their_partitions_and_end_with_their_offsets() -> None:
+def test_batches_go_to_their_leaders_and_complete_with_offsets() -> None:
     sending = Sending()
     ends = sending.put(b"a", b"b") + sending.put(b"c", partition=1)
     sending.run(20)
@@ -162,7 +161,7 @@ def test_batches_go_to_the_leaders_of_their_partitions_and_end_with_their_offset
     assert sending.records.pool.available == sending.records.pool.total
 
 
-def test_without_acks_a_batch_has_ended_when_it_was_written() -> None:
+def test_without_acks_a_batch_completes_when_written() -> None:
     sending = Sending(acks=0)
     sending.one.answers["Produce"] = lambda _: None
     (end,) = sending.put(b"a")
@@ -174,12 +173,12 @@ def test_without_acks_a_batch_has_ended_when_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("first", "again_ms"),
     [
-        pytest.param(ErrorCode.NOT_ENOUGH_REPLICAS, BACKOFF_MS, id="an error that passes"),
-        pytest.param(DISCONNECT, BACKOFF_MS, id="a connection that was lost"),
+        pytest.param(ErrorCode.NOT_ENOUGH_REPLICAS, BACKOFF_MS, id="a retriable error"),
+        pytest.param(DISCONNECT, BACKOFF_MS, id="a lost connection"),
         pytest.param(None, REQUEST_MS + 1 + BACKOFF_MS, id="no answer in time"),
     ],
 )
-def test_what_is_worth_it_is_sent_again_after_a_backoff(first: Answer | int, again_ms: float) -> None:
+def test_retriable_failure_is_retried_after_a_backoff(first: Answer | int, again_ms: float) -> None:
     sending = Sending()
     sending.one.answers["Produce"] = first_then(first, sending.one)
     (end,) = sending.put(b"a")
@@ -192,9 +191,9 @@ def test_what_is_worth_it_is_sent_again_after_a_backoff(first: Answer | int, aga
 @pytest.mark.parametrize(
     ("first", "asks_for_metadata"),
     [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.NOT_ENOUGH_REPLICAS, False)],
-    ids=["a leader that is none", "any other"],
+    ids=["not the leader", "any other"],
 )
-def test_metadata_is_asked_for_where_it_is_wrong(first: int, asks_for_metadata: bool) -> None:
+def test_stale_leader_requests_a_metadata_update(first: int, asks_for_metadata: bool) -> None:
     sending = Sending()
     sending.one.answers["Produce"] = first_then(first, sending.one)
     sending.put(b"a")
@@ -203,7 +202,7 @@ def test_metadata_is_asked_for_where_it_is_wrong(first: int, asks_for_metadata: 
     assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > asked) is asks_for_metadata
 
 
-def test_a_new_leader_that_an_answer_names_is_sent_to_at_once() -> None:
+def test_new_leader_named_in_a_response_is_used_at_once() -> None:
     sending = Sending()
 
     def moved(asked: Asked) -> Answer:
@@ -221,7 +220,7 @@ def test_a_new_leader_that_an_answer_names_is_sent_to_at_once() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
-def test_what_is_not_worth_it_fails_at_once(code: ErrorCode) -> None:
+def test_fatal_error_fails_at_once(code: ErrorCode) -> None:
     sending = Sending()
     sending.one.answers["Produce"] = lambda asked: answer(asked, code)
     (end,) = sending.put(b"a")
@@ -231,7 +230,7 @@ def test_what_is_not_worth_it_fails_at_once(code: ErrorCode) -> None:
     assert sending.records.pool.available == sending.records.pool.total
 
 
-def test_a_batch_with_records_that_are_invalid_tells_which() -> None:
+def test_invalid_records_are_reported_individually() -> None:
     sending = Sending()
     wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
     sending.one.answers["Produce"] = lambda asked: answer(asked, ErrorCode.INVALID_RECORD, record_errors=wrong)
@@ -254,7 +253,7 @@ def test_retries_limit_the_attempts(retries: int) -> None:
     assert end.error is not None
 
 
-def test_a_batch_that_is_too_large_is_sent_in_parts_which_costs_no_retry() -> None:
+def test_too_large_batch_is_split_without_using_a_retry() -> None:
     sending = Sending(retries=0)
 
     def small_ones(asked: Asked) -> ProduceResponse:
@@ -269,7 +268,7 @@ def test_a_batch_that_is_too_large_is_sent_in_parts_which_costs_no_retry() -> No
     assert not sending.sender.has_work
 
 
-def test_with_one_in_flight_the_next_batch_of_a_partition_waits_for_the_answer() -> None:
+def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
     sending = Sending(keeps_order=True)
     sending.one.answers["Produce"] = lambda _: None
     sending.put(b"a")
@@ -283,7 +282,7 @@ def test_with_one_in_flight_the_next_batch_of_a_partition_waits_for_the_answer()
 
 
 def sequence_of(asked: Asked) -> tuple[int, int]:
-    """Epoch and first sequence of the one batch that was sent."""
+    """Return epoch and base sequence of the only batch in the request."""
     header = read_header(asked.message.topic_data[0].partition_data[0].records)
     return header.producer_epoch, header.base_sequence
 
@@ -294,22 +293,22 @@ def sequence_of(asked: Asked) -> tuple[int, int]:
         pytest.param(
             [ErrorCode.INVALID_RECORD, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER],
             [(0, 0), (0, 1), (1, 0)],
-            id="when it is first sent was not written, and the next one begins anew",
+            id="first attempt was not written: the next batch restarts in a new epoch",
         ),
         pytest.param(
             [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.INVALID_RECORD],
             [(0, 0), (0, 1), (0, 0), (0, 1)],
-            id="when it is sent again may have been, and the next one keeps its number",
+            id="retry may have been written: the next batch keeps its sequence",
         ),
         pytest.param(
             [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD],
             [(0, 0), (0, 1), (0, 0), (1, 0)],
-            id="when it is sent again was not, where nobody had written it before",
+            id="retry of an unwritten batch: the next batch restarts in a new epoch",
         ),
     ],
 )
-def test_a_batch_that_is_refused(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:
-    """The next one is on its way with it. With another number a broker that has it already would write it twice."""
+def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: list[tuple[int, int]]) -> None:
+    """The next batch is in flight too. With another sequence the broker could write it twice."""
     manager = TransactionManager(StaticBackoff(BACKOFF_MS))
     manager.producer = ProducerIdAndEpoch(1, 0)
     sending = Sending(transactions=manager)
@@ -330,7 +329,7 @@ def test_a_batch_that_is_refused(codes: list[ErrorCode], expected: list[tuple[in
 
 
 class TestTime:
-    def test_that_is_over_fails_a_batch_that_waits(self) -> None:
+    def test_queued_batch_expires(self) -> None:
         sending = Sending()
         sending.one.refuses = sending.two.refuses = True
         sending.one.drop()
@@ -343,7 +342,7 @@ class TestTime:
         assert str(end.error).startswith("Expiring 1 record(s) for t-0: 10000 ms has passed since batch creation")
         assert end.at_ms == began_ms + DELIVERY_MS
 
-    def test_that_is_over_leaves_the_request_alone(self) -> None:
+    def test_expiry_does_not_cancel_the_request(self) -> None:
         sending = Sending()
         sending.client.request_timeout_ms = 3 * DELIVERY_MS
         began_ms = sending.network.now_ms
@@ -353,21 +352,21 @@ class TestTime:
         assert end.at_ms == began_ms + DELIVERY_MS
         assert sending.client.in_flight(1) == 1
 
-    def test_runs_for_one_that_was_sent_again_behind_a_younger_one(self) -> None:
-        """Then it stands behind the younger one among those on their way, too."""
+    def test_retried_batch_expires_behind_a_younger_one(self) -> None:
+        """The retried batch also follows the younger one in the list of requests in flight."""
         sending = Sending()
         sending.one.answers["Produce"] = lambda _: None
         (older,) = sending.put(b"older")
         sending.run(1)
-        sending.run(6000)  # the first attempt fails after 4 s, the second is on its way
+        sending.run(6000)  # the first attempt fails after 4 s, the second is in flight
         (younger,) = sending.put(b"younger")
         sending.run(DELIVERY_MS - 6000 + 50)
-        assert older.done(), "the younger one, which has time, must not hide it"
+        assert older.done(), "the younger batch, not expired, must not hide it"
         assert not younger.done()
         sending.run(6000)
         assert younger.done()
 
-    def test_is_told_to_who_asks_when_to_look_again(self) -> None:
+    def test_next_deadline_includes_expiry(self) -> None:
         sending = Sending()
         sending.put(b"so that there is a connection")
         sending.run(20)
@@ -375,5 +374,5 @@ class TestTime:
         sending.one.answers["Produce"] = lambda _: None
         now_ms = sending.network.clock.monotonic_ms()
         sending.put(b"a")
-        assert sending.sender.run_once(now_ms) == now_ms, "there may be more for the same node"
+        assert sending.sender.run_once(now_ms) == now_ms, "there may be more batches for the same node"
         assert sending.sender.run_once(now_ms) == now_ms + DELIVERY_MS

@@ -27,7 +27,7 @@ def in_flight(sequences: ProducerSequences, records: int, base_sequence: int) ->
     return batch
 
 
-def test_numbers_go_on_from_the_largest_at_0() -> None:
+def test_sequence_wraps_from_the_maximum_to_0() -> None:
     sequences = ProducerSequences()
     sequences.increment(T0, 2**31 - 1)
     assert sequences.next_sequence(T0) == 2**31 - 1
@@ -35,7 +35,7 @@ def test_numbers_go_on_from_the_largest_at_0() -> None:
     assert sequences.next_sequence(T0) == 2
 
 
-def test_what_is_on_its_way_is_known_by_its_first_number() -> None:
+def test_batches_in_flight_are_found_by_base_sequence() -> None:
     sequences = ProducerSequences()
     assert sequences.first_in_flight(T0) == -1
     later, first = in_flight(sequences, 1, 5), in_flight(sequences, 2, 3)
@@ -47,7 +47,7 @@ def test_what_is_on_its_way_is_known_by_its_first_number() -> None:
     assert not sequences.has_in_flight(T0)
 
 
-def test_the_next_is_the_one_after_what_was_acknowledged() -> None:
+def test_next_expected_sequence_follows_the_last_acknowledged() -> None:
     sequences = ProducerSequences()
     assert sequences.is_next(T0, 0)
     sequences.acked(in_flight(sequences, 3, 0), 100)
@@ -57,7 +57,7 @@ def test_the_next_is_the_one_after_what_was_acknowledged() -> None:
     assert (sequences.is_next(T0, 3), sequences.last_acked_offset(T0)) == (True, 102)
 
 
-def test_a_new_beginning_renumbers_what_is_on_its_way() -> None:
+def test_epoch_bump_renumbers_batches_in_flight() -> None:
     sequences = ProducerSequences()
     first, second = in_flight(sequences, 3, 10), in_flight(sequences, 2, 13)
     sequences.acked(first, 50)
@@ -68,7 +68,7 @@ def test_a_new_beginning_renumbers_what_is_on_its_way() -> None:
     assert sequences.is_next(T0, 0)
 
 
-def test_a_gap_is_closed_behind_a_batch_that_was_refused() -> None:
+def test_gap_after_a_rejected_batch_is_closed() -> None:
     sequences = ProducerSequences()
     sequences.increment(T0, 6)
     before, failed, after = in_flight(sequences, 1, 0), in_flight(sequences, 2, 1), in_flight(sequences, 3, 3)
@@ -79,7 +79,7 @@ def test_a_gap_is_closed_behind_a_batch_that_was_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["forget", "reset"])
-def test_what_is_forgotten_begins_at_0(method: str) -> None:
+def test_forgotten_partition_restarts_at_0(method: str) -> None:
     sequences = ProducerSequences()
     sequences.increment(T0, 5)
     sequences.forget(T0) if method == "forget" else sequences.reset()

@@ -44,7 +44,7 @@ def drained(manager: TransactionManager, *batches: ProducerBatch) -> None:
 
 
 class TestTheId:
-    def test_is_asked_for_before_anything_is_drained(self) -> None:
+    def test_producer_id_is_requested_before_draining(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
         assert not manager.may_drain(a_batch())
         asked_at_ms = manager.next_request_ms()
@@ -52,7 +52,7 @@ class TestTheId:
         assert asked_at_ms < 0
         assert manager.request().transactional_id is None
 
-    def test_is_asked_for_once(self) -> None:
+    def test_producer_id_is_requested_once(self) -> None:
         manager = with_id()
         assert manager.next_request_ms() is None
         assert manager.may_drain(a_batch())
@@ -64,14 +64,14 @@ class TestTheId:
             pytest.param(InitProducerIdResponse(error_code=14), None, id="a retriable error"),
         ],
     )
-    def test_is_asked_for_again_after_a_backoff(
+    def test_producer_id_is_requested_again_after_a_backoff(
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:
         manager = TransactionManager(StaticBackoff(100))
         assert manager.handle_init_producer_id(response, failure, 500) is None
         assert manager.next_request_ms() == 600
 
-    def test_that_is_refused_fails_what_waits_and_may_be_given_later(self) -> None:
+    def test_rejected_producer_id_fails_queued_batches_and_can_be_requested_later(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
         refused = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         error = manager.handle_init_producer_id(refused, None, 500)
@@ -86,7 +86,7 @@ class TestTheId:
             pytest.param(None, UnsupportedVersionException("no"), id="no such API"),
         ],
     )
-    def test_that_cannot_be_had_is_the_end(
+    def test_fatal_producer_id_error_is_permanent(
         self, response: InitProducerIdResponse | None, failure: KafkaException | None
     ) -> None:
         manager = TransactionManager(StaticBackoff(100))
@@ -95,20 +95,20 @@ class TestTheId:
 
 
 class TestSequences:
-    def test_count_records_by_partition(self) -> None:
+    def test_sequences_count_records_by_partition(self) -> None:
         manager = with_id()
         batches = [a_batch(3), a_batch(2), a_batch(5, T1)]
         drained(manager, *batches)
         assert [batch.state for batch in batches] == [(7, 0, 0, False), (7, 0, 3, False), (7, 0, 0, False)]
 
-    def test_stay_with_a_batch_that_is_sent_again(self) -> None:
+    def test_retried_batch_keeps_its_sequence(self) -> None:
         manager = with_id()
         batch = a_batch(3)
         drained(manager, batch, batch)
         assert batch.state == (7, 0, 0, False)
         assert manager.sequences.next_sequence(T0) == 3
 
-    def test_let_a_retry_wait_for_the_one_before_it(self) -> None:
+    def test_retry_waits_for_the_previous_batch(self) -> None:
         manager = with_id()
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
@@ -122,7 +122,7 @@ def out_of_order(manager: TransactionManager, batch: ProducerBatch) -> bool:
 
 
 class TestAGap:
-    def test_before_the_batch_is_waited_for(self) -> None:
+    def test_out_of_order_error_behind_an_unresolved_batch_is_retried(self) -> None:
         manager = with_id()
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
@@ -130,7 +130,7 @@ class TestAGap:
         manager.resolve_sequences()
         assert manager.producer == (7, 0)
 
-    def test_at_the_batch_bumps_the_epoch_and_renumbers(self) -> None:
+    def test_out_of_order_error_of_the_first_batch_bumps_the_epoch(self) -> None:
         manager = with_id()
         first, second, third, other = a_batch(3), a_batch(2), a_batch(4), a_batch(1, T1)
         drained(manager, first, second, third, other)
@@ -139,14 +139,14 @@ class TestAGap:
         manager.resolve_sequences()
         assert manager.producer == (7, 1)
         assert (second.state, third.state) == ((7, 1, 0, False), (7, 1, 2, False))
-        assert other.state == (7, 0, 0, False), "its partition has no gap"
-        assert not manager.may_drain(a_batch(1, T1)), "until what is on its way there has ended"
+        assert other.state == (7, 0, 0, False), "no gap in its partition"
+        assert not manager.may_drain(a_batch(1, T1)), "until its batches in flight complete"
         manager.completed(other, 0)
         later = a_batch(1, T1)
         drained(manager, later)
         assert later.state == (7, 1, 0, False)
 
-    def test_of_a_batch_that_was_renumbered_on_its_way_is_of_its_old_numbers(self) -> None:
+    def test_out_of_order_error_for_former_sequences_of_a_renumbered_batch(self) -> None:
         manager = with_id()
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
@@ -156,7 +156,7 @@ class TestAGap:
         manager.resolve_sequences()
         assert manager.producer == (7, 1), "bumped once"
 
-    def test_past_the_last_epoch_asks_for_a_new_id(self) -> None:
+    def test_epoch_exhaustion_requests_a_new_producer_id(self) -> None:
         manager = with_id(2**15 - 1)
         batch = a_batch()
         drained(manager, batch)
@@ -167,7 +167,7 @@ class TestAGap:
 
 
 class TestABatchThatFailed:
-    def test_after_it_was_refused_bumps_the_epoch(self) -> None:
+    def test_rejected_batch_bumps_the_epoch(self) -> None:
         manager = with_id()
         batch = a_batch()
         drained(manager, batch)
@@ -176,21 +176,21 @@ class TestABatchThatFailed:
         assert manager.producer == (7, 1)
         assert manager.sequences.next_sequence(T0) == 0
 
-    def test_and_may_have_been_written_holds_its_partition_until_that_is_known(self) -> None:
+    def test_possibly_written_batch_blocks_its_partition_until_resolved(self) -> None:
         manager = with_id()
         first, second = a_batch(3), a_batch(2)
         drained(manager, first, second)
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         manager.resolve_sequences()
         assert not manager.may_drain(a_batch())
-        assert manager.may_drain(second), "a retry may go on"
+        assert manager.may_drain(second), "a retry is allowed"
         assert manager.may_drain(a_batch(1, T1))
         manager.completed(second, 3)
         manager.resolve_sequences()
         assert manager.may_drain(a_batch())
-        assert manager.producer == (7, 0), "the second was taken, so the first had been written"
+        assert manager.producer == (7, 0), "the second was accepted, so the first was written"
 
-    def test_and_was_not_written_is_noticed_by_the_next(self) -> None:
+    def test_unwritten_batch_is_detected_by_the_next(self) -> None:
         manager = with_id()
         first, second = a_batch(3), a_batch(2)
         drained(manager, first, second)
@@ -199,7 +199,7 @@ class TestABatchThatFailed:
         manager.resolve_sequences()
         assert second.state == (7, 1, 0, False)
 
-    def test_leaves_the_next_its_numbers_where_an_attempt_of_that_may_still_arrive(self) -> None:
+    def test_next_batch_keeps_its_sequence_while_an_attempt_may_arrive(self) -> None:
         manager = with_id()
         first, second, third = a_batch(3), a_batch(2), a_batch(1)
         drained(manager, first, second, third)
@@ -211,9 +211,9 @@ class TestABatchThatFailed:
         manager.failed(second, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         assert out_of_order(manager, third)
         manager.resolve_sequences()
-        assert third.state == (7, 1, 0, False), "of this one nothing can arrive any more"
+        assert third.state == (7, 1, 0, False), "no attempt of this batch can arrive any more"
 
-    def test_and_was_the_last_bumps_the_epoch(self) -> None:
+    def test_last_unresolved_batch_bumps_the_epoch(self) -> None:
         manager = with_id()
         batch = a_batch()
         drained(manager, batch)
@@ -222,14 +222,14 @@ class TestABatchThatFailed:
         assert manager.producer == (7, 1)
         drained(manager, a_batch())
 
-    def test_for_want_of_rights_is_the_end(self) -> None:
+    def test_authorization_error_is_fatal(self) -> None:
         manager = with_id()
         batch = a_batch()
         drained(manager, batch)
         manager.failed(batch, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, is_refused=True)
         assert manager.fatal_error is not None
 
-    def test_is_not_counted_under_a_later_epoch_when_its_answer_comes_late(self) -> None:
+    def test_late_response_of_a_former_epoch_is_ignored(self) -> None:
         manager = with_id()
         late = a_batch(5)
         drained(manager, late)
@@ -242,14 +242,14 @@ class TestABatchThatFailed:
 @pytest.mark.parametrize(
     ("prepare", "log_start_offset", "epoch"),
     [
-        pytest.param(lambda manager, batch: None, -1, 0, id="where its start is not known it is asked again"),
-        pytest.param(lambda manager, batch: None, 5, 1, id="where it is the epoch is bumped"),
+        pytest.param(lambda manager, batch: None, -1, 0, id="unknown log start offset: retried"),
+        pytest.param(lambda manager, batch: None, 5, 1, id="known log start offset: the epoch is bumped"),
         pytest.param(
-            lambda manager, batch: batch.reset_state(batch.state), 5, 0, id="it was about the numbers before a bump"
+            lambda manager, batch: batch.reset_state(batch.state), 5, 0, id="error for the sequences before a bump"
         ),
     ],
 )
-def test_a_log_that_has_forgotten_the_producer_is_told_of_it_again(
+def test_forgotten_producer_id_restarts_its_sequences(
     prepare: Callable[[TransactionManager, ProducerBatch], None], log_start_offset: int, epoch: int
 ) -> None:
     manager = with_id()
@@ -265,7 +265,7 @@ def test_a_log_that_has_forgotten_the_producer_is_told_of_it_again(
     ("code", "expected"),
     [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.INVALID_RECORD, False)],
 )
-def test_other_errors_are_what_they_are(code: ErrorCode, expected: bool) -> None:
+def test_other_errors_are_returned_unchanged(code: ErrorCode, expected: bool) -> None:
     manager = with_id()
     batch = a_batch()
     drained(manager, batch)

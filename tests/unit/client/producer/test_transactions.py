@@ -1,4 +1,4 @@
-"""Transactions against our broker, in virtual time; what is committed is what a consumer of aiokafka's reads."""
+"""Transactions against a real broker in virtual time; aiokafka's consumer reads the committed records."""
 
 import asyncio
 import gc
@@ -21,8 +21,8 @@ from sluice.client.producer.transaction_requests import GroupMetadata
 
 T = TypeVar("T")
 
-# By what the broker says of transaction.version.
-RELEASES = {"both ways: partitions are added by requests": "kafka-3.9", "brokers add partitions": "kafka-4.4"}
+# Selected by the broker's transaction.version.
+RELEASES = {"clients add partitions": "kafka-3.9", "brokers add partitions": "kafka-4.4"}
 release = pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
 
 
@@ -38,7 +38,7 @@ def producer_for(broker: Broker, seed: int = 0) -> Producer:
 
 
 def with_producer(release: str, test: Callable[[Broker, Producer], Awaitable[T]], brokers: int = 1) -> T:
-    """Runs a test with a producer whose transactions are initialized."""
+    """Run a test with a producer whose transactions are initialized."""
 
     async def main() -> T:
         config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
@@ -50,7 +50,7 @@ def with_producer(release: str, test: Callable[[Broker, Producer], Awaitable[T]]
 
 
 async def committed(broker: Broker) -> list[bytes]:
-    """The values that are read by who reads committed ones only."""
+    """Return the values that a read_committed consumer reads."""
     consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap, isolation_level="read_committed")
     await consumer.start()
     partitions = [AiokafkaPartition("t", number) for number in range(2)]
@@ -80,7 +80,7 @@ async def transaction(producer: Producer, *values: bytes) -> None:
 
 @release
 class TestATransaction:
-    def test_that_is_committed_is_read(self, release: str) -> None:
+    def test_committed_transaction_is_read(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             for first in (b"a", b"c"):
                 await transaction(producer, first, bytes([first[0] + 1]))
@@ -89,7 +89,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"a", b"b", b"c", b"d"]
 
-    def test_that_is_aborted_is_not(self, release: str) -> None:
+    def test_aborted_transaction_is_not_read(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             await transaction(producer, b"sent and aborted")
             await producer.flush()
@@ -102,7 +102,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"committed"]
 
-    def test_without_anything_ends_at_once(self, release: str) -> None:
+    def test_empty_transaction_ends_at_once(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             producer.begin_transaction()
             await producer.commit_transaction()
@@ -112,7 +112,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == []
 
-    def test_is_aborted_when_its_producer_is_closed(self, release: str) -> None:
+    def test_closing_the_producer_aborts_the_transaction(self, release: str) -> None:
         async def main() -> list[bytes]:
             config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
             async with Broker(config=config) as broker:
@@ -146,7 +146,7 @@ class TestATransaction:
         ],
         ids=str,
     )
-    def test_survives_what_is_worth_another_try(self, release: str, api: str, fault: Error | Close) -> None:
+    def test_retriable_error_is_retried(self, release: str, api: str, fault: Error | Close) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             broker.faults.add(fault, api=api, times=2)
             await transaction(producer, b"a", b"b")
@@ -155,7 +155,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"a", b"b"]
 
-    def test_whose_record_failed_can_only_be_aborted(self, release: str) -> None:
+    def test_failed_record_allows_only_an_abort(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             await transaction(producer, b"refused")
@@ -168,8 +168,8 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"after"]
 
-    def test_whose_record_was_written_and_then_refused_keeps_nothing_from_the_next_one(self, release: str) -> None:
-        """The next one's record must not have the same number: it would pass for a copy of the one that was written."""
+    def test_record_written_and_reported_as_failed_does_not_hide_later_records(self, release: str) -> None:
+        """The next record must not reuse the sequence, or the broker would treat it as a duplicate."""
 
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=1)
@@ -182,7 +182,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"after"]
 
-    def test_that_ran_out_of_time_can_be_aborted_too(self, release: str) -> None:
+    def test_expired_record_allows_an_abort(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             with broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):
                 await transaction(producer, b"never")
@@ -192,7 +192,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"after"]
 
-    def test_whose_record_was_never_sent_is_not_committed_without_it(self, release: str) -> None:
+    def test_expired_unsent_record_prevents_the_commit(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             await transaction(producer, b"sent")
             await producer.flush()
@@ -206,7 +206,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == []
 
-    def test_of_which_nobody_knows_whether_it_began_can_be_aborted(self, release: str) -> None:
+    def test_transaction_of_unknown_state_can_be_aborted(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             api = "AddPartitionsToTxn" if release == "kafka-3.9" else "Produce"
             with broker.faults.add(Close(when="after"), api=api):
@@ -217,9 +217,9 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"after"]
 
-    def test_is_not_ended_by_the_end_of_the_one_before_that_comes_late(self, release: str) -> None:
+    def test_late_end_of_the_previous_transaction_does_not_end_the_next(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
-            broker.faults.add(Delay(ms=3000), api="EndTxn", times=1)  # a second longer than it is waited for
+            broker.faults.add(Delay(ms=3000), api="EndTxn", times=1)  # one second longer than the client's timeout
             await transaction(producer, b"one")
             await producer.commit_transaction()
             await transaction(producer, b"two")
@@ -232,7 +232,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"one", b"three"]
 
-    def test_of_a_producer_that_was_fenced_is_the_end(self, release: str) -> None:
+    def test_fenced_producer_fails_permanently(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             await transaction(producer, b"of the old one")
             await producer.flush()
@@ -249,7 +249,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == [b"of the new one"]
 
-    def test_takes_offsets_along(self, release: str) -> None:
+    def test_offsets_are_committed_with_the_transaction(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> int | None:
             await transaction(producer, b"a")
             await producer.send_offsets_to_transaction({TopicPartition("t", 0): 7}, GroupMetadata("g"))
@@ -266,7 +266,7 @@ class TestATransaction:
 
         assert with_producer(release, test) == 7
 
-    def test_moves_with_its_coordinator(self, release: str) -> None:
+    def test_transaction_survives_a_coordinator_move(self, release: str) -> None:
         async def test(broker: Broker, producer: Producer) -> list[bytes]:
             await transaction(producer, b"a", b"b")
             await producer.flush()
@@ -281,7 +281,7 @@ class TestATransaction:
         assert with_producer(release, test, brokers=3) == [b"a", b"b"]
 
 
-def test_what_was_aborted_is_no_surprise(caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_after_an_abort_succeeds(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with Broker() as broker, producer_for(broker) as producer:
             await producer.init_transactions()
@@ -294,7 +294,7 @@ def test_what_was_aborted_is_no_surprise(caplog: pytest.LogCaptureFixture) -> No
     assert "never retrieved" not in caplog.text
 
 
-def test_what_cannot_be_is_told() -> None:
+def test_invalid_state_is_reported() -> None:
     async def main() -> None:
         async with Broker() as broker:
             async with producer_for(broker) as producer:
@@ -310,7 +310,7 @@ def test_what_cannot_be_is_told() -> None:
     testing.run(main())
 
 
-def test_an_operation_that_takes_too_long_goes_on_when_it_is_repeated() -> None:
+def test_timed_out_operation_continues_when_repeated() -> None:
     async def main() -> None:
         async with Broker() as broker, producer_for(broker) as producer:
             testing.network().partition("localhost")

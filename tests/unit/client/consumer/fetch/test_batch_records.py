@@ -1,4 +1,4 @@
-"""Records out of a batch a few at a time: what comes is what the plain reader of `protocol.records` finds."""
+"""Incremental decoding of a batch: the result equals that of the plain reader in `protocol.records`."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ V = b"v" * 100
 
 
 def alike(**others: Record) -> list[Record]:
-    """Many records of one size, but for `others`, by "at" and their number."""
+    """Return many records of one size, except `others`, which are keyed by "at" and their number."""
     records = [Record(number, 1000, b"k", V) for number in range(30)]
     for at, record in others.items():
         number = int(at.removeprefix("at"))
@@ -34,7 +34,7 @@ def opened(batch: bytes) -> BatchRecords:
 
 
 def taken(batch: bytes, *, step: int = 10_000, first_offset: int = 0) -> list[ConsumerRecord]:
-    """All of them, `step` at a time."""
+    """Return all records, read `step` at a time."""
     reader = opened(batch)
     records: list[ConsumerRecord] = []
     while reader.left:
@@ -50,39 +50,39 @@ def of(*offsets: int) -> list[Record]:
 SHAPES = {
     "one record": of(0),
     "offsets of one, two and three bytes": of(0, 63, 64, 8191, 8192, 8193, 2**20),
-    "times of one, two and more bytes": [
+    "timestamps of one, two and more bytes": [
         Record(number, 10**12 + delta, None, V) for number, delta in enumerate((0, 63, 64, 8191, 8192, 10**9))
     ],
-    "times that go back": [
+    "backward timestamps": [
         Record(number, 10**12 + delta, None, V) for number, delta in enumerate((0, -1, -64, -65, -8192, -8193, -10**9))
     ],
     "lengths of one, two and three bytes": [
         Record(number, 1000, None, bytes(size)) for number, size in enumerate((0, 50, 64, 8000, 8192, 10**5, 3))
     ],
-    "keys that come, go and change their length": [
+    "keys of changing presence and length": [
         Record(number, 1000, key, V) for number, key in enumerate((None, b"", b"k", b"k", None, None, b"j" * 200))
     ],
-    "values that are null": [Record(number, 1000, b"k", value) for number, value in enumerate((V, None, None, V, b""))],
-    "as long, but with headers": [
+    "null values": [Record(number, 1000, b"k", value) for number, value in enumerate((V, None, None, V, b""))],
+    "same length, some with headers": [
         Record(number, 1000, b"k", b"v", headers) for number, headers in enumerate(
             ((), (("h", b"1"),), (), (("h", None), ("ä", b"")), ())
         )
     ],
-    "alike, past offsets of one byte and of two": [Record(offset, 1000, b"k", V) for offset in range(8250)],
-    "alike, with offsets that are missing": [Record(number * 3, 1000, b"k", V) for number in range(60)],
-    "alike, with times that change": [Record(number, 1000 + number * 2, b"k", V) for number in range(60)],
-    "alike, with times that go back": [Record(number, 1000 - number % 3, b"k", V) for number in range(60)],
-    "alike, without keys": [Record(number, 1000, None, V) for number in range(20)],
-    "alike, with empty keys": [Record(number, 1000, b"", V) for number in range(20)],
-    "alike, without values": [Record(number, 1000, b"k", None) for number in range(20)],
-    "alike, with empty values": [Record(number, 1000, b"k", b"") for number in range(20)],
-    "alike, but one is longer": alike(at15=Record(0, 1000, b"k", V + b"v")),
-    "alike, but one has a longer key and a shorter value": alike(at15=Record(0, 1000, b"kk", V[1:])),
-    "alike, but one has no key and a longer value": alike(at15=Record(0, 1000, None, V + b"v")),
-    "alike, but one has no value": alike(at15=Record(0, 1000, b"k" * 101, None)),
-    "alike, but one has a time of two bytes and a shorter value": alike(at15=Record(0, 1100, b"k", V[1:])),
-    "alike, but one has headers and a shorter value": alike(at15=Record(0, 1000, b"k", V[4:], (("h", b"1"),))),
-    "alike two by two": [Record(number, 1000, b"k", bytes(100 + number // 2 % 3)) for number in range(60)],
+    "equal sizes, offset deltas of one and two bytes": [Record(offset, 1000, b"k", V) for offset in range(8250)],
+    "equal sizes, missing offsets": [Record(number * 3, 1000, b"k", V) for number in range(60)],
+    "equal sizes, changing timestamps": [Record(number, 1000 + number * 2, b"k", V) for number in range(60)],
+    "equal sizes, backward timestamps": [Record(number, 1000 - number % 3, b"k", V) for number in range(60)],
+    "equal sizes, no keys": [Record(number, 1000, None, V) for number in range(20)],
+    "equal sizes, empty keys": [Record(number, 1000, b"", V) for number in range(20)],
+    "equal sizes, no values": [Record(number, 1000, b"k", None) for number in range(20)],
+    "equal sizes, empty values": [Record(number, 1000, b"k", b"") for number in range(20)],
+    "equal sizes, one longer record": alike(at15=Record(0, 1000, b"k", V + b"v")),
+    "equal sizes, one with a longer key and a shorter value": alike(at15=Record(0, 1000, b"kk", V[1:])),
+    "equal sizes, one with no key and a longer value": alike(at15=Record(0, 1000, None, V + b"v")),
+    "equal sizes, one without a value": alike(at15=Record(0, 1000, b"k" * 101, None)),
+    "equal sizes, one with a two-byte timestamp and a shorter value": alike(at15=Record(0, 1100, b"k", V[1:])),
+    "equal sizes, one with headers and a shorter value": alike(at15=Record(0, 1000, b"k", V[4:], (("h", b"1"),))),
+    "pairs of equal size": [Record(number, 1000, b"k", bytes(100 + number // 2 % 3)) for number in range(60)],
 }
 # fmt: on
 
@@ -90,7 +90,7 @@ SHAPES = {
 @pytest.mark.parametrize("compression", [0, 3], ids=["plain", "lz4"])
 @pytest.mark.parametrize("step", [1, 2, 10_000], ids=["one by one", "two by two", "at once"])
 @pytest.mark.parametrize("records", SHAPES.values(), ids=SHAPES)
-def test_what_is_taken_is_what_is_there(records: list[Record], step: int, compression: int) -> None:
+def test_records_equal_those_of_the_plain_reader(records: list[Record], step: int, compression: int) -> None:
     batch = build_batch(records, compression=compression, partition_leader_epoch=7)
     expected = [
         ConsumerRecord("t", 0, one.offset, one.timestamp, CREATE_TIME, one.key, one.value, tuple(one.headers), 7)
@@ -115,7 +115,7 @@ def test_what_is_taken_is_what_is_there(records: list[Record], step: int, compre
     st.sampled_from([1, 7, 10_000]),
     st.integers(0, 20),
 )
-def test_whatever_follows_whatever_is_taken_as_it_is(
+def test_record_after_a_run_of_equal_records_is_decoded_correctly(
     rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]],
     step: int,
     first_offset: int,
@@ -131,7 +131,7 @@ def test_whatever_follows_whatever_is_taken_as_it_is(
     ]
 
 
-def test_what_comes_before_the_position_is_left_out_and_counts_for_nothing() -> None:
+def test_records_before_the_position_are_skipped_and_not_counted() -> None:
     reader = opened(build_batch(of(5, 6, 7, 8, 9), base_offset=5))
     records: list[ConsumerRecord] = []
     reader.take(records, 2, 7)
@@ -139,13 +139,13 @@ def test_what_comes_before_the_position_is_left_out_and_counts_for_nothing() -> 
     assert reader.left == 1
 
 
-def test_the_logs_time_is_that_of_all_its_records() -> None:
+def test_log_append_time_applies_to_all_records() -> None:
     batch = build_batch(of(*range(9)), timestamp_type=LOG_APPEND_TIME, log_append_time=5000)
     assert [(one.timestamp, one.timestamp_type) for one in taken(batch)] == [(5000, LOG_APPEND_TIME)] * 9
 
 
 @pytest.mark.parametrize(("kind", "is_abort"), [(0, True), (1, False)], ids=["an abort", "a commit"])
-def test_markers_tell_how_a_transaction_ended(kind: int, is_abort: bool) -> None:
+def test_control_records_return_the_transaction_outcome(kind: int, is_abort: bool) -> None:
     batch = build_transaction_marker(kind, offset=3, timestamp=0, producer_id=1, producer_epoch=0, coordinator_epoch=0)
     assert opened(batch).is_abort_marker() is is_abort
 
@@ -159,7 +159,7 @@ def _spoiled(batch: bytes, at: int, byte: int) -> bytes:
 
 
 def read_as_far_as_it_goes(batch: bytes, step: int) -> tuple[list[ConsumerRecord], str]:
-    """Records, and what the end was."""
+    """Return the records before the first error, and the error."""
     reader = opened(batch)
     records: list[ConsumerRecord] = []
     try:
@@ -171,7 +171,7 @@ def read_as_far_as_it_goes(batch: bytes, step: int) -> tuple[list[ConsumerRecord
 
 
 @given(st.integers(0, 12 * 17 - 1), st.integers(0, 255))
-def test_a_wrong_byte_among_records_that_are_alike_is_met_as_one_by_one(at: int, byte: int) -> None:
+def test_corrupt_byte_in_a_run_of_equal_records_fails_as_in_record_by_record_decoding(at: int, byte: int) -> None:
     batch = build_batch([Record(offset, 1000, b"k", b"v" * 9) for offset in range(12)])
     assert len(batch) == HEADER_BYTES + 12 * 17
     spoiled = _spoiled(batch, at, byte)
@@ -182,15 +182,15 @@ def test_a_wrong_byte_among_records_that_are_alike_is_met_as_one_by_one(at: int,
 @pytest.mark.parametrize(
     ("spoil", "good"),
     [
-        pytest.param(lambda batch: _cut(batch, HEADER_BYTES), 0, id="no records at all"),
+        pytest.param(lambda batch: _cut(batch, HEADER_BYTES), 0, id="no records"),
         pytest.param(lambda batch: _cut(batch, len(batch) - 1), 1, id="the last byte is missing"),
-        pytest.param(lambda batch: _spoiled(batch, 9, 30), 1, id="a length past the end"),
-        pytest.param(lambda batch: _spoiled(batch, 13, 6), 1, id="a key past its record"),
+        pytest.param(lambda batch: _spoiled(batch, 9, 30), 1, id="a length beyond the end"),
+        pytest.param(lambda batch: _spoiled(batch, 13, 6), 1, id="a key beyond its record"),
         pytest.param(lambda batch: _spoiled(batch, 17, 1), 1, id="a negative number of headers"),
-        pytest.param(lambda batch: _spoiled(batch, 17, 4), 1, id="headers that are not there"),
+        pytest.param(lambda batch: _spoiled(batch, 17, 4), 1, id="missing headers"),
     ],
 )
-def test_what_cannot_be_read_is_named_after_what_can(spoil: Callable[[bytes], bytes], good: int) -> None:
+def test_undecodable_record_is_reported_after_the_readable_ones(spoil: Callable[[bytes], bytes], good: int) -> None:
     whole = build_batch([Record(offset, 1000, b"k", b"v") for offset in (0, 1)])
     reader = BatchRecords(P0, read_header(memoryview(whole)), memoryview(spoil(whole)))
     records: list[ConsumerRecord] = []

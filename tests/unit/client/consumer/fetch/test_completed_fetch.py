@@ -1,4 +1,4 @@
-"""What a fetch brought, read batch by batch."""
+"""A completed fetch, read batch by batch."""
 
 from itertools import count
 
@@ -58,7 +58,7 @@ def taken(fetched: CompletedFetch, most: int = 100) -> list[int]:
     return [record.offset for record in records]
 
 
-def test_records_are_what_the_careful_reader_reads() -> None:
+def test_records_equal_those_of_the_plain_reader() -> None:
     headers = (("a", b"b"), ("", None), ("ä" * 70, b"c" * 300))
     records = [
         Record(number, 10**12 - number * 99, *pair, headers if number % 3 == 0 else ())
@@ -76,28 +76,26 @@ def test_records_are_what_the_careful_reader_reads() -> None:
     assert {(one.topic, one.partition, one.timestamp_type, one.leader_epoch) for one in found} == {("t", 0, 0, 3)}
 
 
-def test_some_at_a_time_are_the_same() -> None:
+def test_reading_in_parts_returns_the_same_records() -> None:
     fetched = fetch(batch(0, *[b"v"] * 5) + batch(5, *[b"v"] * 5), 2)
     assert [taken(fetched, 3), taken(fetched, 3), taken(fetched, 3)] == [[2, 3, 4], [5, 6, 7], [8, 9]]
     assert (fetched.next_offset, fetched.last_epoch) == (10, 4)
 
 
-def test_the_position_goes_past_what_compaction_took() -> None:
+def test_position_advances_past_compacted_offsets() -> None:
     fetched = fetch(batch(0, b"a", b"b", last_offset=9))
     assert taken(fetched) == [0, 1]
     assert fetched.next_offset == 10
 
 
-def test_a_batch_that_is_cut_at_the_end_is_left_for_the_next_fetch() -> None:
+def test_truncated_last_batch_is_left_for_the_next_fetch() -> None:
     fetched = fetch(batch(0, b"a") + batch(1, b"b")[:-1])
     assert taken(fetched) == [0]
     assert fetched.next_offset == 1
 
 
 @pytest.mark.parametrize(("settings", "expected"), [(ALL, [0, 1, 3, 4, 7]), (COMMITTED, [1, 4, 7])])
-def test_aborted_transactions_are_left_out_if_committed_ones_are_wanted(
-    settings: FetchSettings, expected: list[int]
-) -> None:
+def test_aborted_transactions_are_skipped_with_read_committed(settings: FetchSettings, expected: list[int]) -> None:
     data = b"".join(
         [
             batch(0, b"gone", producer_id=1),
@@ -117,12 +115,12 @@ def test_aborted_transactions_are_left_out_if_committed_ones_are_wanted(
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_message_sets_of_old_are_read(magic: int) -> None:
+def test_old_message_sets_are_read(magic: int) -> None:
     data = build_message_set([Record(offset, 5, b"k", b"v") for offset in range(4)], magic)
     assert taken(fetch(data, 1)) == [1, 2, 3]
 
 
-def test_what_is_damaged_is_told_again_and_again() -> None:
+def test_corrupt_record_raises_on_every_read() -> None:
     data = bytearray(batch(0, b"a") + batch(1, b"b") + batch(2, b"c"))
     data[-1] ^= 1
     fetched = fetch(bytes(data))
@@ -134,7 +132,7 @@ def test_what_is_damaged_is_told_again_and_again() -> None:
 
 
 @pytest.mark.parametrize("at", [61, 66, 72, 73, 78, 84])  # lengths of records and values, counts of headers
-def test_a_record_whose_lengths_lie_is_no_record(at: int) -> None:
+def test_record_with_inconsistent_lengths_is_rejected(at: int) -> None:
     data = bytearray(batch(0, b"value", b"value"))
     data[at] ^= 0x40
     with pytest.raises(KafkaException, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what a request names, and what an answer makes of the session."""
+"""Fetch sessions (KIP-227): the contents of requests, and the effect of responses."""
 
 import pytest
 
@@ -15,14 +15,14 @@ def at(offset: int, topic_id: bytes = ID) -> FetchFrom:
 
 
 def in_session() -> FetchSession:
-    """A session of partitions 0 and 1, with the id 7."""
+    """Return an established session 7 of partitions 0 and 1."""
     session = FetchSession(1)
     session.next_request({P0: at(0), P1: at(0)})
     assert session.handle_response(0, 7, [P0, P1], 0)
     return session
 
 
-def test_the_first_request_is_full_and_begins_a_session() -> None:
+def test_first_request_is_full_and_starts_a_session() -> None:
     session = FetchSession(1)
     request = session.next_request({P0: at(0), P1: at(5)})
     assert (request.session_id, request.epoch, dict(request.send)) == (0, 0, {P0: at(0), P1: at(5)})
@@ -30,7 +30,7 @@ def test_the_first_request_is_full_and_begins_a_session() -> None:
     assert session.session_id == 7
 
 
-def test_the_next_requests_name_only_what_changed() -> None:
+def test_incremental_requests_contain_only_changes() -> None:
     session = in_session()
     request = session.next_request({P0: at(3), P1: at(0)})
     assert (request.session_id, request.epoch) == (7, 1)
@@ -40,7 +40,7 @@ def test_the_next_requests_name_only_what_changed() -> None:
     assert (request.epoch, dict(request.send), dict(request.forget)) == (2, {P2: at(1)}, {P1: ID})
 
 
-def test_a_topic_that_was_made_anew_is_forgotten_and_added() -> None:
+def test_recreated_topic_is_forgotten_and_added() -> None:
     request = in_session().next_request({P0: at(0, OTHER_ID), P1: at(0)})
     assert (dict(request.send), dict(request.forget)) == ({P0: at(0, OTHER_ID)}, {P0: ID})
 
@@ -48,16 +48,20 @@ def test_a_topic_that_was_made_anew_is_forgotten_and_added() -> None:
 @pytest.mark.parametrize(
     ("error", "session_id", "received", "usable", "following"),
     [
-        pytest.param(0, 7, [], True, (7, 2), id="nothing new goes on"),
-        pytest.param(0, 7, [P0], True, (7, 2), id="something new goes on"),
-        pytest.param(0, 0, [P0], True, (0, 0), id="a session that the broker closed begins anew, and is believed"),
-        pytest.param(0, 7, [P2], False, (7, 0), id="another partition closes it"),
-        pytest.param(0, 8, [P0], False, (7, 0), id="another id closes it"),
-        pytest.param(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [], False, (0, 0), id="an id that is gone begins anew"),
-        pytest.param(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [], False, (7, 0), id="a wrong epoch closes it"),
+        pytest.param(0, 7, [], True, (7, 2), id="no changes continues the session"),
+        pytest.param(0, 7, [P0], True, (7, 2), id="a change continues the session"),
+        pytest.param(0, 0, [P0], True, (0, 0), id="a session closed by the broker restarts and the response is used"),
+        pytest.param(0, 7, [P2], False, (7, 0), id="an unexpected partition closes the session"),
+        pytest.param(0, 8, [P0], False, (7, 0), id="another session id closes the session"),
+        pytest.param(
+            ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, [], False, (0, 0), id="an unknown session id restarts the session"
+        ),
+        pytest.param(
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0, [], False, (7, 0), id="a wrong epoch closes the session"
+        ),
     ],
 )
-def test_an_incremental_answer(
+def test_incremental_response(
     error: int, session_id: int, received: list[TopicPartition], usable: bool, following: tuple[int, int]
 ) -> None:
     session = in_session()
@@ -70,14 +74,14 @@ def test_an_incremental_answer(
 @pytest.mark.parametrize(
     ("session_id", "received", "throttle_ms", "usable", "following"),
     [
-        pytest.param(7, [P0, P1], 0, True, (7, 1), id="an id is a session"),
-        pytest.param(0, [P0, P1], 0, True, (0, 0), id="no id is none, and is believed"),
-        pytest.param(0, [], 500, False, (0, 0), id="nothing at all is a throttled one"),
-        pytest.param(7, [P0], 0, False, (0, 0), id="a partition too few is not believed"),
-        pytest.param(7, [P0, P1, P2], 0, False, (0, 0), id="a partition too many is not believed"),
+        pytest.param(7, [P0, P1], 0, True, (7, 1), id="a session id starts a session"),
+        pytest.param(0, [P0, P1], 0, True, (0, 0), id="no session id: sessionless, response used"),
+        pytest.param(0, [], 500, False, (0, 0), id="empty response: throttled"),
+        pytest.param(7, [P0], 0, False, (0, 0), id="missing partition: response dropped"),
+        pytest.param(7, [P0, P1, P2], 0, False, (0, 0), id="unexpected partition: response dropped"),
     ],
 )
-def test_a_full_answer(
+def test_full_response(
     session_id: int, received: list[TopicPartition], throttle_ms: int, usable: bool, following: tuple[int, int]
 ) -> None:
     session = FetchSession(1)
@@ -87,7 +91,7 @@ def test_a_full_answer(
     assert (request.session_id, request.epoch) == following
 
 
-def test_a_request_that_was_lost_makes_the_session_anew() -> None:
+def test_lost_request_restarts_the_session() -> None:
     session = in_session()
     session.next_request({P0: at(0), P1: at(0)})
     session.handle_error()
@@ -95,7 +99,7 @@ def test_a_request_that_was_lost_makes_the_session_anew() -> None:
     assert (request.session_id, request.epoch, dict(request.send)) == (7, 0, {P0: at(1)})
 
 
-def test_epochs_go_on_at_1_after_the_largest() -> None:
+def test_epoch_wraps_from_the_maximum_to_1() -> None:
     session = in_session()
     session._epoch = 2**31 - 1
     session.next_request({P0: at(0), P1: at(0)})

@@ -1,4 +1,4 @@
-"""The fetcher: whom it asks for what, what it hands out, and what it makes of errors. At scripted brokers."""
+"""The fetcher at scripted brokers: target nodes, returned records and error handling."""
 
 from collections.abc import Callable
 
@@ -20,9 +20,11 @@ from tests.support.client_network import DISCONNECT, Answer, Asked
 from tests.support.fetching import P0, P1, Reading, batch
 
 
-def told(asked: Asked, *partitions: PartitionData, session_id: int = 7, throttle_time_ms: int = 0) -> FetchResponse:
-    """What is told of partitions of the topic that was asked for."""
-    named = asked.message.topics[0] if asked.message.topics else None
+def fetch_response(
+    request: Asked, *partitions: PartitionData, session_id: int = 7, throttle_time_ms: int = 0
+) -> FetchResponse:
+    """Return a response for partitions of the requested topic."""
+    named = request.message.topics[0] if request.message.topics else None
     topics = [
         FetchableTopicResponse(topic="t", topic_id=named.topic_id if named else bytes(16), partitions=list(partitions))
     ]
@@ -44,25 +46,25 @@ def of(partition: int, records: bytes = b"", code: int = 0, **more: object) -> P
 
 
 def reading(records: bytes = b"", code: int = 0, *, reset: OffsetReset = LATEST, **more: object) -> Reading:
-    """Partition 0 from offset 3 on, which is answered with this, once, and then with nothing."""
+    """Fetch partition 0 from offset 3: the first response has these records, later ones are empty."""
     stage = Reading(reset=reset)
     stage.assign(P0)
     stage.seek(P0, 3)
     answers = [of(0, records, code, **more)]
-    stage.one.answers["Fetch"] = lambda asked: told(asked, *[answers.pop()] if answers else [])
+    stage.one.answers["Fetch"] = lambda request: fetch_response(request, *[answers.pop()] if answers else [])
     return stage
 
 
-def test_each_leader_is_asked_for_its_partitions_and_records_are_handed_out_in_their_order() -> None:
+def test_each_leader_receives_its_partitions_and_records_keep_their_order() -> None:
     stage = Reading()
     stage.assign(P0, P1)
     stage.seek(P0, 3)
     stage.seek(P1, 0)
-    stage.one.answers["Fetch"] = lambda asked: told(asked, of(0, batch(3, b"a", b"b")))
-    stage.two.answers["Fetch"] = lambda asked: told(asked, of(1, batch(0, b"c")))
+    stage.one.answers["Fetch"] = lambda request: fetch_response(request, of(0, batch(3, b"a", b"b")))
+    stage.two.answers["Fetch"] = lambda request: fetch_response(request, of(1, batch(0, b"c")))
     stage.fetch()
-    (asked,) = stage.one.asked("Fetch")
-    (partition,) = asked.message.topics[0].partitions
+    (request,) = stage.one.asked("Fetch")
+    (partition,) = request.message.topics[0].partitions
     assert (partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (0, 3, 1000)
     assert len(stage.two.asked("Fetch")) == 1
     records = stage.collect()
@@ -74,7 +76,7 @@ def test_each_leader_is_asked_for_its_partitions_and_records_are_handed_out_in_t
     assert (stage.position(P0), stage.position(P1)) == (5, 1)
 
 
-def test_a_node_is_not_asked_while_it_was_or_what_it_brought_is_still_there() -> None:
+def test_node_with_a_pending_or_unread_fetch_is_not_asked_again() -> None:
     stage = reading(batch(3, b"a", b"b", b"c"))
     stage.fetcher.send(stage.now_ms)
     stage.fetcher.send(stage.now_ms)
@@ -87,18 +89,18 @@ def test_a_node_is_not_asked_while_it_was_or_what_it_brought_is_still_there() ->
     assert len(stage.one.asked("Fetch")) == 2
 
 
-def test_the_next_request_is_of_the_same_session() -> None:
+def test_next_request_continues_the_session() -> None:
     stage = reading(batch(3, b"a"))
     for _ in range(2):
         stage.fetch()
         stage.collect()
-    first, second = (asked.message for asked in stage.one.asked("Fetch"))
+    first, second = (request.message for request in stage.one.asked("Fetch"))
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert (second.session_id, second.session_epoch) == (7, 1)
     assert second.topics[0].partitions[0].fetch_offset == 4
 
 
-def test_what_is_paused_is_kept_and_what_was_sought_away_from_is_dropped() -> None:
+def test_records_of_paused_partitions_are_kept_and_of_sought_partitions_dropped() -> None:
     stage = reading(batch(3, b"a", b"b"))
     stage.fetch()
     state = stage.subscriptions.state_of(P0)
@@ -111,31 +113,31 @@ def test_what_is_paused_is_kept_and_what_was_sought_away_from_is_dropped() -> No
     assert stage.position(P0) == 100
 
 
-def test_an_answer_without_records_tells_how_far_the_log_is() -> None:
+def test_empty_response_updates_the_log_end_offset() -> None:
     stage = reading()
     stage.fetch()
     state = stage.subscriptions.state_of(P0)
     assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (9, 8, 0)
 
 
-def test_a_throttled_answer_is_no_complaint_and_the_next_request_waits() -> None:
+def test_throttled_response_is_no_error_and_delays_the_next_request() -> None:
     stage = reading()
-    stage.one.answers["Fetch"] = lambda asked: told(asked, session_id=0, throttle_time_ms=400)
+    stage.one.answers["Fetch"] = lambda request: fetch_response(request, session_id=0, throttle_time_ms=400)
     stage.fetch()
     until_ms = stage.fetch()
     assert until_ms - stage.now_ms == pytest.approx(399, abs=2)
     assert len(stage.one.asked("Fetch")) == 1
 
 
-@pytest.mark.parametrize("answer", [DISCONNECT, None], ids=["a connection that was lost", "no answer"])
-def test_a_fetch_that_was_lost_is_full_the_next_time(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [DISCONNECT, None], ids=["a lost connection", "no answer"])
+def test_fetch_after_a_lost_fetch_is_full(answer: Answer) -> None:
     stage = reading()
     stage.one.answers["Fetch"] = lambda _: answer
     stage.fetch()
     stage.network.advance(31_000)
     for _ in range(5):
         stage.fetch()
-    assert [asked.message.session_epoch for asked in stage.one.asked("Fetch")][:2] == [0, 0]
+    assert [request.message.session_epoch for request in stage.one.asked("Fetch")][:2] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -147,24 +149,24 @@ def test_a_fetch_that_was_lost_is_full_the_next_time(answer: Answer) -> None:
         ErrorCode.OFFSET_NOT_AVAILABLE,
     ],
 )
-def test_an_error_that_passes_waits_for_metadata(code: ErrorCode) -> None:
+def test_retriable_error_waits_for_new_metadata(code: ErrorCode) -> None:
     stage = reading(code=code)
     stage.fetch()
     assert stage.collect() == []
     assert stage.metadata.update_requested
     stage.fetch()
-    assert len(stage.one.asked("Fetch")) == 1, "not before there is other metadata"
+    assert len(stage.one.asked("Fetch")) == 1, "no fetch before new metadata"
     stage.network.advance(200)
     stage.fetch()
     assert len(stage.one.asked("Fetch")) == 2
 
 
-def test_a_leader_that_an_answer_names_is_asked_at_once() -> None:
+def test_leader_named_in_the_response_is_used_at_once() -> None:
     stage = reading(code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=5))
     answer = stage.one.answers["Fetch"]
 
-    def with_endpoints(asked: Asked) -> Answer:
-        response = answer(asked)
+    def with_endpoints(request: Asked) -> Answer:
+        response = answer(request)
         assert isinstance(response, FetchResponse)
         response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
         return response
@@ -173,11 +175,11 @@ def test_a_leader_that_an_answer_names_is_asked_at_once() -> None:
     stage.fetch()
     stage.collect()
     stage.fetch()
-    (asked,) = stage.two.asked("Fetch")
-    assert asked.message.topics[0].partitions[0].fetch_offset == 3
+    (request,) = stage.two.asked("Fetch")
+    assert request.message.topics[0].partitions[0].fetch_offset == 3
 
 
-def test_a_position_out_of_range_is_reset_by_the_policy() -> None:
+def test_position_out_of_range_is_reset_by_the_policy() -> None:
     stage = reading(code=ErrorCode.OFFSET_OUT_OF_RANGE)
     stage.fetch()
     assert stage.collect() == []
@@ -192,23 +194,23 @@ def test_a_position_out_of_range_is_reset_by_the_policy() -> None:
             lambda: reading(code=ErrorCode.OFFSET_OUT_OF_RANGE, reset=NONE),
             OffsetOutOfRangeError,
             r"^out of range, and auto\.offset\.reset=none: t-0 at 3$",
-            id="a position out of range without a policy",
+            id="position out of range without a reset policy",
         ),
         pytest.param(
             lambda: reading(code=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
             KafkaException,
             r"^t-0: ",
-            id="what may not be read",
+            id="unauthorized topic",
         ),
         pytest.param(
             lambda: reading(batch(3, b"a")[:-1] + b"!"),
             KafkaException,
             r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to continue$",
-            id="a batch that is broken",
+            id="corrupt batch",
         ),
     ],
 )
-def test_what_the_application_has_to_know_is_raised(
+def test_fatal_error_is_raised_to_the_application(
     make: Callable[[], Reading], error: type[KafkaException], text: str
 ) -> None:
     stage = make()
@@ -217,7 +219,7 @@ def test_what_the_application_has_to_know_is_raised(
         stage.collect()
 
 
-def test_but_not_before_the_records_that_came_before() -> None:
+def test_fatal_error_is_raised_after_the_earlier_records() -> None:
     good, broken = batch(3, b"a"), batch(4, b"b")
     stage = reading(good + broken[:-1] + b"!")
     stage.fetch()
@@ -229,7 +231,7 @@ def test_but_not_before_the_records_that_came_before() -> None:
     assert stage.collect() == []
 
 
-def test_sessions_are_closed_in_the_end() -> None:
+def test_sessions_are_closed_on_close() -> None:
     stage = reading(batch(3, b"a"))
     stage.fetch()
     stage.fetcher.close_sessions(stage.now_ms)

@@ -1,4 +1,4 @@
-"""What leaders are asked about offsets: to reset positions, and to validate them. At scripted brokers."""
+"""Offset requests to leaders, for position resets and validation, at scripted brokers."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.support.fetching import BACKOFF_MS, P0, P1, Reading, offsets
 
 
 def resetting(reset: OffsetReset = EARLIEST, *, read_committed: bool = False) -> Reading:
-    """Both partitions wait for the leaders to tell an offset."""
+    """Start resetting both partitions."""
     stage = Reading(reset=reset, read_committed=read_committed)
     stage.assign(P0, P1)
     for partition in (P0, P1):
@@ -27,7 +27,7 @@ def resetting(reset: OffsetReset = EARLIEST, *, read_committed: bool = False) ->
 
 
 class TestResets:
-    def test_ask_each_leader_once_and_begin_where_it_says(self) -> None:
+    def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self) -> None:
         stage = resetting()
         stage.two.answers["ListOffsets"] = lambda asked: offsets(asked, 9)
         for _ in range(3):
@@ -41,7 +41,7 @@ class TestResets:
         [(EARLIEST, -2), (LATEST, -1), (offset_reset("by_duration:PT10S"), 1_700_000_000_000 - 10_000)],
         ids=lambda value: getattr(value, "name", None),
     )
-    def test_ask_by_the_policy(self, reset: OffsetReset, timestamp: int) -> None:
+    def test_reset_requests_the_timestamp_of_the_policy(self, reset: OffsetReset, timestamp: int) -> None:
         stage = resetting(reset)
         passed_ms = stage.network.now_ms
         stage.look()
@@ -49,12 +49,12 @@ class TestResets:
         found = asked.message.topics[0].partitions[0].timestamp
         assert found == timestamp + (passed_ms if reset.duration_ms else 0)
 
-    def test_of_committed_records_ask_for_the_last_stable_offset(self) -> None:
+    def test_read_committed_reset_requests_the_last_stable_offset(self) -> None:
         stage = resetting(LATEST, read_committed=True)
         stage.look()
         assert stage.one.asked("ListOffsets")[0].message.isolation_level == 1
 
-    def test_by_a_duration_without_a_record_begin_at_the_end(self) -> None:
+    def test_reset_by_duration_without_a_record_starts_at_the_end(self) -> None:
         stage = resetting(offset_reset("by_duration:PT10S"))
         stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1)
         stage.look()
@@ -63,14 +63,12 @@ class TestResets:
     @pytest.mark.parametrize(
         "answer",
         [
-            pytest.param(ErrorCode.NOT_LEADER_OR_FOLLOWER, id="an error that passes"),
-            pytest.param(ErrorCode.UNKNOWN_SERVER_ERROR, id="any other error"),
-            pytest.param(DISCONNECT, id="a connection that was lost"),
+            pytest.param(ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a retriable error"),
+            pytest.param(ErrorCode.UNKNOWN_SERVER_ERROR, id="another error"),
+            pytest.param(DISCONNECT, id="a lost connection"),
         ],
     )
-    def test_that_fail_are_tried_again_after_the_same_backoff_with_metadata_in_between(
-        self, answer: Answer | int
-    ) -> None:
+    def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(self, answer: Answer | int) -> None:
         stage = resetting()
 
         def fails(asked: Asked) -> Answer:
@@ -83,9 +81,9 @@ class TestResets:
         assert len(found) >= 3
         assert all(BACKOFF_MS <= gap <= BACKOFF_MS + 5 for gap in found), found
         assert len(stage.one.asked("Metadata") + stage.two.asked("Metadata")) >= 3
-        assert stage.position(P1) == 5, "the other leader's partition does not wait"
+        assert stage.position(P1) == 5, "the other leader's partition is reset without delay"
 
-    def test_that_are_not_answered_are_not_asked_again_before_the_request_timeout(self) -> None:
+    def test_unanswered_reset_is_not_repeated_before_the_request_timeout(self) -> None:
         stage = resetting()
         stage.one.answers["ListOffsets"] = lambda _: None
         for _ in range(20):
@@ -93,14 +91,14 @@ class TestResets:
             stage.network.advance(1000)
         assert len(stage.one.asked("ListOffsets")) == 1
 
-    def test_that_may_not_be_are_told_to_the_application(self) -> None:
+    def test_unauthorized_reset_is_raised_to_the_application(self) -> None:
         stage = resetting()
         stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         stage.look()
         with pytest.raises(KafkaException, match=r"^t-0: "):
             stage.look()
 
-    def test_that_a_seek_overtook_change_nothing(self) -> None:
+    def test_reset_superseded_by_a_seek_is_dropped(self) -> None:
         stage = resetting()
         stage.offsets.run_once(stage.now_ms)
         stage.seek(P0, 77)
@@ -109,7 +107,7 @@ class TestResets:
 
 
 def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -> Reading:
-    """Partition 0 at offset 7, read under epoch 3; its leader, now of epoch 4, says where that ended."""
+    """Validate offset 7 of partition 0, read in epoch 3; the leader, now in epoch 4, returns this end of epoch 3."""
     stage = Reading(reset=reset)
     for broker in (stage.one, stage.two):
         broker.epochs["t", 0] = 4
@@ -126,17 +124,17 @@ def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -
 
 
 class TestValidations:
-    def test_ask_the_leader_where_the_epoch_ended(self) -> None:
+    def test_validation_requests_the_end_offset_of_the_epoch(self) -> None:
         stage = validating(EARLIEST, 9, 3)
         (asked,) = stage.one.asked("OffsetForLeaderEpoch")
         partition = asked.message.topics[0].partitions[0]
         assert (partition.leader_epoch, partition.current_leader_epoch, asked.message.replica_id) == (3, 4, -1)
         assert (stage.position(P0), stage.subscriptions.state_of(P0).state) == (7, FetchState.FETCHING)
 
-    def test_go_back_to_where_the_log_was_truncated(self) -> None:
+    def test_truncation_moves_the_position_back(self) -> None:
         assert validating(EARLIEST, 5, 3).position(P0) == 5
 
-    def test_tell_of_it_where_no_policy_resets(self) -> None:
+    def test_truncation_without_a_reset_policy_is_raised(self) -> None:
         stage = validating(NONE, 5, 3)
         with pytest.raises(LogTruncationError, match=r"^truncated, and auto\.offset\.reset=none: t-0 at 7$") as raised:
             stage.look()
@@ -144,14 +142,14 @@ class TestValidations:
         assert truncation.divergent is not None
         assert truncation.divergent.offset == 5
 
-    def test_that_fail_are_tried_again(self) -> None:
+    def test_failed_validation_is_retried(self) -> None:
         stage = validating(EARLIEST, -1, -1, ErrorCode.FENCED_LEADER_EPOCH)
         for _ in range(2 * BACKOFF_MS):
             stage.look()
         assert len(stage.one.asked("OffsetForLeaderEpoch")) >= 2
         assert stage.subscriptions.state_of(P0).state is FetchState.AWAIT_VALIDATION
 
-    def test_are_left_out_where_the_leader_cannot_tell(self) -> None:
+    def test_validation_is_skipped_if_the_leader_does_not_support_it(self) -> None:
         stage = Reading()
         stage.one.versions["OffsetForLeaderEpoch"] = (0, 2)
         stage.one.epochs["t", 0] = stage.two.epochs["t", 0] = 4

@@ -1,4 +1,4 @@
-"""Who coordinates a group: how it is looked up, kept and forgotten. At scripted brokers, in virtual time."""
+"""Lookup, caching and loss of the group coordinator, at scripted brokers in virtual time."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ from tests.support.group_network import REQUEST_MS, GroupStage, at_group
 HEARTBEAT = request_of(HeartbeatRequest(group_id="g"))
 
 
-def test_it_is_looked_up_once_and_has_a_connection_of_its_own() -> None:
+def test_coordinator_is_looked_up_once_and_has_a_separate_connection() -> None:
     async def test(stage: GroupStage) -> None:
         node = await stage.coordinator.ensure()
         assert (node.id, node.host) == (2**31 - 1 - 1, "a")
@@ -26,7 +26,7 @@ def test_it_is_looked_up_once_and_has_a_connection_of_its_own() -> None:
     at_group(test)
 
 
-def test_old_brokers_are_asked_for_one_group() -> None:
+def test_old_brokers_are_queried_for_one_group() -> None:
     async def test(stage: GroupStage) -> None:
         for broker in (stage.one, stage.two):
             broker.versions["FindCoordinator"] = (0, 3)
@@ -41,12 +41,12 @@ def test_old_brokers_are_asked_for_one_group() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(ErrorCode.COORDINATOR_NOT_AVAILABLE, id="it is not there yet"),
-        pytest.param(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, id="it is loading"),
-        pytest.param(DISCONNECT, id="a connection is lost"),
+        pytest.param(ErrorCode.COORDINATOR_NOT_AVAILABLE, id="coordinator not available"),
+        pytest.param(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, id="coordinator loading"),
+        pytest.param(DISCONNECT, id="connection lost"),
     ],
 )
-def test_what_passes_is_tried_again_after_a_backoff_that_grows(answer: Answer | ErrorCode) -> None:
+def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | ErrorCode) -> None:
     async def test(stage: GroupStage) -> None:
         def fails(asked: Asked) -> Answer:
             if len(stage.asked_at_ms("FindCoordinator")) > 4:
@@ -59,14 +59,14 @@ def test_what_passes_is_tried_again_after_a_backoff_that_grows(answer: Answer | 
             broker.answers["FindCoordinator"] = fails
         await stage.coordinator.ensure()
         found = gaps(stage.asked_at_ms("FindCoordinator"))
-        # Fresh metadata is waited for as well, which has a backoff of its own.
+        # The lookup also waits for fresh metadata, which has a separate backoff.
         assert [expected <= gap <= expected + 110 for gap, expected in zip(found, (100, 200, 300, 400), strict=True)]
         assert found == sorted(found)
 
     at_group(test)
 
 
-def test_what_does_not_pass_is_raised() -> None:
+def test_fatal_error_is_raised() -> None:
     async def test(stage: GroupStage) -> None:
         refused = Coordinator(key="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message="not yours")
         for broker in (stage.one, stage.two):
@@ -77,7 +77,7 @@ def test_what_does_not_pass_is_raised() -> None:
     at_group(test)
 
 
-def test_nobody_waits_longer_than_the_deadline() -> None:
+def test_lookup_ends_at_the_deadline() -> None:
     async def test(stage: GroupStage) -> None:
         stage.one.refuses = stage.two.refuses = True
         began_ms = stage.network.now_ms
@@ -91,9 +91,9 @@ def test_nobody_waits_longer_than_the_deadline() -> None:
 @pytest.mark.parametrize(
     ("answer", "raised", "after_ms"),
     [(DISCONNECT, DisconnectException, 0), (None, TimeoutException, REQUEST_MS)],
-    ids=["it hangs up", "it does not answer"],
+    ids=["closes the connection", "does not respond"],
 )
-def test_one_that_does_not_answer_is_forgotten(answer: Answer, raised: type[KafkaException], after_ms: float) -> None:
+def test_unresponsive_coordinator_is_forgotten(answer: Answer, raised: type[KafkaException], after_ms: float) -> None:
     async def test(stage: GroupStage) -> None:
         stage.one.answers["Heartbeat"] = lambda _: answer
         await stage.coordinator.ensure()
@@ -118,7 +118,7 @@ def test_one_that_does_not_answer_is_forgotten(answer: Answer, raised: type[Kafk
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
     ],
 )
-def test_errors_tell_whether_it_moved(code: ErrorCode, forgotten: bool) -> None:
+def test_error_codes_show_whether_the_coordinator_moved(code: ErrorCode, forgotten: bool) -> None:
     async def test(stage: GroupStage) -> None:
         await stage.coordinator.ensure()
         with pytest.raises(ApiException):
@@ -128,7 +128,7 @@ def test_errors_tell_whether_it_moved(code: ErrorCode, forgotten: bool) -> None:
     at_group(test)
 
 
-def test_what_is_on_its_way_fails_when_it_is_forgotten() -> None:
+def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None:
     async def test(stage: GroupStage) -> None:
         stage.one.answers["Heartbeat"] = lambda _: None
         asking = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
@@ -140,7 +140,7 @@ def test_what_is_on_its_way_fails_when_it_is_forgotten() -> None:
     at_group(test)
 
 
-def test_a_pause_ends_where_the_client_is_closed() -> None:
+def test_backoff_ends_when_the_client_is_closed() -> None:
     async def test(stage: GroupStage) -> None:
         pausing = asyncio.ensure_future(stage.coordinator.pause(60_000))
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""The consumer as a member of a group, against our broker, in virtual time."""
+"""The consumer as a group member, against a real broker in virtual time."""
 
 import asyncio
 import re
@@ -25,25 +25,25 @@ FOUR: dict[str, str | float] = {"num.partitions": 4, "group.initial.rebalance.de
 ALL = {TopicPartition(TOPIC, index) for index in range(4)}
 
 
-class Heard(RebalanceListener):
-    """What a listener was told, in its order."""
+class RecordingListener(RebalanceListener):
+    """A rebalance listener that records its calls in order."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, set[int]]] = []
+        self.calls: list[tuple[str, set[int]]] = []
 
     async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        self.told.append(("revoked", {partition.partition for partition in partitions}))
+        self.calls.append(("revoked", {partition.partition for partition in partitions}))
 
     async def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        self.told.append(("assigned", {partition.partition for partition in partitions}))
+        self.calls.append(("assigned", {partition.partition for partition in partitions}))
 
     async def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        self.told.append(("lost", {partition.partition for partition in partitions}))
+        self.calls.append(("lost", {partition.partition for partition in partitions}))
 
 
 @asynccontextmanager
 async def polling(stage: Reading, **config: str | int) -> AsyncIterator[Consumer]:
-    """Another member, that polls all the time."""
+    """Run another member that polls continuously."""
     given: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}
     given |= {name.replace("_", "."): value for name, value in config.items()}
 
@@ -68,20 +68,20 @@ async def until_assigned(consumer: Consumer, count: int) -> None:
 
 
 class TestMembers:
-    def test_have_all_partitions_where_they_are_alone(self) -> None:
+    def test_lone_member_owns_all_partitions(self) -> None:
         async def test(stage: Reading) -> None:
-            heard = Heard()
-            stage.consumer.subscribe([TOPIC], listener=heard)
+            listener = RecordingListener()
+            stage.consumer.subscribe([TOPIC], listener=listener)
             await stage.produce(b"a", partition=3)
             assert await stage.read(1) == [b"a"]
             assert stage.consumer.assignment() == ALL
-            assert heard.told == [("assigned", {0, 1, 2, 3})]
+            assert listener.calls == [("assigned", {0, 1, 2, 3})]
             assert stage.consumer.group_metadata().id == 1
 
         reading(test, {"group.id": "g"}, broker_config=FOUR)
 
     @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
-    def test_share_and_take_over(self, assignor: str) -> None:
+    def test_members_share_partitions_and_take_over_those_of_a_leaving_member(self, assignor: str) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
@@ -103,19 +103,21 @@ class TestMembers:
             ("cooperative-sticky", [("assigned", {0, 1, 2, 3}), ("revoked", {2, 3}), ("assigned", set())]),
         ],
     )
-    def test_give_up_all_or_only_what_moves(self, assignor: str, expected: list[tuple[str, set[int]]]) -> None:
+    def test_rebalance_revokes_all_or_only_moving_partitions(
+        self, assignor: str, expected: list[tuple[str, set[int]]]
+    ) -> None:
         async def test(stage: Reading) -> None:
-            heard = Heard()
-            stage.consumer.subscribe([TOPIC], listener=heard)
+            listener = RecordingListener()
+            stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
             async with polling(stage, partition_assignment_strategy=assignor):
                 await until_assigned(stage.consumer, 2)
-                kinds = [(kind, len(partitions)) for kind, partitions in heard.told[:3]]
+                kinds = [(kind, len(partitions)) for kind, partitions in listener.calls[:3]]
                 assert kinds == [(kind, len(partitions)) for kind, partitions in expected]
 
         reading(test, {"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR)
 
-    def test_that_are_static_keep_their_place(self) -> None:
+    def test_static_member_keeps_its_assignment_after_a_restart(self) -> None:
         async def test(stage: Reading) -> None:
             config = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "group.instance.id": "i"}
             generations = []
@@ -129,22 +131,22 @@ class TestMembers:
 
         reading(test, broker_config=FOUR)
 
-    def test_that_do_not_poll_leave(self) -> None:
+    def test_member_that_does_not_poll_leaves_the_group(self) -> None:
         async def test(stage: Reading) -> None:
-            heard = Heard()
-            stage.consumer.subscribe([TOPIC], listener=heard)
+            listener = RecordingListener()
+            stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
             await asyncio.sleep(20)
             assert len(stage.asked("LeaveGroup")) == 1
             with pytest.raises(CommitFailedError, match="not a member of the group"):
                 await stage.consumer.commit({P0: OffsetAndMetadata(0)})
             await until_assigned(stage.consumer, 4)
-            assert [kind for kind, _ in heard.told] == ["assigned", "lost", "assigned"]
+            assert [kind for kind, _ in listener.calls] == ["assigned", "lost", "assigned"]
 
         config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
         reading(test, {**config, "enable.auto.commit": "false"}, broker_config=FOUR)
 
-    def test_send_heartbeats_while_nobody_polls(self) -> None:
+    def test_heartbeats_are_sent_between_polls(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
@@ -153,7 +155,7 @@ class TestMembers:
 
         reading(test, {"group.id": "g"}, broker_config=FOUR)
 
-    def test_follow_a_pattern(self) -> None:
+    def test_pattern_subscription_includes_new_topics(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.broker.cluster.create_topic("orders-1", 1)
             await stage.broker.cluster.create_topic("payments", 1)
@@ -165,14 +167,14 @@ class TestMembers:
 
         reading(test, {"group.id": "g", "metadata.max.age.ms": 2000}, broker_config=FOUR)
 
-    def test_unsubscribe(self) -> None:
+    def test_unsubscribe_leaves_the_group(self) -> None:
         async def test(stage: Reading) -> None:
-            heard = Heard()
-            stage.consumer.subscribe([TOPIC], listener=heard)
+            listener = RecordingListener()
+            stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
             await stage.consumer.unsubscribe()
             assert stage.consumer.assignment() == set()
-            assert heard.told[-1] == ("revoked", {0, 1, 2, 3})
+            assert listener.calls[-1] == ("revoked", {0, 1, 2, 3})
             assert len(stage.asked("LeaveGroup")) == 1
             stage.consumer.assign([P0])
             await stage.produce(b"v")
@@ -180,7 +182,7 @@ class TestMembers:
 
         reading(test, {"group.id": "g"}, broker_config=FOUR)
 
-    def test_survive_that_the_coordinator_moves(self) -> None:
+    def test_member_survives_a_coordinator_move(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
@@ -197,7 +199,7 @@ class TestMembers:
 
 
 class TestCommits:
-    def test_are_where_the_next_one_begins(self) -> None:
+    def test_next_consumer_starts_at_the_committed_offset(self) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(*[b"%d" % number for number in range(10)])
             config: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "max.poll.records": 4}
@@ -214,8 +216,8 @@ class TestCommits:
         settings: Settings = {"group.id": "g", "enable.auto.commit": "false", "max.poll.records": 4}
         reading(test, settings, broker_config={"group.initial.rebalance.delay.ms": 0})
 
-    @pytest.mark.parametrize("manual", [True, False], ids=["assigned by hand", "in a group"])
-    def test_are_made_by_time_and_when_it_closes(self, manual: bool) -> None:
+    @pytest.mark.parametrize("manual", [True, False], ids=["manual assignment", "in a group"])
+    def test_auto_commit_runs_by_interval_and_on_close(self, manual: bool) -> None:
         async def test(stage: Reading) -> None:
             await stage.produce(b"a", b"b")
             if manual:
@@ -236,7 +238,7 @@ class TestCommits:
 
         reading(test, {"group.id": "g"}, broker_config={"group.initial.rebalance.delay.ms": 0})
 
-    def test_of_later_are_not_waited_for(self) -> None:
+    def test_asynchronous_commits_do_not_block(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.assign([P0])
             task = stage.consumer.commit_later({P0: OffsetAndMetadata(5, "mine")})
@@ -246,7 +248,7 @@ class TestCommits:
 
         reading(test, {"group.id": "g"})
 
-    def test_need_a_group(self) -> None:
+    def test_commit_requires_a_group(self) -> None:
         async def test(stage: Reading) -> None:
             stage.consumer.assign([P0])
             with pytest.raises(NoSubscriptionError, match=r"^cannot commit: group.id is not set$"):
@@ -267,18 +269,18 @@ def test_subscribing_and_assigning_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "problem"),
     [
         ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy=mine: must be of range, "),
         ({"group.protocol": "consumer"}, "group.protocol=consumer: this client speaks the classic protocol only"),
     ],
 )
-def test_what_is_not_there_is_refused(config: Settings, told: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(told)):
+def test_unsupported_setting_is_rejected(config: Settings, problem: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(problem)):
         Consumer({"bootstrap.servers": "a:1", "group.id": "g", **config})
 
 
-def test_a_listener_can_commit_what_is_given_up_when_it_closes() -> None:
+def test_listener_can_commit_revoked_partitions_on_close() -> None:
     class Committing(RebalanceListener):
         def __init__(self, consumer: Consumer) -> None:
             self.consumer = consumer
@@ -296,7 +298,7 @@ def test_a_listener_can_commit_what_is_given_up_when_it_closes() -> None:
     reading(test, {"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR)
 
 
-def test_an_assignor_of_ones_own_prepares_what_it_divides() -> None:
+def test_custom_assignor_prepares_before_assigning() -> None:
     async def test(stage: Reading) -> None:
         prepared: list[list[GroupMember]] = []
 
@@ -304,7 +306,7 @@ def test_an_assignor_of_ones_own_prepares_what_it_divides() -> None:
             prepared.append(list(members))
             assert consumer.is_rebalancing
             if len(prepared) == 1:
-                raise TimeoutException("it takes longer than a leader may take")
+                raise TimeoutException("the leader exceeds its time limit")
             await stage.broker.cluster.create_topic("made", 2)
             return {"made": 2}
 
@@ -315,7 +317,7 @@ def test_an_assignor_of_ones_own_prepares_what_it_divides() -> None:
             await until_assigned(consumer, 2)
             await consumer.poll(5000)
             assert not consumer.is_rebalancing
-        assert [len(members) for members in prepared] == [1, 1], "once more after what passes, and never after that"
+        assert [len(members) for members in prepared] == [1, 1], "one retry after a retriable error, and none later"
         assert prepared[0][0].topics == {"made"}
 
     reading(test, broker_config={"group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": "false"})

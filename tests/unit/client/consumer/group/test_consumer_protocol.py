@@ -1,4 +1,4 @@
-"""What consumers tell each other through the coordinator, as bytes of every version."""
+"""The embedded consumer protocol: subscriptions and assignments in every version."""
 
 import pytest
 
@@ -17,29 +17,29 @@ from sluice.protocol.codec.compile import encoder
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
 
-def test_a_subscription_comes_back() -> None:
+def test_subscription_round_trip() -> None:
     read = read_subscription(subscription_bytes({"u", "t"}, [U0, T1, T0], 5))
     assert (read.topics, read.generation_id) == (["t", "u"], 5)
     assert partitions_of(read.owned_partitions) == [T0, T1, U0]
 
 
-def test_an_assignment_comes_back() -> None:
+def test_assignment_round_trip() -> None:
     assert read_assignment(assignment_bytes([U0, T1, T0])) == [T0, T1, U0]
     assert read_assignment(assignment_bytes([])) == []
 
 
-def test_no_bytes_are_no_assignment() -> None:
+def test_empty_assignment_has_no_partitions() -> None:
     assert read_assignment(b"") == []
 
 
-def test_an_assignment_is_written_as_kafka_writes_it() -> None:
+def test_assignment_bytes_equal_kafkas() -> None:
     """Version 3; one topic, "t", with partitions 0 and 1; no user data."""
     expected = "0003 00000001 0001 74 00000002 00000000 00000001 ffffffff"
     assert assignment_bytes([T0, T1]) == bytes.fromhex(expected)
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_every_version_of_a_subscription_is_read(version: int) -> None:
+def test_every_subscription_version_is_read(version: int) -> None:
     parts: list[bytes | memoryview] = [version.to_bytes(2)]
     encoder(Subscription, version)(Subscription(topics=["t"], user_data=b"mine", generation_id=7), parts)
     read = read_subscription(b"".join(parts))
@@ -47,12 +47,12 @@ def test_every_version_of_a_subscription_is_read(version: int) -> None:
     assert read.generation_id == (7 if version >= 2 else -1)
 
 
-def test_later_versions_only_add_what_is_not_looked_at() -> None:
+def test_unknown_fields_of_later_versions_are_ignored() -> None:
     later = (9).to_bytes(2) + subscription_bytes({"t"}, [], 1)[2:] + b"added later"
     assert read_subscription(later).topics == ["t"]
 
 
 @pytest.mark.parametrize("cut", [1, 3, 8])
-def test_what_is_cut_is_refused(cut: int) -> None:
+def test_truncated_bytes_are_rejected(cut: int) -> None:
     with pytest.raises(RemoteProtocolError):
         read_subscription(subscription_bytes({"topic"}, [T0], 1)[:cut])

@@ -1,4 +1,4 @@
-"""When heartbeats are due, and when a member is given up."""
+"""Heartbeat timing: the interval, the session timeout and the poll interval."""
 
 from sluice.client.backoff import ExponentialBackoff
 from sluice.client.consumer.group.heartbeat import Heartbeats
@@ -11,16 +11,16 @@ def joined() -> Heartbeats:
     return heartbeats
 
 
-def test_one_is_due_after_each_interval() -> None:
+def test_heartbeat_is_due_after_each_interval() -> None:
     heartbeats = joined()
     assert heartbeats.next_ms() == 3000
     heartbeats.sent(3000)
-    assert heartbeats.next_ms() == 10_000, "the session, while an answer is awaited"
+    assert heartbeats.next_ms() == 10_000, "the session timeout, while a response is pending"
     heartbeats.succeeded(3100)
     assert (heartbeats.due_ms, heartbeats.session_expires_ms) == (6000, 13_100)
 
 
-def test_failures_wait_twice_as_long_until_one_is_answered() -> None:
+def test_failed_heartbeats_back_off_exponentially_until_one_succeeds() -> None:
     heartbeats = joined()
     waits = []
     for _ in range(5):
@@ -33,7 +33,7 @@ def test_failures_wait_twice_as_long_until_one_is_answered() -> None:
     assert heartbeats.due_ms == 4100
 
 
-def test_sessions_end_without_answers_and_polls_are_missed() -> None:
+def test_session_expires_without_responses_and_poll_timeout_expires_without_polls() -> None:
     heartbeats = joined()
     assert not heartbeats.is_session_over(9999)
     assert heartbeats.is_session_over(10_000)

@@ -1,6 +1,4 @@
-"""A member of a classic group, at a scripted coordinator, in virtual time: what its requests say, and what comes of
-each error.
-"""
+"""A member of a classic group, at a scripted coordinator in virtual time: request contents and error handling."""
 
 import asyncio
 
@@ -33,7 +31,7 @@ RANGE = ASSIGNORS["range"]
 
 
 class Member:
-    """One that wants topic t. Its coordinator takes it as `m-1` in generation 1, and gives it both partitions."""
+    """A member subscribed to topic t. The coordinator accepts it as `m-1` in generation 1 with both partitions."""
 
     def __init__(self, stage: GroupStage, instance_id: str | None = None) -> None:
         self.stage = stage
@@ -60,7 +58,7 @@ class Member:
         return await self.membership.join()
 
     async def beat(self, ms: float) -> None:
-        """Sends heartbeats for so long."""
+        """Send heartbeats for this time."""
         task = asyncio.ensure_future(self.membership.send_heartbeats(StaticBackoff(100)))
         await asyncio.sleep(ms / 1e3)
         task.cancel()
@@ -80,7 +78,7 @@ def joined(
     )
 
 
-def test_it_joins_and_has_what_the_leader_gives_it() -> None:
+def test_member_joins_and_receives_its_assignment() -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         assert member.membership.needs_to_join()
@@ -97,7 +95,7 @@ def test_it_joins_and_has_what_the_leader_gives_it() -> None:
     at_group(test)
 
 
-def test_as_the_leader_it_divides_what_all_want() -> None:
+def test_leader_assigns_by_all_subscriptions() -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         wants = subscription_bytes({"t"}, (), -1)
@@ -124,7 +122,7 @@ def test_as_the_leader_it_divides_what_all_want() -> None:
         ("SyncGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE, True, "m-1"),
     ],
 )
-def test_it_joins_again(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
+def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         well = stage.one.answers[api]
@@ -144,7 +142,7 @@ def test_it_joins_again(api: str, code: ErrorCode, waits: bool, as_member: str) 
     at_group(test)
 
 
-def test_what_does_not_pass_is_raised() -> None:
+def test_fatal_join_error_is_raised() -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         stage.one.answers["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -156,7 +154,7 @@ def test_what_does_not_pass_is_raised() -> None:
 
 
 class TestHeartbeats:
-    def test_are_sent_every_interval_as_long_as_it_is_stable(self) -> None:
+    def test_heartbeats_are_sent_every_interval_while_stable(self) -> None:
         async def test(stage: GroupStage) -> None:
             member = Member(stage)
             await member.join()
@@ -178,7 +176,7 @@ class TestHeartbeats:
             (ErrorCode.ILLEGAL_GENERATION, True, True),
         ],
     )
-    def test_tell_how_it_stands_in_the_group(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
+    def test_heartbeat_errors_change_the_membership(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
         async def test(stage: GroupStage) -> None:
             member = Member(stage)
             await member.join()
@@ -189,7 +187,7 @@ class TestHeartbeats:
 
         at_group(test)
 
-    def test_that_are_refused_are_told_to_the_application(self) -> None:
+    def test_fatal_heartbeat_error_is_raised_to_the_application(self) -> None:
         async def test(stage: GroupStage) -> None:
             member = Member(stage)
             await member.join()
@@ -201,7 +199,7 @@ class TestHeartbeats:
 
         at_group(test)
 
-    def test_without_an_answer_for_the_session_look_the_coordinator_up(self) -> None:
+    def test_session_without_heartbeat_responses_looks_up_the_coordinator(self) -> None:
         async def test(stage: GroupStage) -> None:
             member = Member(stage)
             await member.join()
@@ -213,7 +211,7 @@ class TestHeartbeats:
 
         at_group(test)
 
-    def test_end_with_the_time_between_polls(self) -> None:
+    def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
         async def test(stage: GroupStage) -> None:
             member = Member(stage)
             await member.join()
@@ -226,7 +224,7 @@ class TestHeartbeats:
 
 
 @pytest.mark.parametrize(("instance_id", "leaves"), [(None, True), ("i", False)], ids=["dynamic", "static"])
-def test_it_leaves_unless_its_place_is_kept(instance_id: str | None, leaves: bool) -> None:
+def test_closing_leaves_the_group_except_for_static_members(instance_id: str | None, leaves: bool) -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage, instance_id)
         await member.join()
@@ -240,7 +238,7 @@ def test_it_leaves_unless_its_place_is_kept(instance_id: str | None, leaves: boo
     at_group(test)
 
 
-def test_a_commit_of_another_generation_changes_nothing() -> None:
+def test_commit_error_of_an_old_generation_is_ignored() -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         await member.join()
@@ -252,7 +250,7 @@ def test_a_commit_of_another_generation_changes_nothing() -> None:
     at_group(test)
 
 
-def test_another_subscription_is_told_to_the_group() -> None:
+def test_changed_subscription_rejoins_the_group() -> None:
     async def test(stage: GroupStage) -> None:
         member = Member(stage)
         await member.join()

@@ -1,4 +1,4 @@
-"""Commits and committed offsets of a group, at a scripted coordinator, in virtual time."""
+"""Offset commits and committed offsets, at a scripted coordinator in virtual time."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ SEVEN = {P0: OffsetAndMetadata(7, "seven", 2)}
 
 
 class Offsets:
-    """Those of group g, and what it is told about its generation."""
+    """The offsets of group g, with a settable generation."""
 
     def __init__(self, stage: GroupStage, generation: Generation | None = MEMBER) -> None:
         self.rejected: list[tuple[Generation, int]] = []
@@ -43,7 +43,7 @@ class Offsets:
 
 
 def committed_with(*codes: int) -> Callable[[Asked], Answer]:
-    """Answers to one commit after the other; the last is the answer to all others."""
+    """Answer commits with these error codes in turn; the last one repeats."""
     left = list(codes)
 
     def handle(asked: Asked) -> Answer:
@@ -58,7 +58,7 @@ def committed_with(*codes: int) -> Callable[[Asked], Answer]:
 
 
 class TestACommit:
-    def test_says_as_whom_and_what(self) -> None:
+    def test_commit_contains_the_member_identity_and_offsets(self) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
@@ -71,7 +71,7 @@ class TestACommit:
 
         at_group(test)
 
-    def test_of_nothing_asks_nobody(self) -> None:
+    def test_empty_commit_sends_no_request(self) -> None:
         async def test(stage: GroupStage) -> None:
             await Offsets(stage).of_group.commit({}, stage.deadline())
             assert stage.asked_at_ms("OffsetCommit") == []
@@ -87,7 +87,7 @@ class TestACommit:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ],
     )
-    def test_that_fails_for_a_while_is_sent_again_ever_later(self, code: ErrorCode) -> None:
+    def test_retriable_commit_error_is_retried_with_exponential_backoff(self, code: ErrorCode) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(code, code, code, 0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
@@ -96,7 +96,7 @@ class TestACommit:
 
         at_group(test)
 
-    def test_that_nobody_waits_for_is_sent_once(self) -> None:
+    def test_asynchronous_commit_is_not_retried(self) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             with pytest.raises(RetriableException, match=r"^t-0: "):
@@ -105,7 +105,7 @@ class TestACommit:
 
         at_group(test)
 
-    def test_ends_with_its_deadline(self) -> None:
+    def test_commit_ends_at_its_deadline(self) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             began_ms = stage.network.now_ms
@@ -116,7 +116,7 @@ class TestACommit:
         at_group(test)
 
     @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-    def test_of_one_that_is_out_fails_for_good(self, code: ErrorCode) -> None:
+    def test_commit_of_a_fenced_member_fails_permanently(self, code: ErrorCode) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(code)
             offsets = Offsets(stage)
@@ -126,7 +126,7 @@ class TestACommit:
 
         at_group(test)
 
-    def test_while_others_join_is_rejected_and_may_be_made_again(self) -> None:
+    def test_commit_during_a_rebalance_is_rejected_and_retriable(self) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.REBALANCE_IN_PROGRESS)
             offsets = Offsets(stage)
@@ -136,7 +136,7 @@ class TestACommit:
 
         at_group(test)
 
-    def test_of_nobody_is_not_sent(self) -> None:
+    def test_commit_without_membership_is_not_sent(self) -> None:
         async def test(stage: GroupStage) -> None:
             with pytest.raises(CommitFailedError, match="not a member of the group"):
                 await Offsets(stage, None).of_group.commit(SEVEN, stage.deadline())
@@ -145,8 +145,8 @@ class TestACommit:
         at_group(test)
 
 
-def told(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], Answer]:
-    """What a coordinator has for partition 0, in the words of the version that was asked in."""
+def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], Answer]:
+    """Answer with the committed offset of partition 0, in the requested version's form."""
 
     def handle(asked: Asked) -> Answer:
         if asked.version < 8:
@@ -163,18 +163,18 @@ def told(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], A
 
 class TestCommittedOffsets:
     @pytest.mark.parametrize("version", [1, 7, 8, 9])
-    def test_are_told_in_every_version(self, version: int) -> None:
+    def test_committed_offsets_are_read_in_every_version(self, version: int) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.versions["OffsetFetch"] = (0, version)
-            stage.one.answers["OffsetFetch"] = told(7)
+            stage.one.answers["OffsetFetch"] = committed_offset(7)
             found = await Offsets(stage).of_group.committed([P0, P1], stage.deadline())
             assert found == {P0: OffsetAndMetadata(7, "m"), P1: None}
 
         at_group(test)
 
-    def test_are_none_where_nothing_was_committed(self) -> None:
+    def test_partition_without_a_commit_has_no_committed_offset(self) -> None:
         async def test(stage: GroupStage) -> None:
-            stage.one.answers["OffsetFetch"] = told(-1)
+            stage.one.answers["OffsetFetch"] = committed_offset(-1)
             assert await Offsets(stage).of_group.committed([P0], stage.deadline()) == {P0: None}
 
         at_group(test)
@@ -182,14 +182,19 @@ class TestCommittedOffsets:
     @pytest.mark.parametrize(
         "fails",
         [
-            pytest.param(told(-1, group_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), id="the coordinator is loading"),
-            pytest.param(told(-1, group_code=ErrorCode.NOT_COORDINATOR), id="it is another"),
-            pytest.param(told(-1, code=ErrorCode.UNSTABLE_OFFSET_COMMIT), id="a transaction may change it"),
+            pytest.param(
+                committed_offset(-1, group_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), id="the coordinator is loading"
+            ),
+            pytest.param(committed_offset(-1, group_code=ErrorCode.NOT_COORDINATOR), id="not coordinator"),
+            pytest.param(
+                committed_offset(-1, code=ErrorCode.UNSTABLE_OFFSET_COMMIT),
+                id="unstable offset commit (open transaction)",
+            ),
         ],
     )
-    def test_are_asked_for_again_where_that_helps(self, fails: Callable[[Asked], Answer]) -> None:
+    def test_retriable_fetch_error_is_retried(self, fails: Callable[[Asked], Answer]) -> None:
         async def test(stage: GroupStage) -> None:
-            well = told(7)
+            well = committed_offset(7)
             stage.one.answers["OffsetFetch"] = lambda asked: (
                 fails(asked) if len(stage.one.asked("OffsetFetch")) < 3 else well(asked)
             )
@@ -202,10 +207,13 @@ class TestCommittedOffsets:
 
     @pytest.mark.parametrize(
         "refuses",
-        [told(-1, group_code=ErrorCode.GROUP_AUTHORIZATION_FAILED), told(-1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)],
+        [
+            committed_offset(-1, group_code=ErrorCode.GROUP_AUTHORIZATION_FAILED),
+            committed_offset(-1, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ],
         ids=["the group", "a topic"],
     )
-    def test_that_are_not_for_this_client_are_an_error(self, refuses: Callable[[Asked], Answer]) -> None:
+    def test_fatal_fetch_error_is_raised(self, refuses: Callable[[Asked], Answer]) -> None:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetFetch"] = refuses
             with pytest.raises(ApiException):
