@@ -1,4 +1,4 @@
-"""The runner of documented commands: what is a command, what lets a page pass, and that nothing is left behind."""
+"""tests/support/console.py: parsing, matching of output, and no processes after the end of a page."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def test_only_console_blocks_are_commands() -> None:
         ),
     ],
 )
-def test_command_goes_on_after(lines: list[str], command: Command) -> None:
+def test_command_continues_after(lines: list[str], command: Command) -> None:
     assert commands(page(*lines)) == [command]
 
 
@@ -46,22 +46,22 @@ def test_block_in_a_list_is_read_without_its_indent() -> None:
     assert commands("- so:\n  ```console\n  $ echo a\n  a\n  ```\n") == [Command(3, "echo a", "a")]
 
 
-def test_output_without_a_command_is_refused() -> None:
-    with pytest.raises(PageError, match="line 4: a console block begins with"):
+def test_output_without_a_command_is_rejected() -> None:
+    with pytest.raises(PageError, match="line 4: a console block must start with"):
         commands(page("a"))
 
 
 @pytest.mark.parametrize(
     ("expected", "printed", "fits"),
     [
-        pytest.param("a\nb", "a  \nb\n", True, id="the same but for blanks at ends of lines"),
-        pytest.param("a...c", "a\nb\nc", True, id="anything where three dots stand"),
+        pytest.param("a\nb", "a  \nb\n", True, id="same except for blanks at the ends of lines"),
+        pytest.param("a...c", "a\nb\nc", True, id="anything in place of three dots"),
         pytest.param("...\nb", "a\nb\nc", False, id="more after the last line"),
-        pytest.param("", "a", False, id="something where nothing was shown"),
+        pytest.param("", "a", False, id="output where none is shown"),
         pytest.param("a.b", "a+b", False, id="another character for a single dot"),
     ],
 )
-def test_output_fits(expected: str, printed: str, fits: bool) -> None:
+def test_output_matches(expected: str, printed: str, fits: bool) -> None:
     assert matches(expected, printed) is fits
 
 
@@ -72,8 +72,8 @@ def test_output_fits(expected: str, printed: str, fits: bool) -> None:
         pytest.param(["$ echo a > file", "$ cat file", "a"], id="files stay"),
         pytest.param(["$ ls"], id="the folder is empty at first"),
         pytest.param(["$ echo a >&2", "a"], id="stderr is output"),
-        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="a failure that is shown is none"),
-        pytest.param(["$ sleep 60 &", "$ kill %1", "$ wait $!", "...", "$ echo $?", "143"], id="jobs are the shell's"),
+        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="a failure that is shown"),
+        pytest.param(["$ sleep 60 &", "$ kill %1", "$ wait $!", "...", "$ echo $?", "143"], id="jobs of the shell"),
         pytest.param(["$ python -c 'import sluice; print(1)'", "1"], id="python is the one with sluice"),
     ],
 )
@@ -90,8 +90,8 @@ def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
         pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="a command fails and shows nothing"),
         pytest.param(["$ echo a; false", "..."], "line 4: exit code 1", id="a command fails and shows anything"),
         pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="the shell does not understand it"),
-        pytest.param(["$ exit 3"], "line 4: not ended", id="it ends the shell"),
-        pytest.param(["$ sleep 60"], "line 4: not ended after 0.3 s\n\n$ sleep 60", id="it takes too long"),
+        pytest.param(["$ exit 3"], "line 4: still running", id="it ends the shell"),
+        pytest.param(["$ sleep 60"], "line 4: still running after 0.3 s\n\n$ sleep 60", id="it takes too long"),
     ],
 )
 def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> Non
         run_page(page(*lines), tmp_path, timeout_s=0.3)
 
 
-def test_broker_is_waited_for_on_free_ports_and_gone_afterwards(tmp_path: Path) -> None:
+def test_the_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) -> None:
     lines = [
         "$ sluice serve --override quota.producer.default=1M &",
         'ready {"bootstrap": "127.0.0.1:9092", ..., "admin": "http://127.0.0.1:9644", "pid": ...}',
@@ -113,7 +113,7 @@ def test_broker_is_waited_for_on_free_ports_and_gone_afterwards(tmp_path: Path) 
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_nothing_is_left_where_who_runs_the_page_is_killed(tmp_path: Path) -> None:
+def test_no_process_is_left_if_the_runner_is_killed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     lines = [
         "$ sh -c 'exec 3>alive; touch started; exec sleep 600' &",
@@ -125,7 +125,7 @@ def test_nothing_is_left_where_who_runs_the_page_is_killed(tmp_path: Path) -> No
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=environment) as runner:
-        assert (tmp_path / "alive").read_bytes() == b"", "it is read to its end when nobody has it open any more"
+        assert (tmp_path / "alive").read_bytes() == b"", "the pipe has no writer left"
     assert runner.returncode == -signal.SIGKILL
 
 
@@ -134,7 +134,7 @@ def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
         run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)
 
 
-def test_curl_is_there_where_the_machine_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_curl_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     (tmp_path / "tools").mkdir()

@@ -1,18 +1,17 @@
-"""Runs the commands of a documentation page and compares what they print with what the page says they print.
+"""Runner of the console commands of a documentation page, which compares their output with the page.
 
-A page's fenced `console` blocks are one session, in the order of the page, in one shell and one empty folder:
+The fenced `console` blocks of a page are one session, in the order of the page, in one shell and one empty folder:
 
-    $ sluice serve --port 9092 &        `$ ` begins a command; `&` at the end leaves it running. `sluice serve` is
-    ready {"bootstrap": ...}            waited for until it is ready
-    $ python - <<'EOF'                  a command goes on to the end of a here-document, after a `\\`, and on lines that
-    print("a")                          begin with `> `
+    $ sluice serve --port 9092 &        `$ ` starts a command; a final `&` runs it in the background. The next command
+    ready {"bootstrap": ...}            waits until `sluice serve` is ready
+    $ python - <<'EOF'                  a command continues to the end of a here-document, after a `\\`, and on lines
+    print("a")                          that start with `> `
     EOF
-    a                                   what it must print, stderr included; `...` stands for anything
+    a                                   the expected output, stderr included; `...` matches anything
 
-A command that fails must be shown to print something, which `...` alone does not, or be followed by `$ echo $?`. Ports
-9092, 9093, 9094 and 9644 stand for free ones, and `sluice serve` without ports of its own is given them. The shell is
-bash, so `kill %1`, `wait` and `export` do what they say. It leads a process group, and all of that is killed when the
-page is over.
+A command that fails must show some output besides `...`, or be followed by `$ echo $?`. Ports 9092, 9093, 9094 and 9644
+are replaced by free ports, also for a `sluice serve` without ports. The shell is bash, with `kill %1`, `wait` and
+`export`. It leads a process group, which is killed at the end of the page.
 """
 
 import os
@@ -33,15 +32,15 @@ from types import TracebackType
 
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
-COMMAND_TIMEOUT_S = 60  # what hangs ends; a busy machine may be slow
+COMMAND_TIMEOUT_S = 60  # a busy machine may be slow
 _STARTED_WITHIN_S = 30
 _ENDED_WITHIN_S = 2
 _BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
 _SERVE = re.compile(r"\bsluice serve\b")
-# All of it ends also where this process is gone before it could see to that: the shell has read to the end then. A trap
-# of the shell's own would be run by jobs too, which are killed before they are programs of their own.
+# The shell reads to the end of its input and kills the group also if this process is killed. A trap of the shell is no
+# alternative: jobs that are killed before their exec would run it too.
 _SHELL = "bash --noprofile --norc; kill -KILL 0"
 _CURL = Path(__file__).with_name("curl.py")
 _READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
@@ -49,7 +48,7 @@ _READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a page, what it is to print, and its line in the page."""
+    """One command of a page, its expected output, and its line in the page."""
 
     line: int
     text: str
@@ -57,11 +56,11 @@ class Command:
 
 
 class PageError(AssertionError):
-    """A command of a page that does not do what the page says."""
+    """A command of a page that fails or prints something else."""
 
 
 def commands(page: str) -> list[Command]:
-    """The commands of a page's console blocks. Raises PageError for output that no command comes before."""
+    """Return the commands of a page's console blocks. Raise PageError for output without a command."""
     found: list[Command] = []
     for block in _BLOCK.finditer(page):
         first_line = page.count("\n", 0, block.start()) + 2
@@ -75,7 +74,7 @@ def _block_commands(lines: list[str], first_line: int) -> Iterator[Command]:
     while position < len(lines):
         start = position
         if not lines[start].startswith("$ "):
-            raise PageError(f"line {first_line + start}: a console block begins with `$ `, not with {lines[start]!r}")
+            raise PageError(f"line {first_line + start}: a console block must start with `$ `, got {lines[start]!r}")
         command = [lines[start][2:]]
         position += 1
         here_document = _HERE_DOCUMENT.search(command[0])
@@ -96,7 +95,7 @@ def _block_commands(lines: list[str], first_line: int) -> Iterator[Command]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Whether `printed` is what was `expected`, where `...` is anything and blanks at the ends of lines are nothing."""
+    """Return whether `printed` matches `expected`: `...` matches anything, blanks at the ends of lines are ignored."""
     pattern = ".*".join(re.escape(part) for part in _stripped(expected).split("..."))
     return re.fullmatch(pattern, _stripped(printed), re.DOTALL) is not None
 
@@ -106,7 +105,7 @@ def _stripped(text: str) -> str:
 
 
 def run_page(page: str, folder: Path, timeout_s: float = COMMAND_TIMEOUT_S) -> int:
-    """Runs all commands of `page` in `folder`; how many they were. Raises PageError at the first that does not fit."""
+    """Run all commands of `page` in `folder`, and return their number. Raise PageError at the first that fails."""
     todo = commands(page)
     if todo:
         with _free_ports() as ports, Session(folder, timeout_s) as session:
@@ -119,7 +118,7 @@ def run_page(page: str, folder: Path, timeout_s: float = COMMAND_TIMEOUT_S) -> i
 
 
 def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
-    """The same command on other ports."""
+    """Return the command with other ports."""
 
     def replaced(text: str) -> str:
         return re.sub(rf"\b({'|'.join(ports)})\b", lambda match: ports[match[0]], text)
@@ -134,11 +133,10 @@ def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
 
 @contextmanager
 def _free_ports() -> Iterator[Mapping[str, str]]:
-    """A free port for each documented one; the first three follow each other, as those of three brokers do.
+    """Yield a free port for each documented port; the first three are consecutive, as those of three brokers.
 
-    They are looked for below the range from which the system picks ports for those who ask for any: first where the
-    number of the process says, then far from there, as processes that run at the same time have numbers that follow
-    each other.
+    The ports are below the system's range of ephemeral ports. The search starts at a number derived from the process id
+    and continues far away, because concurrent processes have consecutive ids.
     """
     for step in count():
         first = 10_000 + (os.getpid() + step * 1009) * 4 % 20_000
@@ -153,7 +151,7 @@ def _free_ports() -> Iterator[Mapping[str, str]]:
 
 
 def _own_curl(folder: Path) -> Path:
-    """Puts a `curl` into a folder of its own there, for machines that have none."""
+    """Write a `curl` into a new folder below `folder`, for machines without curl."""
     tools = folder / "tools"
     tools.mkdir()
     command = tools / "curl"
@@ -163,10 +161,10 @@ def _own_curl(folder: Path) -> Path:
 
 
 class Session:
-    """One shell, and all that is started from it."""
+    """One shell, and all processes that it starts."""
 
     def __init__(self, folder: Path, timeout_s: float) -> None:
-        self._transcripts = folder / ".console"  # what commands print
+        self._transcripts = folder / ".console"  # output of the commands
         self._timeout_s = timeout_s
         self._number = 0
         self._transcripts.mkdir(parents=True)
@@ -200,7 +198,7 @@ class Session:
                 sleep(0.01)
 
     def run(self, command: Command, *, may_fail: bool) -> None:
-        """Runs one command. Raises PageError, with all there is to know, if it does not do what it should."""
+        """Run one command. Raise PageError, with the output and the logs, if it fails or prints something else."""
         self._number += 1
         output = self._transcripts / f"{self._number}.out"
         text = command.text
@@ -209,11 +207,11 @@ class Session:
             text = f"{text[:-2]} >{output} 2>{self._transcripts / f'{self._number}.err'} &"
         script = self._transcripts / f"{self._number}.sh"
         script.write_text(f"{text}\n")
-        # `$?` is what it was when the command before this one ended.
+        # `$?` is that of the previous command.
         redirection = "" if stays else f">{output} 2>&1"
         status = self._execute(f"(exit $status); . {script} {redirection} </dev/null; status=$?; echo $status\n")
         if status is None:
-            raise self._failure(command, output, f"not ended after {self._timeout_s} s")
+            raise self._failure(command, output, f"still running after {self._timeout_s} s")
         if stays and _SERVE.search(command.text):
             self._wait_until_ready(command, output)
         if not (stays and not command.expected) and not matches(command.expected, self._printed(output)):
@@ -222,17 +220,17 @@ class Session:
             raise self._failure(command, output, f"exit code {status}")
 
     def _execute(self, line: str) -> int | None:
-        """The exit code of what the shell is told; None: it took too long, or the shell is gone."""
+        """Run a line in the shell. Return the exit code, or None after a timeout or without a shell."""
         assert self._shell.stdout is not None
-        self._tell(line)
-        with DefaultSelector() as selector:  # select() itself knows no descriptors from 1,024 on
+        self._write(line)
+        with DefaultSelector() as selector:  # select() supports no descriptors above 1,023
             selector.register(self._shell.stdout, EVENT_READ)
             if not selector.select(self._timeout_s):
                 return None
-        answer = self._shell.stdout.readline()
-        return int(answer) if answer else None
+        status = self._shell.stdout.readline()
+        return int(status) if status else None
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._shell.stdin is not None
         self._shell.stdin.write(line.encode())
         self._shell.stdin.flush()
@@ -255,5 +253,5 @@ class Session:
             f"expected:\n{command.expected}",
             f"printed:\n{self._printed(output)}",
         ]
-        parts += [f"log of what runs in the background:\n{log}" for log in logs if log]
+        parts += [f"log of a background process:\n{log}" for log in logs if log]
         return PageError("\n\n".join(parts))
