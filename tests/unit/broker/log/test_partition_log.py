@@ -478,11 +478,11 @@ def test_batch_larger_than_the_memory_limit_evicts_all_other_batches() -> None:
 
 def test_returned_records_stay_readable_after_their_deletion() -> None:
     log = new_log(LogConfig(AppendConfig(), retention_bytes=0))
-    append(log, batch([b"held"]))
+    append(log, batch([b"record"]))
     parts = log.read(0, 10**6, 1, True).parts
     enforce_retention(log, NOW_MS)
     assert log.size_in_bytes == 0
-    assert b"held" in bytes(parts[0])
+    assert b"record" in bytes(parts[0])
 
 
 def test_updated_config_applies_to_the_next_append() -> None:

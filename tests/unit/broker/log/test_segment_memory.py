@@ -32,9 +32,9 @@ def test_reclaimed_memory_keeps_its_content_and_resident_bytes() -> None:
     memory = allocate(SEVERAL)
     memory.make_resident(1)
     memory.view[3] = 9
-    again = reclaim(memory)
-    assert again is not None
-    assert (len(again.view), again.view[3], again.resident_bytes) == (SEVERAL, 9, STRETCH_BYTES)
+    reclaimed = reclaim(memory)
+    assert reclaimed is not None
+    assert (len(reclaimed.view), reclaimed.view[3], reclaimed.resident_bytes) == (SEVERAL, 9, STRETCH_BYTES)
 
 
 def test_memory_with_a_reader_is_not_reclaimed() -> None:

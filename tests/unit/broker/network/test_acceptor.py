@@ -61,7 +61,7 @@ def test_connections_above_the_creation_rate_are_admitted_one_after_the_other() 
     broker.advance(999)
     assert answered_ms(clients)[10:] == [None] * 3
     broker.advance(1)
-    # A connection is charged when it is the first to wait: the 12th at 1 s, after twelve in ten seconds.
+    # A connection is charged when it becomes the first that waits: the 12th at 1 s, the 13th at 2 s.
     assert answered_ms(clients)[10:] == [1_000, None, None]
     broker.advance(20_000)
     assert answered_ms(clients)[10:] == [1_000, 2_000, 3_000]

@@ -202,7 +202,7 @@ def test_held_connection_applies_back_pressure(broker: VirtualBroker) -> None:
     transport.hold()
     for _ in range(5):
         client.send(produce_of(50_000, 9, "client"), 9)
-    assert client.unread_bytes > 100_000, "TCP pushes back"
+    assert client.unread_bytes > 100_000, "a held connection is not read"
     transport.release()
     broker.advance(0)
     assert len(client.take_answers()) == 5

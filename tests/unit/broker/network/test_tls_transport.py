@@ -65,7 +65,7 @@ def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     client.send(produce(9), 9)
     client.send(produce(9), 9)
     assert (client.answers, client.transport.reading) == ([], False)
-    assert client.unread_bytes > 0, "TCP pushes back"
+    assert client.unread_bytes > 0, "a muted connection is not read"
     broker.advance(throttle_ms)
     assert client.answer().at_ms == throttle_ms
 

@@ -124,8 +124,8 @@ def test_topics_and_records_are_restored(end_broker: Any, tmp_path: Path) -> Non
     broker = start(tmp_path)
     topic = broker.topic("t", 2, retention_ms="-1")
     produce_one(broker, "t", b"kept")
-    broker.topic("gone")
-    assert not broker.broker.delete_topic(broker.cluster.topics["gone"])
+    broker.topic("deleted")
+    assert not broker.broker.delete_topic(broker.cluster.topics["deleted"])
     end_broker(broker)
     restarted = start(tmp_path)
     assert list(restarted.cluster.topics) == ["t"]

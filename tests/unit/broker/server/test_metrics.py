@@ -59,7 +59,7 @@ def broker_with_samples() -> VirtualBroker:
 # -- families ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("broker", [VirtualBroker(), broker_with_samples()], ids=["a fresh broker", "a used broker"])
+@pytest.mark.parametrize("broker", [VirtualBroker(), broker_with_samples()], ids=["new broker", "broker with samples"])
 def test_scrape_contains_exactly_the_declared_families(broker: VirtualBroker) -> None:
     assert set(scrape(broker)) == set(METRICS)
 

@@ -317,9 +317,9 @@ def test_charge_of_a_held_fetch_is_limited_to_its_max_bytes() -> None:
     producer = broker.client("producer")
     for index in (0, 1):
         producer.ask(produce(9, batch_of(8_000), topic="two", partition=index), 9)
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
     client = broker.client()
-    client.send(FetchRequest(max_bytes=8_000, topics=[FetchTopic(topic="two", partitions=wanted)]), 4)
+    client.send(FetchRequest(max_bytes=8_000, topics=[FetchTopic(topic="two", partitions=partitions)]), 4)
     answer = client.answer()
     assert (answer.at_ms, answer.throttle_time_ms) == (0, 0)
     assert [len(data.records) for data in answer.message.responses[0].partitions] == [8_000, 0]

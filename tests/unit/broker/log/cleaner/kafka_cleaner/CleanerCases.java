@@ -1,9 +1,9 @@
 /*
- * Writes cases.json: what Apache Kafka's own Cleaner makes of logs that this program fills.
+ * Writes cases.json: the results of Apache Kafka's Cleaner on logs that this program generates.
  *
- *     java -cp 'KAFKA/libs/*' CleanerCases.java > cases.json        (Kafka 4.4, a JDK of 17 or later)
+ *     java -cp 'KAFKA/libs/*' CleanerCases.java > cases.json        (Kafka 4.4, JDK 17 or later)
  *
- * Each case is a list of cleanings of one log, each with the log before and after it.
+ * Each case is a list of cleanings of one log, each with the states of the log before and after it.
  */
 
 import java.io.File;
@@ -56,7 +56,7 @@ public class CleanerCases {
         final UnifiedLog log;
         final int slots;
         final List<String> cleanings = new ArrayList<>();
-        final List<String> batches = new ArrayList<>(); // every one there was; states refer to them by their place
+        final List<String> batches = new ArrayList<>(); // all batches; log states contain their indexes
         final StringBuilder head = new StringBuilder();
         long firstDirty = 0;
 
@@ -125,7 +125,7 @@ public class CleanerCases {
             long uncleanable = Math.min(log.lastStableOffset(), log.activeSegment().baseOffset());
             LogToClean toClean = new LogToClean(log, firstDirty, Math.max(firstDirty, uncleanable), false);
             if (toClean.cleanableBytes() == 0)
-                return this; // LogCleanerManager would not choose it
+                return this; // LogCleanerManager would not select it
             StringBuilder out = new StringBuilder("{\"now_ms\":").append(nowMs)
                 .append(",\"first_dirty_offset\":").append(firstDirty)
                 .append(",\"first_uncleanable_offset\":").append(toClean.firstUncleanableOffset())
@@ -186,53 +186,53 @@ public class CleanerCases {
 
     public static void main(String[] arguments) throws Exception {
         List<String> cases = new ArrayList<>();
-        log("the last value of each key stays")
+        log("the last value of each key is kept")
             .plain(r(1, "a", "1"), r(2, "b", "1"), r(3, "a", "2")).plain(r(4, "c", "1"), r(5, "b", "2")).roll()
             .plain(r(6, "a", "9")).clean().done(cases);
-        log("a batch of which nothing stays is gone")
+        log("a batch without remaining records is removed")
             .plain(r(1, "a", "1")).plain(r(2, "a", "2")).plain(r(3, "b", "1")).roll().plain(r(4, "b", "2")).clean().done(cases);
-        log("nothing is to be cleaned").plain(r(1, "a", "1")).plain(r(2, "b", "1")).roll().plain(r(2, "b", "1")).clean()
+        log("there is nothing to clean").plain(r(1, "a", "1")).plain(r(2, "b", "1")).roll().plain(r(2, "b", "1")).clean()
             .done(cases);
-        log("a record without a key goes").plain(r(1, null, "1"), r(2, "b", "1")).plain(r(2, null, "1")).roll()
+        log("a record without a key is removed").plain(r(1, null, "1"), r(2, "b", "1")).plain(r(2, null, "1")).roll()
             .plain(r(3, "c", "1")).clean().done(cases);
         log("an empty key is a key").plain(r(1, "", "1"), r(2, "", "2")).roll().plain(r(3, "c", "1")).clean().done(cases);
-        log("tombstones go after two cleanings")
+        log("tombstones are removed by the second cleaning after delete.retention.ms")
             .plain(r(1, "a", "1"), r(2, "b", "1")).plain(r(3, "a", null)).roll().plain(r(4, "c", "1")).clean()
             .roll().plain(r(5, "c", "2")).at(1_000_999).clean()
             .roll().plain(r(6, "c", "3")).at(1_001_000).clean().done(cases);
-        log("a tombstone beside a value keeps its batch")
+        log("a tombstone and a value in one batch")
             .plain(r(1, "a", null), r(2, "b", "1"), r(7, "c", "1")).roll().plain(r(4, "d", "1")).clean()
             .roll().plain(r(5, "c", "2")).at(1_000_500).clean()
             .roll().plain(r(5, "c", "2")).at(1_002_000).clean().done(cases);
-        log("a value that comes back outlives the tombstone")
+        log("a value after a tombstone is kept")
             .plain(r(1, "a", null)).roll().plain(r(2, "b", "1")).clean()
             .plain(r(3, "a", "2")).roll().plain(r(4, "b", "2")).clean().at(1_009_000).clean().done(cases);
-        log("the last batch of an idempotent producer stays, if empty")
+        log("the last batch of an idempotent producer is kept even if empty")
             .idempotent(7, 0, 0, r(1, "a", "1"), r(2, "b", "1")).idempotent(7, 0, 2, r(3, "a", "2"), r(4, "b", "2"))
             .idempotent(8, 1, 0, r(3, "a", "3"), r(4, "b", "3")).plain(r(5, "a", "4"), r(6, "b", "4")).roll()
             .plain(r(7, "c", "1")).clean().idempotent(7, 0, 4, r(8, "c", "1")).roll().plain(r(9, "a", "5"), r(9, "c", "5"))
             .clean().done(cases);
-        log("aborted records go, and their marker later")
+        log("aborted records are removed before their marker")
             .transactional(7, 0, 0, r(1, "a", "1")).abort(7, 0).plain(r(2, "b", "1")).roll().plain(r(3, "b", "1")).clean()
             .transactional(7, 0, 1, r(1, "a", "1")).commit(7, 0).roll().plain(r(5, "c", "1")).clean()
             .roll().plain(r(6, "d", "1")).at(1_001_000).clean().roll().plain(r(7, "d", "1")).at(1_002_001).clean()
             .roll().plain(r(8, "d", "1")).at(1_004_001).clean().done(cases);
-        log("committed records are compacted, and the marker goes once they are gone")
+        log("the marker of committed records is removed after the last of them")
             .transactional(7, 0, 0, r(1, "a", "1"), r(1, "b", "1")).commit(7, 0).plain(r(2, "a", "2"), r(2, "b", "2")).roll()
             .plain(r(3, "c", "1")).clean().roll().plain(r(4, "c", "1")).at(1_000_500).clean()
             .transactional(7, 1, 0, r(5, "d", "1")).commit(7, 1).roll().plain(r(4, "c", "1")).at(1_001_500).clean()
             .roll().plain(r(4, "c", "1")).at(1_003_000).clean().done(cases);
-        log("an aborted value does not hide the one before it")
+        log("an aborted value does not replace an earlier value")
             .plain(r(1, "a", "1")).transactional(7, 0, 0, r(2, "a", "2")).abort(7, 0).roll().plain(r(3, "b", "1")).clean().done(cases);
         log("an aborted transaction over several segments")
             .transactional(7, 0, 0, r(1, "a", "1")).roll().transactional(7, 0, 1, r(2, "b", "1")).plain(r(2, "x", "1")).roll()
             .transactional(8, 0, 0, r(3, "c", "1")).abort(7, 0).roll().commit(8, 0).plain(r(4, "d", "1")).roll()
             .plain(r(5, "e", "1")).clean().roll().plain(r(5, "e", "1")).at(1_005_000).clean()
             .roll().plain(r(5, "e", "1")).at(1_010_000).clean().done(cases);
-        log("an open transaction is not cleaned past")
+        log("cleaning stops at an open transaction")
             .plain(r(1, "a", "1")).plain(r(2, "a", "2")).roll().transactional(7, 0, 0, r(3, "a", "3")).roll()
             .plain(r(4, "a", "4")).roll().plain(r(5, "a", "5")).clean().commit(7, 0).clean().done(cases);
-        log("the marker of a transaction without records here")
+        log("a marker of a transaction without records")
             .commit(7, 0).plain(r(1, "a", "1")).abort(8, 2).roll().plain(r(2, "a", "2")).clean()
             .roll().plain(r(3, "a", "3")).at(1_003_000).clean().roll().plain(r(4, "a", "3")).at(1_006_000).clean().done(cases);
         for (CompressionType codec : CompressionType.values()) {
@@ -240,20 +240,20 @@ public class CleanerCases {
                 .plain(codec, r(1, "a", "1"), r(2, "b", "1"), r(3, "c", null)).plain(codec, r(4, "a", "2")).roll()
                 .plain(r(5, "c", "1")).clean().roll().plain(r(6, "d", "1")).at(1_002_000).clean().done(cases);
         }
-        new Log("batches with the broker's time", 1000, 1 << 20, 1000, true).at(1_000_000)
+        new Log("batches with log append time", 1000, 1 << 20, 1000, true).at(1_000_000)
             .plain(r(1, "a", "1"), r(2, "b", "1"), r(3, "c", null)).at(1_000_010).plain(r(4, "a", "2")).roll()
             .plain(r(5, "c", "1")).clean().roll().plain(r(6, "d", "1")).at(1_003_000).clean().done(cases);
-        log("records without a time").plain(r(-1, "a", "1"), r(-1, "b", "1")).plain(r(-1, "a", "2")).roll()
+        log("records without timestamps").plain(r(-1, "a", "1"), r(-1, "b", "1")).plain(r(-1, "a", "2")).roll()
             .plain(r(-1, "c", "1")).clean().done(cases);
-        log("times that go back").plain(r(900, "a", "1"), r(800, "b", "1"), r(850, "c", "1"), r(70, "d", "1")).plain(r(5, "a", "2"))
+        log("decreasing timestamps").plain(r(900, "a", "1"), r(800, "b", "1"), r(850, "c", "1"), r(70, "d", "1")).plain(r(5, "a", "2"))
             .roll().plain(r(1, "c", "1")).clean().done(cases);
-        new Log("more keys than the map holds", 1000, 1 << 20, 3, false).at(1_000_000)
+        new Log("more keys than the offset map accepts", 1000, 1 << 20, 3, false).at(1_000_000)
             .plain(r(1, "a", "1"), r(1, "b", "1")).plain(r(1, "a", "2"), r(1, "c", "1"), r(1, "d", "1"), r(1, "a", "3")).roll()
             .plain(r(2, "b", "2"), r(2, "d", "2")).roll().plain(r(3, "e", "1")).clean().clean().clean().done(cases);
         new Log("segments are grouped by size", 1000, 300, 1000, false).at(1_000_000)
             .plain(r(1, "a", "1")).roll().plain(r(1, "b", "1")).roll().plain(r(1, "c", "1")).roll().plain(r(1, "d", "1")).roll()
             .plain(r(1, "a", "2")).roll().plain(r(1, "b", "2")).clean().clean().done(cases);
-        log("the last batch before the high watermark stays, if empty")
+        log("the last batch before the high watermark is kept even if empty")
             .plain(r(1, "a", "1")).plain(r(1, null, "2")).roll().clean().done(cases);
         log("headers and large numbers")
             .plain(new SimpleRecord(9_000_000_000L, "a".getBytes(), "1".getBytes(), new org.apache.kafka.common.header.Header[] {
