@@ -1,4 +1,4 @@
-"""Jars come from the cache, and into it only with the digest that is known. Ivy is a stand-in here."""
+"""Jars are cached, and downloaded with a check of their digest; Ivy is a stub here."""
 
 import sys
 from hashlib import sha256
@@ -17,7 +17,7 @@ CONNECTOR = tuple(Jar("org.example", name, "1", sha256(name.encode()).hexdigest(
 
 
 class Repository:
-    """What takes the place of a Java that runs Ivy: it has the jars that `holds` says, by artifact."""
+    """A stub of a Java that runs Ivy; its repository contains the jars in `holds`, by artifact."""
 
     def __init__(self, folder: Path) -> None:
         self.holds = {name: name for name in NAMES}

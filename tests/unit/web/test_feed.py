@@ -1,4 +1,4 @@
-"""The cluster is looked at twice a second while somebody watches, and not at all while nobody does."""
+"""Two snapshots per second while there is a viewer, and none otherwise."""
 
 from itertools import cycle
 
@@ -13,64 +13,64 @@ from tests.support.watching import watching
 
 
 def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, *take_ms: float) -> list[float]:
-    """When the cluster was looked at, from now on; looks take so long in turn."""
-    looked: list[float] = []
+    """Return a list that receives the time of each snapshot; snapshots take `take_ms` in turn."""
+    taken: list[float] = []
     takes = cycle(take_ms or (0.0,))
     take = SnapshotTaker.take
 
     def counted(self: SnapshotTaker, views: object) -> Snapshot:
-        looked.append(broker.now_ms)
+        taken.append(broker.now_ms)
         broker.clock.advance(next(takes))
         return take(self, [View()])
 
     monkeypatch.setattr(SnapshotTaker, "take", counted)
-    return looked
+    return taken
 
 
-def test_nobody_watches_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_viewers_no_snapshot_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    looked = _count(monkeypatch, broker)
+    taken = _count(monkeypatch, broker)
     feed = Feed(broker.cluster_server)
     broker.advance(10_000)
-    assert looked == []
+    assert taken == []
     with watching(broker, feed=feed):
         broker.advance(10)
-        assert len(looked) == 1, "who comes does not wait"
+        assert len(taken) == 1, "a new viewer gets a snapshot at once"
     broker.advance(10_000)
-    assert len(looked) == 1, "nor is anything done when the last one has left"
+    assert len(taken) == 1, "no snapshot after the last viewer has left"
 
 
-def test_all_who_watch_share_two_looks_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_viewers_share_two_snapshots_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    looked = _count(monkeypatch, broker)
+    taken = _count(monkeypatch, broker)
     feed = Feed(broker.cluster_server)
     with watching(broker, feed=feed), watching(broker, feed=feed), watching(broker, feed=feed):
         broker.advance(0)
-        looked.clear()
+        taken.clear()
         broker.advance(5000)
-    assert len(looked) == 10
+    assert len(taken) == 10
 
 
-def test_looks_take_a_twentieth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_use_at_most_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    looked = _count(monkeypatch, broker, 100.0)
+    taken = _count(monkeypatch, broker, 100.0)
     with watching(broker):
         broker.advance(20_000)
-    assert looked == [0, 2000, 4000, 6000, 8000, 10_000, 12_000, 14_000, 16_000, 18_000, 20_000]
+    assert taken == [0, 2000, 4000, 6000, 8000, 10_000, 12_000, 14_000, 16_000, 18_000, 20_000]
 
 
-def test_a_look_that_had_to_wait_for_a_processor_puts_off_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_slow_snapshot_does_not_delay_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    looked = _count(monkeypatch, broker, 1.0, 300.0, 1.0, 20.0)
+    taken = _count(monkeypatch, broker, 1.0, 300.0, 1.0, 20.0)
     with watching(broker):
         broker.advance(3000)
-    assert looked == [0, 500, 1000, 1500, 2000, 2500, 3000]
+    assert taken == [0, 500, 1000, 1500, 2000, 2500, 3000]
 
 
 @pytest.mark.parametrize(
-    ("away_ms", "is_known"), [pytest.param(5000, True, id="a moment"), pytest.param(60_000, False, id="long")]
+    ("away_ms", "is_known"), [pytest.param(5000, True, id="briefly"), pytest.param(60_000, False, id="for a long time")]
 )
-def test_who_is_back_at_once_finds_the_last_two_minutes(away_ms: float, is_known: bool) -> None:
+def test_a_viewer_that_returns_soon_gets_the_history(away_ms: float, is_known: bool) -> None:
     broker = VirtualBroker()
     feed = Feed(broker.cluster_server)
     broker.client("shop").ask(MetadataRequest(), 9)

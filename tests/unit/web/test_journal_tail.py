@@ -1,4 +1,4 @@
-"""The newest of the journal: those wanted, and how many more there were."""
+"""The newest journal events, and the number of omitted ones."""
 
 from sluice.broker.journal.reader import EventFilter, parse_event_filter
 from sluice.protocol.apis.metadata import MetadataRequest
@@ -14,17 +14,17 @@ def _read(broker: VirtualBroker, after: int = 0, **filters: str) -> Lines:
     return newest(broker.cluster.journal, wanted, after)
 
 
-def test_lines_are_in_the_words_of_the_command() -> None:
+def test_lines_have_the_format_of_the_command() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.client("shop").ask(MetadataRequest(), 9)
-    opened, asked = _read(broker).lines
+    opened, request = _read(broker).lines
     assert (opened.seq, opened.kind, opened.connection, opened.client_id) == (1, "connection-opened", 1, "")
     assert opened.what.startswith("connected from 127.0.0.1:")
-    assert (asked.seq, asked.client_id) == (2, "shop")
-    assert asked.what.startswith("Metadata v9 (1), ")
+    assert (request.seq, request.client_id) == (2, "shop")
+    assert request.what.startswith("Metadata v9 (1), ")
 
 
-def test_who_has_read_gets_what_is_new() -> None:
+def test_later_reads_return_new_events() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client("shop")
     after = _read(broker).after
@@ -34,7 +34,7 @@ def test_who_has_read_gets_what_is_new() -> None:
     assert _read(broker, found.after).lines == []
 
 
-def test_of_many_the_newest_are_told_and_the_others_counted() -> None:
+def test_only_the_newest_of_many_are_returned_and_the_others_counted() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client("shop")
     for _ in range(80):
@@ -45,7 +45,7 @@ def test_of_many_the_newest_are_told_and_the_others_counted() -> None:
     assert _read(broker, after=61, kind="request").left_off == 0
 
 
-def test_what_was_overwritten_is_not_looked_for() -> None:
+def test_overwritten_events_are_skipped() -> None:
     broker = VirtualBroker("sluice.journal.events=4")
     client = broker.client("shop")
     for _ in range(10):
@@ -53,7 +53,7 @@ def test_what_was_overwritten_is_not_looked_for() -> None:
     assert [line.seq for line in _read(broker).lines] == [8, 9, 10, 11]
 
 
-def test_lines_are_marked_by_what_they_tell() -> None:
+def test_lines_have_a_tone() -> None:
     broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "times": 1})

@@ -1,4 +1,4 @@
-"""What is read of a client's sensors is what is enforced, and what was charged since the last look."""
+"""A meter reads the enforced rate and the charges since the last read."""
 
 import pytest
 from hypothesis import given, settings
@@ -30,8 +30,8 @@ def _read(meter: Meter, at_ms: int) -> MeterSeen:
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5_000_000), st.booleans()), min_size=1, max_size=60))
-def test_nothing_is_charged_that_a_look_does_not_see(steps: list[tuple[int, int, bool]]) -> None:
-    """Whatever the samples are cut and dropped by, the looks add up to what was recorded."""
+def test_reads_return_all_charges(steps: list[tuple[int, int, bool]]) -> None:
+    """The charges of all reads add up to the recorded value, for any samples."""
     manager = _manager()
     manager.record("u", "c", 1, START_MS)
     meter = _meter(manager)
@@ -50,7 +50,7 @@ def test_nothing_is_charged_that_a_look_does_not_see(steps: list[tuple[int, int,
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5_000_000)), min_size=1, max_size=60))
-def test_the_rate_is_the_one_that_is_enforced(steps: list[tuple[int, int]]) -> None:
+def test_the_rate_is_the_enforced_rate(steps: list[tuple[int, int]]) -> None:
     manager = _manager()
     at_ms = 0
     for wait_ms, value in steps:
@@ -60,7 +60,7 @@ def test_the_rate_is_the_one_that_is_enforced(steps: list[tuple[int, int]]) -> N
     assert _read(_meter(manager), at_ms).rate == pytest.approx(usage.rate, abs=0.01)
 
 
-def test_a_wait_is_told_until_it_is_over() -> None:
+def test_a_throttle_time_is_shown_until_it_ends() -> None:
     manager = _manager()
     throttle_ms = manager.record("u", "c", 12e6, START_MS)
     assert throttle_ms == 2000
@@ -72,7 +72,7 @@ def test_a_wait_is_told_until_it_is_over() -> None:
     assert (seen.throttle_ms, seen.held_until_ms, seen.throttled_total_ms) == (0, 0, 2000)
 
 
-def test_what_a_throttled_fetch_takes_back_was_not_charged() -> None:
+def test_a_removed_charge_of_a_fetch_is_not_counted() -> None:
     manager = _manager()
     manager.record("u", "c", 1e6, START_MS)
     meter = _meter(manager)
@@ -83,7 +83,7 @@ def test_what_a_throttled_fetch_takes_back_was_not_charged() -> None:
     assert meter.charged == 0
 
 
-def test_no_limit_is_none() -> None:
+def test_an_unlimited_bound_is_none() -> None:
     manager = _manager()
     manager.record("u", "c", 1.0, START_MS)
     manager.set_quota(QuotaEntity(client_id=DEFAULT), None)

@@ -1,4 +1,4 @@
-"""What the page shows of quotas, fault rules and connections."""
+"""Quotas, fault rules and connections on the page."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support.records import produce_of
 from tests.support.virtual_broker import VirtualBroker
 
 
-def test_quotas_of_properties_and_those_that_were_set_are_told_apart() -> None:
+def test_quotas_set_at_runtime_are_marked() -> None:
     broker = VirtualBroker("quota.producer.default=1M", "quota.producer.override=gold:4M")
     broker.cluster.client_quotas.alter({"client-id": "gold"}, {"producer_byte_rate": 5.0})
     broker.cluster.client_quotas.alter({"user": "alice", "client-id": None}, {"request_percentage": 12.5})
@@ -25,7 +25,7 @@ def test_quotas_of_properties_and_those_that_were_set_are_told_apart() -> None:
     assert found.total == 4
 
 
-def test_of_many_quotas_the_first_are_told() -> None:
+def test_the_number_of_quotas_is_limited() -> None:
     broker = VirtualBroker()
     for number in range(150):
         broker.cluster.quota_stores.of_clients["producer_byte_rate"].alter(QuotaEntity(DEFAULT, f"c{number}"), 1.0)
@@ -33,20 +33,20 @@ def test_of_many_quotas_the_first_are_told() -> None:
     assert (len(found.rows), found.total) == (100, 150)
 
 
-def test_without_rules_nobody_makes_an_engine_of_faults() -> None:
+def test_without_rules_no_fault_engine_is_created() -> None:
     broker = VirtualBroker()
     assert faults(broker.cluster_server).rows == []
     assert broker.cluster_server.faults_in_use is None
 
 
-def test_fault_rules_are_told_as_the_admin_port_tells_them() -> None:
+def test_fault_rules_are_those_of_the_admin_port() -> None:
     broker = VirtualBroker()
     broker.cluster_server.faults.add({"action": "close", "id": "cut", "api": "Produce"})
     (row,) = faults(broker.cluster_server).rows
     assert (row.id, row.state, row.hits) == ("cut", "in force", 0)
 
 
-def test_connections_that_wait_come_first_and_then_the_newest() -> None:
+def test_waiting_connections_are_first_then_the_newest() -> None:
     broker = VirtualBroker("quota.producer.default=1000")
     broker.topic()
     held, idle, new = (broker.client(name) for name in ("held", "idle", "new"))

@@ -1,4 +1,4 @@
-"""What the admin port serves of the page, over real sockets where it is a stream."""
+"""The routes of the page."""
 
 import json
 
@@ -22,29 +22,29 @@ def test_the_page_and_its_files_are_served() -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2fassets.py", "%2e%2e/assets.py"])
-def test_no_other_file_is(name: str) -> None:
+def test_other_files_are_not_served(name: str) -> None:
     assert call(application(VirtualBroker().cluster_server, load()), f"/page/{name}")[0] == 404
 
 
-def test_a_file_that_is_known_is_not_sent_again() -> None:
+def test_an_unchanged_file_is_not_sent_again() -> None:
     app = application(VirtualBroker().cluster_server, load())
     etag = call(app, "/page/main.js")[1]["etag"]
     headers = {"if-none-match": etag}
     assert (call(app, "/page/main.js", **headers)[0], call(app, "/page/main.js", **headers)[2]) == (304, "")
 
 
-def test_a_broker_that_was_given_no_page_has_none() -> None:
+def test_a_broker_without_the_page_returns_404() -> None:
     assert call(application(VirtualBroker().cluster_server), "/")[0] == 404
 
 
-def test_the_page_is_for_everyone_and_what_it_shows_for_who_has_the_token() -> None:
+def test_the_page_needs_no_token_but_its_data_does() -> None:
     app = application(VirtualBroker(TOKEN).cluster_server, load())
     assert call(app, "/")[0] == 200
     assert call(app, "/api/v1/stream")[0] == 401
     assert call(app, "/api/v1/stream", authorization="Bearer another")[0] == 401
 
 
-def test_a_view_that_cannot_be_is_refused() -> None:
+def test_an_invalid_view_is_rejected() -> None:
     app = application(VirtualBroker().cluster_server, load())
     status, _, body = call(app, "/api/v1/stream", query="sort=size")
     assert (status, json.loads(body)) == (

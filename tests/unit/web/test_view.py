@@ -1,4 +1,4 @@
-"""What a viewer may wish for, and what is said to other wishes."""
+"""Views from queries, and the errors of invalid queries."""
 
 import re
 
@@ -28,7 +28,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize(("query", "view"), VIEWS.values(), ids=VIEWS)
-def test_a_view_is_what_its_query_says(query: dict[str, str | list[str]], view: View) -> None:
+def test_a_query_is_converted_to_a_view(query: dict[str, str | list[str]], view: View) -> None:
     assert view_of(query) == view
 
 
@@ -46,6 +46,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("query", "problem"), WRONG.values(), ids=WRONG)
-def test_what_is_not_accepted_is_told_with_what_is(query: dict[str, str | list[str]], problem: str) -> None:
+def test_the_error_of_an_invalid_query_names_the_accepted_values(
+    query: dict[str, str | list[str]], problem: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         view_of(query)

@@ -1,4 +1,4 @@
-"""A viewer is sent everything once, and then what is new."""
+"""Messages to a viewer: first everything, then changes."""
 
 import msgspec
 import pytest
@@ -16,19 +16,19 @@ from tests.support.watching import watching
 EVERYTHING = View(connections=True, journal=True)
 
 
-def test_the_first_message_has_everything_and_one_where_nothing_happened_has_nothing() -> None:
+def test_the_first_message_has_everything_and_one_without_changes_nothing() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.client("shop").ask(MetadataRequest(), 9)
     with watching(broker, View(journal=True)) as watcher:
         first = watcher.message()
         assert first.keys() == {"look", "at_ms", "cluster", "brokers", "clients", "quotas", "faults", "journal"}
         assert (first["look"], first["at_ms"]) == (0, WALL_START_MS)
-        watcher.later()  # requests per second are none any more
+        watcher.later()  # requests per second are 0 again
         assert watcher.later() == {}
 
 
 @pytest.mark.parametrize("part", ["connections", "journal"])
-def test_what_is_not_wanted_is_not_sent(part: str) -> None:
+def test_parts_that_are_not_requested_are_not_sent(part: str) -> None:
     broker = VirtualBroker(JOURNAL)
     broker.client("shop").ask(MetadataRequest(), 9)
     with watching(broker) as watcher:
@@ -37,13 +37,13 @@ def test_what_is_not_wanted_is_not_sent(part: str) -> None:
         assert part in watcher.message()
 
 
-def test_where_there_is_no_journal_none_is_sent() -> None:
+def test_without_a_journal_no_lines_are_sent() -> None:
     with watching(VirtualBroker(), EVERYTHING) as watcher:
         message = watcher.message()
     assert (message["cluster"]["journal_size"], "journal" in message) == (0, False)
 
 
-def test_of_two_clients_the_one_that_changed_is_sent() -> None:
+def test_only_changed_clients_are_sent() -> None:
     broker = VirtualBroker()
     for name in ("a", "b"):
         broker.client(name).ask(MetadataRequest(), 9)
@@ -67,7 +67,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_whatever_a_client_calls_itself_is_one_string_of_one_line(name: str) -> None:
+def test_any_client_id_is_one_string_without_line_ends(name: str) -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client(name)
     client.ask(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
@@ -80,7 +80,7 @@ def test_whatever_a_client_calls_itself_is_one_string_of_one_line(name: str) -> 
     assert row["client_id"] == connection["client_id"] == message["journal"]["lines"][-1]["client_id"] == name
 
 
-def test_a_message_is_what_the_document_says() -> None:
+def test_a_message_matches_the_openapi_document() -> None:
     broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
     broker.topic()
     broker.cluster_server.faults.add({"action": "close", "api": "Fetch"})
@@ -95,7 +95,7 @@ def test_a_message_is_what_the_document_says() -> None:
 
 
 def test_a_message_has_no_line_ends() -> None:
-    """A server-sent event ends with one."""
+    """A line end would end the server-sent event."""
     broker = VirtualBroker(JOURNAL)
     broker.client("a\n\ndata: {}\r\u2028").ask(MetadataRequest(), 9)
     feed = Feed(broker.cluster_server)

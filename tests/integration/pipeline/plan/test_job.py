@@ -26,7 +26,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a plan wrote."""
+    """Return the output folder of a plan."""
     folder = tmp_path_factory.mktemp("plans") / "out"
     run(log, folder)
     return folder
@@ -38,7 +38,7 @@ def run(log: Path, out: Path, settings: Settings = ASKED, overrides: int = 1) ->
     return steps
 
 
-def test_the_script_is_one(out: Path) -> None:
+def test_the_script_runs_kafka_configs(out: Path) -> None:
     tools = {**os.environ, "KAFKA_CONFIGS": "echo"}
     done = subprocess.run(["sh", out / SCRIPT, "b:1"], env=tools, capture_output=True, text=True, check=True)
     assert done.stdout.count("--add-config producer_byte_rate=") == 2

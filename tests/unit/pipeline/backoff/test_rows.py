@@ -1,4 +1,4 @@
-"""Rows of the fleet are the verdicts of the audit: nothing that a span leaves out changes one."""
+"""Verdicts on spans equal the verdicts of the audit on all events."""
 
 from sluice.audit.judge import judge_sequence
 from sluice.audit.judge.observer import sequences
@@ -19,7 +19,7 @@ def _rows() -> list[VerdictRow]:
     return [row for host, events in _by_host().items() for row in rows_of_journal(host, events, DEFAULTS, Limits())]
 
 
-def test_they_are_those_of_all_events_at_once() -> None:
+def test_verdicts_equal_those_on_all_events() -> None:
     expected = []
     for host, events in _by_host().items():
         for sequence in sequences(events):
@@ -37,7 +37,7 @@ def test_each_client_is_judged_by_its_own_backoff() -> None:
     assert states["shop-1", "produce"] == states["shop-3", "produce"] == "deviates"
 
 
-def test_a_row_says_who_it_is_about_and_has_the_numbers() -> None:
+def test_a_row_identifies_the_client_and_has_the_figures() -> None:
     (row,) = (row for row in _rows() if (row.client_id, row.kind) == ("shop-1", "produce"))
     assert (row.host, row.software, row.key) == ("10.0.0.2", "lib 1.0", "orders-0@4001.0.40")
     assert (row.attempts, len(row.waits_ms), row.model) == (9, 8, "constant")

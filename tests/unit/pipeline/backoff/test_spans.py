@@ -1,4 +1,4 @@
-"""Spans: what of a host's events is kept, and when that is over."""
+"""Failure spans: which events of a host they keep, and when they end."""
 
 import pytest
 
@@ -24,20 +24,20 @@ def shop() -> HostJournal:
     return HostJournal("10.0.0.1", "shop", 1)
 
 
-def test_what_is_right_all_along_is_no_span_and_is_not_kept() -> None:
+def test_successful_requests_start_no_span_and_are_not_kept() -> None:
     journal = shop()
     connection = journal.opened(0)
     for number in range(1000):
         journal.request(connection, 10 + number, "Produce", sequence=number)
     kept = Host()
     assert [span for event in events_of(journal) if (span := kept.take(event, LIMITS))] == []
-    assert sum(map(len, kept.open.values())) == 2, "the connection's beginning, and its first Produce"
+    assert sum(map(len, kept.open.values())) == 2, "the opening of the connection, and its first Produce"
     journal.closed(connection, 2000, by_client=True)
     kept.take(events_of(journal)[-1], LIMITS)
     assert kept == Host()
 
 
-def test_a_span_is_what_failed_what_came_of_it_and_what_was_open() -> None:
+def test_a_span_has_the_failures_the_first_successes_and_the_open_connections() -> None:
     journal = shop()
     connection = journal.opened(0)
     journal.request(connection, 1, "ApiVersions")
@@ -55,7 +55,7 @@ def test_a_span_is_what_failed_what_came_of_it_and_what_was_open() -> None:
 @pytest.mark.parametrize(
     ("second_ms", "count"), [(10_900, 1), (11_100, 2)], ids=["within the quiet time", "after the quiet time"]
 )
-def test_failures_belong_together_until_it_is_quiet(second_ms: float, count: int) -> None:
+def test_a_span_ends_after_a_time_without_failures(second_ms: float, count: int) -> None:
     journal = shop()
     connection = journal.opened(0)
     journal.request(connection, 1000, "Metadata", errors=(5,))
@@ -63,16 +63,16 @@ def test_failures_belong_together_until_it_is_quiet(second_ms: float, count: int
     assert len(spans(events_of(journal))) == count
 
 
-def test_what_never_ends_is_cut() -> None:
+def test_a_span_has_a_longest_duration() -> None:
     journal = shop()
     connection = journal.opened(0)
     for second in range(250):
         journal.request(connection, 1000.0 * second, "Metadata", errors=(5,))
     failures = [sum(map(is_failure, span)) for span in spans(events_of(journal))]
-    assert failures == [101, 101, 48], "and none is in two of them"
+    assert failures == [101, 101, 48], "each failure is in one span"
 
 
-def test_time_alone_ends_a_span() -> None:
+def test_a_span_ends_without_further_events() -> None:
     journal = shop()
     connection = journal.opened(0)
     journal.request(connection, 1000, "Metadata", errors=(5,))
@@ -80,13 +80,13 @@ def test_time_alone_ends_a_span() -> None:
     for event in events_of(journal):
         kept.take(event, LIMITS)
     ends_ns = kept.ends_ns(LIMITS)
-    assert ends_ns == NOON_NS + 11 * S + 4_000_000  # the answer took 4 ms
+    assert ends_ns == NOON_NS + 11 * S + 4_000_000  # the response took 4 ms
     assert kept.ended_by(ends_ns, LIMITS) == []
     assert kept.ended_by(ends_ns + 1, LIMITS)
     assert kept.span == []
 
 
-def test_what_a_client_ends_itself_is_no_failure() -> None:
+def test_a_connection_that_the_client_closes_is_no_failure() -> None:
     journal = shop()
     first, second = journal.opened(0), journal.opened(1)
     journal.closed(first, 10, by_client=True)
@@ -94,8 +94,8 @@ def test_what_a_client_ends_itself_is_no_failure() -> None:
     assert [is_failure(event) for event in events_of(journal)] == [False, False, False, True]
 
 
-def test_of_a_fleet_little_is_kept() -> None:
-    """What is right is not: four fifths of this journal, and of one of a fleet nearly all."""
+def test_most_events_of_a_fleet_are_not_kept() -> None:
+    """Successes are four fifths of this journal, and nearly all of a real fleet's."""
     events = [event for event in fleet(4) if isinstance(event, ConnectionOpened | ConnectionClosed | Request)]
     hosts: dict[str, list[HostEvent]] = {}
     for event in events:

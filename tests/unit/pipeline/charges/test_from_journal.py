@@ -1,4 +1,4 @@
-"""Charges from the journal's events: what of them counts, in both formats, and what is no event."""
+"""Charges from journal events in both formats, and invalid events."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +73,7 @@ def read_ndjson(events: list[AnyEvent], folder: Path) -> Gathered:
 
 
 def read_parquet(events: list[AnyEvent], folder: Path) -> Gathered:
-    """What the export writes, by its own writer."""
+    """Read events that the export's writer has written."""
     from pyarrow import parquet
 
     file = folder / "journal.parquet"
@@ -91,32 +91,34 @@ both_formats = pytest.mark.parametrize("read", [read_ndjson, read_parquet], ids=
 @pytest.mark.parametrize(
     ("event", "row"),
     [
-        pytest.param(produced(), (7 * MS, 100, 3 * 256 + 9, 0), id="a produce request counts as it is"),
-        pytest.param(produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0), id="also one with acks=0"),
-        pytest.param(fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0), id="a fetch counts as its answer"),
-        pytest.param(fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0), id="without its header's tags"),
+        pytest.param(produced(), (7 * MS, 100, 3 * 256 + 9, 0), id="a Produce request is charged by its size"),
+        pytest.param(produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0), id="with acks=0 too"),
+        pytest.param(fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0), id="a fetch is charged by its response"),
+        pytest.param(fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0), id="without the tagged fields of the header"),
         pytest.param(
             produced(answered_ns=40 * MS, throttle_time_ms=30),
             (10 * MS, 100, 3 * 256 + 9, 30),
-            id="an answer that was held was charged before",
+            id="a delayed response was charged before the delay",
         ),
         pytest.param(
-            produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30), id="one that was not, when it was answered"
+            produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30), id="otherwise the charge is at the response"
         ),
-        pytest.param(fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30), id="a muted fetch brought nothing"),
+        pytest.param(fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30), id="a muted fetch is charged 0"),
         pytest.param(
-            fetched(answered_ns=40 * MS, throttle_time_ms=30), (10 * MS, 60, 3 * 256 + 9, 30), id="a held one did"
+            fetched(answered_ns=40 * MS, throttle_time_ms=30),
+            (10 * MS, 60, 3 * 256 + 9, 30),
+            id="a delayed fetch is charged",
         ),
     ],
 )
 def test_a_charge(event: Request, row: Row, read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
-    # With another kind of event, so that every column of Parquet has a type.
+    # The other kind of event gives every Parquet column a type.
     gathered = read([event, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
     assert rows_of(gathered) == {Client("Fetch" if event.api == "Fetch" else "Produce", "2", "", "shop"): [row]}
 
 
 @both_formats
-def test_what_is_no_charge_is_counted(read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
+def test_other_events_are_counted(read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
     events: list[AnyEvent] = [
         produced(),
         produced(api="Metadata", api_key=3),

@@ -1,4 +1,4 @@
-"""Lines of Kafka's request log: a real one, those of each form, and those that are none."""
+"""Lines of Kafka's request log: a real log, each format, and invalid lines."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from tests.support.packed_charges import Row, rows_of
 
-# What Apache Kafka 4.4.0 wrote at DEBUG in its own layout, about aiokafka and librdkafka with a quota of 10,000 bytes/s
-# for `big` and 15,000 for `reader`; the lines of other requests are left out but for a few.
+# Written by Apache Kafka 4.4.0 at DEBUG in its default layout. Clients: aiokafka and librdkafka, with a quota of 10,000
+# bytes/s for `big` and 15,000 for `reader`. Most lines of other requests are omitted.
 KAFKA_4_4 = Path(__file__).parents[3] / "fixtures" / "kafka-4.4.0-request.log"
 ODD_ID = "shop ü, correlationId=7) -- x"
 
@@ -36,7 +36,7 @@ def real() -> dict[Client, list[Row]]:
     return rows_of(gathered)
 
 
-def test_a_real_log_is_understood_whole(real: dict[Client, list[Row]]) -> None:
+def test_a_real_log_is_read_completely(real: dict[Client, list[Row]]) -> None:
     assert {(client.kind, client.broker, client.client_id) for client in real} == {
         ("Produce", "127.0.0.1:29392", ODD_ID),
         ("Produce", "127.0.0.1:29392", "big"),
@@ -45,17 +45,17 @@ def test_a_real_log_is_understood_whole(real: dict[Client, list[Row]]) -> None:
     }
 
 
-def test_charges_of_a_real_log_give_the_throttle_times_that_kafka_told(real: dict[Client, list[Row]]) -> None:
+def test_charges_of_a_real_log_reproduce_the_throttle_times_of_kafka(real: dict[Client, list[Row]]) -> None:
     manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id=DEFAULT), 10_000.0)
     rows = real[Client("Produce", "127.0.0.1:29392", "", "big")]
     again = [manager.record("", "big", float(value), at_ns // MS) for at_ns, value, _, _ in rows]
     told = [throttle_ms for *_, throttle_ms in rows]
     assert told == [0, 16, 5007, 10010]
-    assert again == pytest.approx(told, abs=3)  # the log's times are whole milliseconds of when it was written
+    assert again == pytest.approx(told, abs=3)  # the log's timestamps are the times of writing, in whole milliseconds
 
 
-def test_a_muted_fetch_brought_nothing(real: dict[Client, list[Row]]) -> None:
+def test_a_muted_fetch_is_charged_0(real: dict[Client, list[Row]]) -> None:
     rows = real[Client("Fetch", "127.0.0.1:29392", "", "reader")]
     assert [(value, throttle_ms) for _, value, _, throttle_ms in rows] == [
         (0, 5),
@@ -93,35 +93,35 @@ def fetched(record_set: str) -> str:
             produce_request_size(7, "shop", None, [("t", [500, 70])]),
             AT_MS - 300,
             0,
-            id="a produce request at TRACE",
+            id="a Produce request at TRACE",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(size=900, file=f, start=0, end=900)")),
             fetch_response_size(10, [("t", [(900, None)])]),
             AT_MS - 300,
             0,
-            id="a fetch with the size of its records",
+            id="a fetch with the size of the records",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(file= f, start=100, end=900)")),
             fetch_response_size(10, [("t", [(800, None)])]),
             AT_MS - 300,
             0,
-            id="a fetch with the positions of its records",
+            id="a fetch with file positions of the records",
         ),
         pytest.param(
             text("FETCH", 3, "{replica_id=-1}", fetched("null"), throttle=1000.0, total=1000.5),
             fetch_response_size(3, [("t", [(None, None)])]),
             AT_MS - 1300,
             1000,
-            id="a fetch that was held, charged before",
+            id="a delayed fetch, charged before the delay",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", "{throttle_time_ms=700,responses=[]}"),
             0,
             AT_MS - 300,
             700,
-            id="a fetch that was muted, with nothing",
+            id="a muted fetch, charged 0",
         ),
     ],
 )
@@ -137,11 +137,13 @@ def test_text_up_to_kafka_2_7(line: str, value: int, at_ms: int, throttle_ms: in
         pytest.param(text("METADATA", 5, "{}", "{}"), NOT_CHARGED, id="another request, as text"),
         pytest.param(text("FETCH", 10, "{replica_id=2}", "{}"), FROM_FOLLOWERS, id="a follower's fetch, as text"),
         pytest.param(
-            text("FETCH", 10, "(type=FetchRequest, replicaId=2, maxWait=1)", "{}"), FROM_FOLLOWERS, id="and from 2.6 on"
+            text("FETCH", 10, "(type=FetchRequest, replicaId=2, maxWait=1)", "{}"),
+            FROM_FOLLOWERS,
+            id="a follower's fetch, as text since 2.6",
         ),
     ],
 )
-def test_what_is_no_clients_charge_is_counted(line: str, counted: str) -> None:
+def test_other_requests_are_counted(line: str, counted: str) -> None:
     gathered = Gathered("client-id", 1000)
     assert take_line(line, gathered) is None
     assert gathered.counts == {counted: 1}
@@ -157,7 +159,7 @@ def as_json(line: str, *changes: tuple[str, str]) -> str:
 REAL_FETCH = next(line for line in KAFKA_4_4.read_text("utf-8").splitlines() if '"recordsSizeInBytes":150000' in line)
 
 
-def test_a_fetch_of_kafka_2_8_has_other_names() -> None:
+def test_a_fetch_of_kafka_2_8_has_other_field_names() -> None:
     older = as_json(REAL_FETCH, ('"partitions":[{"partitionIndex"', '"partitionResponses":[{"partition"'))
     older = as_json(older, ("recordsSizeInBytes", "recordSetSizeInBytes"))
     assert taken(older) == taken(REAL_FETCH)
@@ -166,7 +168,7 @@ def test_a_fetch_of_kafka_2_8_has_other_names() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(('"replicaId":-1', '"replicaId":2'), id="by the request's field"),
+        pytest.param(('"replicaId":-1', '"replicaId":2'), id="up to version 14"),
         pytest.param(('"replicaId":-1', '"replicaState":{"replicaId":2,"replicaEpoch":1}'), id="since version 15"),
     ],
 )
@@ -179,7 +181,7 @@ def test_a_fetch_of_a_follower(change: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("stamp", "ms"),
     [
-        pytest.param("[2026-11-21 12:00:00,500]", 0, id="Kafka's own"),
+        pytest.param("[2026-11-21 12:00:00,500]", 0, id="Kafka's default layout"),
         pytest.param("2026-11-21T12:00:00.500Z", 0, id="ISO 8601, in UTC"),
         pytest.param("2026-11-21T13:30:00.500123+01:30", 0, id="with a zone"),
         pytest.param("[2026-11-21 12:00:00,501]", 1, id="a millisecond later"),

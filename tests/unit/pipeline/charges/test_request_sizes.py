@@ -1,4 +1,4 @@
-"""Sizes of messages against the codec, which has the bytes."""
+"""Computed sizes of messages equal the sizes that the codec encodes."""
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=140)
-few = settings(max_examples=20)  # of each version
+few = settings(max_examples=20)  # per version
 RECORDS = st.none() | st.integers(0, 20_000)
 
 

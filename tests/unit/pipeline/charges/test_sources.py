@@ -1,4 +1,4 @@
-"""Files cut into splits: every line and row is read once, whatever the cuts, and what is broken ends nothing."""
+"""Splits of files: every line and row is read once, and invalid input does not end the job."""
 
 import gzip
 from collections import Counter
@@ -24,7 +24,7 @@ def lines(count: int) -> str:
 
 
 def all_of(path: Path) -> tuple[list[int], list[Quarantined], Counter[str]]:
-    """The times of all charges, what was quarantined, and the counts."""
+    """Return the times of all charges, the quarantined lines, and the counts."""
     times, quarantined, counts = [], [], Counter[str]()
     for split in splits_of([str(path)]):
         *parts, last = read(split, "client-id")
@@ -39,7 +39,7 @@ def all_of(path: Path) -> tuple[list[int], list[Quarantined], Counter[str]]:
 
 @pytest.mark.parametrize("split_bytes", [1, 100, 230, 231, 5000, 10**9])
 @pytest.mark.parametrize("block_bytes", [1, 64, 1000, 10**9])
-def test_every_line_is_read_once_whatever_the_cuts(
+def test_every_line_is_read_once_for_any_split_size(
     split_bytes: int, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "_SPLIT_BYTES", split_bytes)
@@ -52,7 +52,7 @@ def test_every_line_is_read_once_whatever_the_cuts(
     assert counts == {USED: 15, QUARANTINED: 1}
 
 
-def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffered_rows_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_BLOCK_BYTES", 300)
     monkeypatch.setattr(sources, "ROWS_AT_ONCE", 4)
     file = tmp_path / "a.ndjson"
@@ -63,7 +63,7 @@ def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     assert max(sizes) <= 6
 
 
-def test_what_is_quarantined_at_once_is_bounded(tmp_path: Path) -> None:
+def test_buffered_quarantined_lines_are_bounded(tmp_path: Path) -> None:
     file = tmp_path / "a.log"
     file.write_text("x\n" * 5000)
     (split,) = splits_of([str(file)])
@@ -72,7 +72,7 @@ def test_what_is_quarantined_at_once_is_bounded(tmp_path: Path) -> None:
     assert max(sizes) == 1000
 
 
-def test_a_line_without_an_end_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_an_end_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_BLOCK_BYTES", 100)
     monkeypatch.setattr(sources, "_LONGEST_LINE", 1000)
     file = tmp_path / "a.log"

@@ -1,4 +1,4 @@
-"""What a plan says comes true: real clients under the quotas it recommends wait as it predicted.
+"""The predictions of a plan hold: real clients with the recommended quotas are throttled as predicted.
 
 In virtual time, so nothing but the plan can be wrong: aiokafka is the client, the broker is the broker.
 """
@@ -39,7 +39,7 @@ async def produce(bootstrap: str, client_id: str) -> None:
 
 
 async def fetch(bootstrap: str) -> None:
-    """Reads as fast as it can what is there, with a pause after each."""
+    """Fetch as fast as possible, with pauses."""
     random = Random(READER)
     async with AIOKafkaProducer(bootstrap_servers=bootstrap, client_id="filler", max_batch_size=1 << 20) as producer:
         for _ in range(READS):
@@ -56,7 +56,7 @@ async def fetch(bootstrap: str) -> None:
 
 
 async def live(profile: str, quotas: Mapping[tuple[str, str], float]) -> JournalReader:
-    """All clients to their ends; what the broker tells of them."""
+    """Run all clients; return the journal of the broker."""
     config: dict[str, str | float] = {"quota.profile": profile, "sluice.journal.events": 50_000}
     async with Broker(config=config) as broker:
         for (kind, client_id), quota in quotas.items():
@@ -65,7 +65,7 @@ async def live(profile: str, quotas: Mapping[tuple[str, str], float]) -> Journal
             else:
                 broker.quota(client_id=client_id, fetch=quota)
         await asyncio.gather(*(produce(broker.bootstrap, client_id) for client_id in CLIENTS), fetch(broker.bootstrap))
-        return broker.journal  # it can still be read
+        return broker.journal  # readable after the stop
 
 
 def p99(whats: list[int]) -> int:
@@ -73,7 +73,7 @@ def p99(whats: list[int]) -> int:
 
 
 @pytest.mark.parametrize("profile", ["by-version", "kip-13"])
-def test_recommended_quotas_do_to_real_clients_what_was_predicted(profile: str, tmp_path: Path) -> None:
+def test_recommended_quotas_throttle_real_clients_as_predicted(profile: str, tmp_path: Path) -> None:
     file = tmp_path / "free.ndjson"
     free = testing.run(live(profile, {}))
     file.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in free.events()))
@@ -88,7 +88,7 @@ def test_recommended_quotas_do_to_real_clients_what_was_predicted(profile: str, 
     held = testing.run(live(profile, quotas))
     for (kind, client_id), found in needs.items():
         whats = [request.throttle_time_ms for request in held.requests(client_id=client_id, api=kind)]
-        assert found.outcome.delay_p99_ms > 100, f"{client_id} is hardly made to wait"
+        assert found.outcome.delay_p99_ms > 100, f"{client_id} is hardly throttled"
         assert p99(whats) == pytest.approx(found.outcome.delay_p99_ms, rel=0.1), client_id
         throttled = sum(throttle_ms > 0 for throttle_ms in whats) / len(whats)
         assert throttled == pytest.approx(found.outcome.throttled_share, abs=0.02), client_id

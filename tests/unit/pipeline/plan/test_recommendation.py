@@ -20,31 +20,31 @@ NEEDS = [need("small", 10), need("huge", 9000), need("tiny", 5), need("large", 8
 @pytest.mark.parametrize(
     ("overrides", "default", "overridden"),
     [
-        pytest.param(0, 9000, [], id="without overrides all get what the largest needs"),
-        pytest.param(1, 800, ["huge"], id="one override lowers it to what the next needs"),
-        pytest.param(2, 10, ["huge", "large"], id="the largest come first"),
-        pytest.param(9, 5, ["huge", "large", "small"], id="somebody is left for the default"),
+        pytest.param(0, 9000, [], id="without overrides the default is the largest need"),
+        pytest.param(1, 800, ["huge"], id="one override lowers the default to the next need"),
+        pytest.param(2, 10, ["huge", "large"], id="the largest needs get overrides first"),
+        pytest.param(9, 5, ["huge", "large", "small"], id="one need is left for the default"),
     ],
 )
-def test_at_most_so_many_overrides(overrides: int, default: int, overridden: list[str]) -> None:
+def test_overrides_are_limited(overrides: int, default: int, overridden: list[str]) -> None:
     (found,) = recommend(NEEDS, "client-id", overrides)
     assert found.default == default
     assert [each.client_id for each in found.overrides] == overridden
     assert {each.client_id for each in found.overrides + found.others} == {"small", "huge", "tiny", "large"}
 
 
-def test_an_override_that_says_no_more_than_the_default_is_none() -> None:
+def test_a_need_equal_to_the_default_has_no_override() -> None:
     (found,) = recommend([need("a", 10), need("b", 10), need("c", 10)], "client-id", 2)
     assert (found.default, found.overrides, len(found.others)) == (10, [], 3)
 
 
-def test_a_client_needs_what_it_needs_on_the_broker_where_that_is_most() -> None:
+def test_the_broker_with_the_largest_need_decides() -> None:
     (found,) = recommend([need("a", 10, broker="1"), need("a", 70, broker="2"), need("a", 30, broker="3")], "user", 5)
     (only,) = found.others
     assert (only.quota, only.broker, only.brokers) == (70, "2", 3)
 
 
-def test_kinds_are_apart() -> None:
+def test_kinds_are_recommended_separately() -> None:
     found = recommend([need("a", 10, kind="Fetch"), need("a", 70)], "client-id", 5)
     assert [(each.kind, each.default) for each in found] == [("Produce", 70), ("Fetch", 10)]
 
@@ -57,10 +57,10 @@ def test_kinds_are_apart() -> None:
         pytest.param("user+client-id", "bob", "", id="a user without a client id"),
     ],
 )
-def test_who_has_no_name_gets_no_override_and_so_sets_the_default(by: By, user: str, client_id: str) -> None:
+def test_a_client_without_a_name_has_no_override_and_sets_the_default(by: By, user: str, client_id: str) -> None:
     (found,) = recommend([need(client_id, 500, user=user), need("x", 5, user="y")], by, 5)
     assert (found.default, found.overrides) == (500, [])
 
 
-def test_without_needs_there_is_nothing_to_recommend() -> None:
+def test_without_needs_there_is_no_recommendation() -> None:
     assert recommend([], "client-id", 5) == []

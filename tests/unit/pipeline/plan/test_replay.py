@@ -1,4 +1,4 @@
-"""Replays against known figures, and against one that looks for the next request among all, one after the other."""
+"""Replays compared with known figures, and with a naive replay that searches all requests for the next one."""
 
 from itertools import accumulate
 
@@ -18,7 +18,7 @@ MUTES, HOLDS, WITHHOLDS = "kafka-4.4", "kip-13", "kafka-1.1"
 PRODUCER = Client("Produce", "1", "", "shop")
 CONSUMER = Client("Fetch", "1", "", "shop")
 
-Row = tuple[int, int, int]  # ms since the begin, bytes, lane
+Row = tuple[int, int, int]  # ms since the start, bytes, lane
 
 
 def requests_of(rows: list[Row], versions: list[int] | None = None) -> Requests:
@@ -32,7 +32,7 @@ def every(step_ms: int, value: int, count: int) -> list[Row]:
 
 
 def plainly(client: Client, requests: Requests, candidate: Candidate) -> tuple[list[int], list[int], int, int]:
-    """Throttle times of all answers, what each request was later, and when the last charge was: all in ms.
+    """Return the throttle times of all responses, the added latencies, and the time of the last charge, in ms.
 
     No runs, no heap, no shift: of each lane the next request, of those the one that is due first.
     """
@@ -74,7 +74,7 @@ def plainly(client: Client, requests: Requests, candidate: Candidate) -> tuple[l
 
 @st.composite
 def traces(draw: st.DrawFn) -> Requests:
-    """Some seconds of one to three connections; times that coincide, bursts and silences longer than all windows."""
+    """A few seconds of one to three connections, with equal times, bursts, and pauses longer than all windows."""
     gaps = draw(
         st.lists(st.sampled_from([0, 0, 1, 7, 90, 400, 999, 1000, 1001, 2500, 12_000]), min_size=1, max_size=80)
     )
@@ -94,7 +94,7 @@ def traces(draw: st.DrawFn) -> Requests:
     st.sampled_from(LOOPS),
     st.sampled_from([400.0, 450.0, 1000.0, 4000.0]),
 )
-def test_a_replay_finds_what_looking_for_the_next_request_among_all_finds(
+def test_a_replay_equals_the_naive_replay(
     requests: Requests, client: Client, profile: str, loop: Loop, quota: float
 ) -> None:
     candidate = Candidate(quota, profile, loop)
@@ -114,24 +114,26 @@ def figures(outcome: Outcome) -> tuple[int, int, int, int]:
     return outcome.answers, outcome.throttled, outcome.delay_total_ms, outcome.added_total_ms
 
 
-# KIP-13's example: 5 MB a second of a quota of 5 MB/s, then 15 MB at once, which waits 2 s; then 5 MB after 1 s.
+# KIP-13's example: 5 MB per second with a quota of 5 MB/s, then 15 MB at once, throttled for 2 s; 5 MB after 1 s.
 KIP_13 = [*every(1000, 5_000_000, 9), (9000, 15_000_000, 0), (10_000, 5_000_000, 0)]
 
 
 @pytest.mark.parametrize(
     ("client", "profile", "loop", "expected", "span_ms"),
     [
-        # The mute ends at 11000; by then the 5 MB of 0 are forgotten, and 60 MB in 10.000 s wait 2 s again.
-        pytest.param(PRODUCER, MUTES, "closed", (11, 2, 4000, 1000), 11_000, id="a mute runs together with own time"),
-        pytest.param(PRODUCER, MUTES, "open", (11, 2, 4000, 1000), 11_000, id="what came meanwhile waits for the mute"),
-        # The answer goes out at 11000, and 1 s of own time follows: at 12000 5 MB more are forgotten.
-        pytest.param(PRODUCER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="own time begins with a held answer"),
-        pytest.param(PRODUCER, HOLDS, "open", (11, 2, 4000, 5000), 11_000, id="a held answer is late by its wait, too"),
-        # Taken back, 15 MB come again: at 11000 that makes 55 MB, at 12000 50, which is not over it.
+        # The mute ends at 11000. The 5 MB of 0 have left the window; 60 MB in 10.000 s are throttled for 2 s again.
+        pytest.param(PRODUCER, MUTES, "closed", (11, 2, 4000, 1000), 11_000, id="think time passes during a mute"),
+        pytest.param(PRODUCER, MUTES, "open", (11, 2, 4000, 1000), 11_000, id="requests queue during a mute"),
+        # The response is sent at 11000, then 1 s of think time: at 12000 another 5 MB have left the window.
         pytest.param(
-            CONSUMER, MUTES, "closed", (13, 2, 3000, 3000), 13_000, id="a fetch comes again until it is served"
+            PRODUCER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="think time starts after a delayed response"
         ),
-        pytest.param(CONSUMER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="a held fetch is charged once"),
+        pytest.param(PRODUCER, HOLDS, "open", (11, 2, 4000, 5000), 11_000, id="a delayed response adds its delay"),
+        # The muted fetch of 15 MB is repeated: 55 MB at 11000, 50 MB at 12000, which is within the quota.
+        pytest.param(
+            CONSUMER, MUTES, "closed", (13, 2, 3000, 3000), 13_000, id="a muted fetch is repeated until it is served"
+        ),
+        pytest.param(CONSUMER, HOLDS, "closed", (11, 2, 3000, 3000), 12_000, id="a delayed fetch is charged once"),
     ],
 )
 def test_figures_of_kip_13(
@@ -141,7 +143,7 @@ def test_figures_of_kip_13(
     assert (figures(outcome), outcome.span_ms) == (expected, span_ms)
 
 
-def test_rates_are_over_the_time_of_the_trace_and_over_that_of_the_replay() -> None:
+def test_the_offered_rate_is_over_the_trace_and_the_achieved_rate_over_the_replay() -> None:
     outcome = replay(PRODUCER, requests_of(KIP_13), Candidate(5e6, MUTES, "closed"))
     assert (outcome.offered_rate, outcome.achieved_rate) == (65e6 / 10, 65e6 / 11)
 
@@ -151,26 +153,26 @@ def test_a_single_request_has_a_rate_over_a_second() -> None:
     assert (outcome.offered_rate, outcome.achieved_rate, outcome.span_ms) == (500.0, 500.0, 0.0)
 
 
-def test_own_time_that_is_longer_than_the_mute_hides_it() -> None:
-    rows = [(0, 11_000, 0), (5000, 0, 0)]  # 1 kB/s: 11 kB are 1 s too much, also for one that brings nothing more
+def test_a_mute_shorter_than_the_think_time_adds_no_latency() -> None:
+    rows = [(0, 11_000, 0), (5000, 0, 0)]  # 1 kB/s: 11 kB throttle for 1 s, and so does the next request, of 0 bytes
     for profile, added_ms, span_ms in [(MUTES, 0, 5000.0), (HOLDS, 2000, 6000.0)]:
         outcome = replay(PRODUCER, requests_of(rows), Candidate(1000.0, profile, "closed"))
         assert (outcome.delay_total_ms, outcome.added_total_ms, outcome.span_ms) == (2000, added_ms, span_ms)
 
 
-def test_connections_of_one_client_share_its_quota_and_not_its_wait() -> None:
+def test_connections_of_one_client_share_its_quota_but_not_its_throttle_time() -> None:
     rows = [(0, 11_000, 0), (100, 10, 1), (200, 10, 0)]
     outcome = replay(PRODUCER, requests_of(rows), Candidate(1000.0, MUTES, "open"))
-    # The second connection is over the quota as well, as the first is; that one's next request waits until 1000.
+    # Both connections exceed the quota; the next request of the first one waits until 1000.
     assert (outcome.throttled, outcome.added_total_ms) == (3, 800)
 
 
 @pytest.mark.parametrize(
     ("profile", "requests", "starved"),
     [
-        pytest.param("kafka-4.4", 3, 0, id="is cut to what an idle client may have since 2.5"),
+        pytest.param("kafka-4.4", 3, 0, id="is split by the quota of a window since 2.5"),
         pytest.param("kafka-2.4", 1, 1, id="is never served by 2.0 to 2.4"),
-        pytest.param("kafka-1.1", 2, 0, id="is served, late, where it has been read already"),
+        pytest.param("kafka-1.1", 2, 0, id="is delayed up to 1.1"),
     ],
 )
 def test_a_fetch_larger_than_the_whole_window(profile: str, requests: int, starved: int) -> None:
@@ -178,7 +180,7 @@ def test_a_fetch_larger_than_the_whole_window(profile: str, requests: int, starv
     assert (outcome.requests, outcome.starved) == (requests, starved)
 
 
-def test_a_client_whose_every_fetch_is_too_large_is_served_nothing() -> None:
+def test_a_client_with_only_too_large_fetches_is_never_served() -> None:
     outcome = replay(CONSUMER, requests_of([(0, 15_000, 0)] * 3), Candidate(1000.0, "kafka-2.4", "closed"))
     assert (outcome.requests, outcome.starved, outcome.achieved_rate) == (0, 3, 0)
 
@@ -198,16 +200,16 @@ def test_a_client_without_an_id_has_no_limit_since_kafka_2_0() -> None:
 @pytest.mark.parametrize(
     ("client", "throttled"),
     [
-        pytest.param(Client("Produce", "1", "alice", ""), True, id="of a user"),
-        pytest.param(Client("Produce", "1", "alice", "shop"), True, id="of a user and a client id"),
+        pytest.param(Client("Produce", "1", "alice", ""), True, id="per user"),
+        pytest.param(Client("Produce", "1", "alice", "shop"), True, id="per user and client id"),
     ],
 )
-def test_a_quota_may_be(client: Client, throttled: bool) -> None:
+def test_a_quota_per_user_throttles(client: Client, throttled: bool) -> None:
     outcome = replay(client, requests_of(every(100, 5000, 100)), Candidate(1000.0, MUTES, "closed"))
     assert (outcome.throttled > 0) is throttled
 
 
-def test_a_client_is_forgotten_after_more_than_an_hour() -> None:
+def test_a_sensor_expires_after_an_hour() -> None:
     hour_ms = 3_600_000
     rows = [(0, 20_000, 0), (hour_ms + 1, 20_000, 0)]
     outcome = replay(PRODUCER, requests_of(rows), Candidate(1000.0, MUTES, "closed"))
