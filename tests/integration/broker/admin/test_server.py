@@ -25,7 +25,9 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-def test_broker_stops_without_warnings_while_a_client_has_open(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_stops_without_warnings_with_a_connected_http_client(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING), SyncBroker(admin_port=0) as broker:
         answer = urlopen(f"{broker.admin}{path}", timeout=60)
         assert answer.readline()

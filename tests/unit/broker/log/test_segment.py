@@ -52,7 +52,7 @@ THREE = [(2, 10), (1, 20), (4, 30)]
         pytest.param(102, -5, 107, True, (10, 30, 103), id="with at_least_one a negative limit returns one batch"),
     ],
 )
-def test_span(
+def test_span_of_adjacent_batches(
     offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool, expected: tuple[int, int, int]
 ) -> None:
     assert segment_of(THREE).span(offset, max_bytes, up_to_offset, at_least_one) == expected

@@ -76,7 +76,7 @@ def test_dirty_log_is_compacted_after_the_backoff() -> None:
         pytest.param([], {"segment_ms": "1000"}, id="all records are in the active segment"),
     ],
 )
-def test_no_log_is_compacted_if(overrides: list[str], configs: dict[str, str]) -> None:
+def test_log_is_not_compacted(overrides: list[str], configs: dict[str, str]) -> None:
     broker = VirtualBroker(*overrides)
     partition = compacted_topic(broker, **configs)
     append(partition, b"a", b"a", b"a", at_ms=0)
