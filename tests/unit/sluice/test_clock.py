@@ -1,4 +1,4 @@
-"""sluice/clock.py: two times, and calls that are never early."""
+"""Clocks: monotonic and wall time, and calls that are never early."""
 
 import asyncio
 import selectors
@@ -11,13 +11,13 @@ from sluice.clock import LoopClock, ManualClock, TimerHandle
 
 
 class TestManualClock:
-    def test_it_stands_still_until_it_is_advanced_and_both_times_move_together(self) -> None:
+    def test_clock_stands_still_until_advanced_and_both_times_move_together(self) -> None:
         clock = ManualClock(wall_ms=1_000_000, monotonic_ms=7.0)
         assert (clock.wall_ms(), clock.monotonic_ms()) == (1_000_000, 7.0)
         clock.advance(1_500.5)
         assert (clock.wall_ms(), clock.monotonic_ms()) == (1_001_500, 1_507.5)
 
-    def test_calls_happen_each_at_its_own_moment_in_the_order_of_deadlines_then_of_asking(self) -> None:
+    def test_calls_run_at_their_own_moment_by_deadline_then_by_creation(self) -> None:
         clock = ManualClock()
         seen: list[tuple[str, float]] = []
 
@@ -31,7 +31,7 @@ class TestManualClock:
         clock.advance(1)
         assert seen[4:] == [("late", 31.0)]
 
-    def test_a_call_set_by_a_call_happens_in_the_same_advance_if_it_falls_due(self) -> None:
+    def test_call_scheduled_by_a_call_runs_in_the_same_advance_if_due(self) -> None:
         clock = ManualClock()
         seen: list[float] = []
 
@@ -44,7 +44,7 @@ class TestManualClock:
         assert seen == [10.0, 20.0, 30.0]
         assert clock.monotonic_ms() == 35.0
 
-    def test_a_call_due_already_happens_at_the_next_advance_by_nothing(self) -> None:
+    def test_overdue_call_runs_at_the_next_advance_by_0(self) -> None:
         clock = ManualClock(monotonic_ms=100.0)
         seen: list[float] = []
         clock.call_at(50, lambda: seen.append(clock.monotonic_ms()))
@@ -52,7 +52,7 @@ class TestManualClock:
         clock.advance(0)
         assert seen == [100.0]
 
-    def test_a_cancelled_call_does_not_happen_and_cancelling_again_does_nothing(self) -> None:
+    def test_cancelled_call_does_not_run_and_a_second_cancel_is_allowed(self) -> None:
         clock = ManualClock()
         seen: list[str] = []
         handle = clock.call_at(10, lambda: seen.append("cancelled"))
@@ -63,19 +63,19 @@ class TestManualClock:
         done.cancel()
         assert seen == ["done"]
 
-    def test_a_call_that_advances_the_clock_does_not_make_it_go_back(self) -> None:
+    def test_call_that_advances_the_clock_does_not_move_it_back(self) -> None:
         clock = ManualClock()
         clock.call_at(10, lambda: clock.advance(100))
         clock.advance(20)
         assert clock.monotonic_ms() == 110.0
 
-    def test_it_refuses_to_go_back(self) -> None:
+    def test_moving_back_is_rejected(self) -> None:
         with pytest.raises(AssertionError, match="does not go back"):
             ManualClock().advance(-1)
 
 
 class ScriptedLoop:
-    """A loop of which the test sets the time."""
+    """A loop whose time the test sets."""
 
     def __init__(self, now_s: float) -> None:
         self.now_s = now_s
@@ -90,7 +90,7 @@ class ScriptedLoop:
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Waits no time at all: says how long it would have waited."""
+    """A selector that returns at once and records the requested timeout."""
 
     waited_s = 0.0
 
@@ -100,7 +100,7 @@ class JumpingSelector(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop in virtual time, which starts at a moment with an awkward fraction."""
+    """An asyncio loop in virtual time that starts at a fractional time."""
 
     def __init__(self) -> None:
         self.selector = JumpingSelector()
@@ -112,7 +112,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 class TestLoopClock:
     @pytest.mark.parametrize("ms", [0, 1, 1_001, 290, 4_100, 86_400_123, 10**10 + 7], ids=lambda ms: f"{ms} ms")
-    def test_a_loop_that_jumps_exactly_to_a_deadline_reads_that_deadline(self, ms: int) -> None:
+    def test_loop_that_jumps_exactly_to_a_deadline_reads_that_deadline(self, ms: int) -> None:
         loop = ScriptedLoop(0.0)
         clock = LoopClock(loop)
         clock.call_at(ms, lambda: None)
@@ -120,7 +120,7 @@ class TestLoopClock:
         assert clock.monotonic_ms() == ms
 
     @pytest.mark.parametrize("deadline_ms", [1.0, 250.001, 86_400_000.0], ids=lambda ms: f"{ms} ms")
-    def test_a_loop_that_calls_early_by_its_resolution_is_not_early_for_us(self, deadline_ms: float) -> None:
+    def test_early_call_within_the_loop_resolution_is_not_early_for_the_clock(self, deadline_ms: float) -> None:
         loop = ScriptedLoop(0.0)
         clock = LoopClock(loop)
         clock.call_at(deadline_ms, lambda: None)
@@ -129,7 +129,7 @@ class TestLoopClock:
         loop.now_s -= 1e-6
         assert clock.monotonic_ms() < deadline_ms
 
-    def test_no_call_of_an_asyncio_loop_comes_before_its_deadline(self) -> None:
+    def test_no_asyncio_call_runs_before_its_deadline(self) -> None:
         loop = JumpingLoop()
         clock = LoopClock(loop)
         late_ms: list[float] = []
@@ -148,7 +148,7 @@ class TestLoopClock:
         assert min(late_ms) >= 0
         assert max(late_ms) < 0.002, "two roundings to a 1024th"
 
-    def test_a_cancelled_call_does_not_happen(self) -> None:
+    def test_cancelled_call_does_not_run(self) -> None:
         loop = JumpingLoop()
         clock = LoopClock(loop)
         seen: list[str] = []

@@ -1,10 +1,10 @@
-"""The public names of what fault rules do."""
+"""Public names of fault actions."""
 
 from sluice import faults
 from sluice.broker.faults.actions import KINDS
 
 
-def test_every_action_can_be_imported_from_one_place() -> None:
+def test_every_action_is_importable_from_sluice_faults() -> None:
     assert {name for name in faults.__all__ if name not in ("FaultError", "Rule")} == {
         action.__name__ for action in KINDS.values()
     }

@@ -1,4 +1,4 @@
-"""The modules and names that the documentation shows can be imported where it shows them."""
+"""Documented modules and names can be imported."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -36,7 +36,7 @@ PUBLIC = {
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_a_documented_module_has_its_names(module: str) -> None:
+def test_documented_module_has_its_names(module: str) -> None:
     imported = import_module(module)
     assert [name for name in PUBLIC[module] if not hasattr(imported, name)] == []
 

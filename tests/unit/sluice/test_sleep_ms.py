@@ -1,4 +1,4 @@
-"""A sleep lasts as long as the injected clock says, and leaves no timer behind."""
+"""Sleeping by the injected clock, without leftover timers."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import pytest
 from sluice.clock import ManualClock, sleep_ms
 
 
-def test_it_ends_when_the_clock_has_got_there() -> None:
+def test_sleep_ends_when_the_clock_reaches_its_time() -> None:
     async def run() -> list[bool]:
         clock = ManualClock()
         waiting = asyncio.ensure_future(sleep_ms(clock, 20))
@@ -23,7 +23,7 @@ def test_it_ends_when_the_clock_has_got_there() -> None:
     assert asyncio.run(run()) == [False, True]
 
 
-def test_one_that_is_given_up_is_forgotten() -> None:
+def test_cancelled_sleep_leaves_no_timer() -> None:
     async def run() -> None:
         clock = ManualClock()
         waiting = asyncio.ensure_future(sleep_ms(clock, 20))
@@ -36,13 +36,13 @@ def test_one_that_is_given_up_is_forgotten() -> None:
     asyncio.run(run())
 
 
-def test_one_that_is_given_up_as_it_ends_is_no_mistake() -> None:
+def test_sleep_cancelled_as_it_ends_is_no_error() -> None:
     async def run() -> None:
         clock = ManualClock()
         waiting = asyncio.ensure_future(sleep_ms(clock, 20))
         await asyncio.sleep(0)
         waiting.cancel()
-        clock.advance(20)  # before the one that waited has run again
+        clock.advance(20)  # before the sleeping task has run again
         with pytest.raises(asyncio.CancelledError):
             await waiting
 

@@ -14,19 +14,19 @@ async def draw() -> list[float]:
     return [random.random() for _ in range(3)]
 
 
-def test_a_run_returns_what_its_coroutine_does() -> None:
+def test_run_returns_the_coroutines_result() -> None:
     async def main() -> str:
         return "done"
 
     assert testing.run(main()) == "done"
 
 
-def test_the_same_seed_draws_the_same() -> None:
+def test_same_seed_draws_the_same_numbers() -> None:
     assert testing.run(draw(), seed=1) == testing.run(draw(), seed=1)
     assert testing.run(draw(), seed=1) != testing.run(draw(), seed=2)
 
 
-def test_a_run_leaves_chance_as_it_was() -> None:
+def test_run_restores_the_global_random_state() -> None:
     random.seed(5)
     expected = random.random()
     random.seed(5)
@@ -34,7 +34,7 @@ def test_a_run_leaves_chance_as_it_was() -> None:
     assert random.random() == expected
 
 
-def test_a_network_is_there_only_in_virtual_time() -> None:
+def test_network_exists_only_in_virtual_time() -> None:
     async def main() -> None:
         testing.network()
 
@@ -44,7 +44,7 @@ def test_a_network_is_there_only_in_virtual_time() -> None:
 
 
 async def cluster(*overrides: str) -> ClusterServer:
-    """A broker that listens."""
+    """Return a cluster with a listening broker."""
     loop = asyncio.get_running_loop()
     server = ClusterServer(Config.load(None, overrides), LoopClock(loop), random.Random(0), loop)
     await server.start()
@@ -53,7 +53,7 @@ async def cluster(*overrides: str) -> ClusterServer:
 
 class TestABroker:
     @pytest.mark.parametrize("host", ["127.0.0.1", "kafka-1", "0.0.0.0"])
-    def test_listens_on_the_network(self, host: str) -> None:
+    def test_broker_listens_on_the_network(self, host: str) -> None:
         async def main() -> None:
             server = await cluster(f"listeners=PLAINTEXT://{host}:9092")
             _, writer = await asyncio.open_connection("localhost" if host == "0.0.0.0" else host, 9092)
@@ -62,7 +62,7 @@ class TestABroker:
 
         testing.run(main())
 
-    def test_says_which_address_it_cannot_have(self) -> None:
+    def test_broker_reports_an_unavailable_address(self) -> None:
         async def main() -> None:
             await cluster("listeners=PLAINTEXT://kafka-1:9092")
             with pytest.raises(SluiceError, match=r"^cannot listen on kafka-1:9092: Address already in use$"):
@@ -70,7 +70,7 @@ class TestABroker:
 
         testing.run(main())
 
-    def test_refuses_at_a_port_that_stays_its_own(self) -> None:
+    def test_broker_keeps_its_port_exclusively(self) -> None:
         async def main() -> None:
             server = (await cluster("listeners=PLAINTEXT://kafka-1:9092")).servers[1]
             accept = server.refuse("PLAINTEXT")
@@ -85,7 +85,7 @@ class TestABroker:
 
         testing.run(main())
 
-    def test_has_no_admin_port(self) -> None:
+    def test_broker_has_no_admin_port(self) -> None:
         async def main() -> None:
             async with Broker(admin_port=0):
                 pass
@@ -95,7 +95,7 @@ class TestABroker:
         ):
             testing.run(main())
 
-    def test_leaves_its_port_when_it_stops(self) -> None:
+    def test_stopped_broker_releases_its_port(self) -> None:
         async def main() -> None:
             for _ in range(2):
                 async with Broker(config={"listeners": "PLAINTEXT://kafka-1:9092"}):

@@ -1,4 +1,4 @@
-"""How tasks are divided: whole, evenly, and where they were."""
+"""Task assignment: complete, balanced and sticky."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,14 +21,14 @@ def plan_of(*members: GroupMember, topology: Topology | None = None, counts: Map
     return assign_tasks((topology or word_count()).build("app").subtopologies, members, counts)
 
 
-def test_tasks_come_out_even() -> None:
+def test_tasks_are_balanced() -> None:
     plan = plan_of(member("a"), member("b"), member("c"))
     assert sorted(map(len, plan.values())) == [2, 3, 3]
     given = [partition for theirs in plan.values() for partition in theirs]
     assert sorted(given) == sorted(TopicPartition(topic, index) for topic in TOPICS for index in range(4))
 
 
-def test_partitions_of_a_task_stay_together_and_the_largest_topic_counts() -> None:
+def test_task_partitions_stay_together_and_the_largest_topic_sets_the_count() -> None:
     topology = Topology()
     topology.source("orders").process(split, topology.source("payments")).sink("out")
     members = [member(name, topics=frozenset({"orders", "payments"})) for name in "ab"]
@@ -39,12 +39,12 @@ def test_partitions_of_a_task_stay_together_and_the_largest_topic_counts() -> No
             assert topics == ({"orders"} if index == 2 else {"orders", "payments"})
 
 
-def test_members_keep_their_tasks_and_give_one_up_before_another_has_it() -> None:
+def test_member_revokes_a_task_before_another_receives_it() -> None:
     everything = [TopicPartition(topic, index) for topic in sorted(TOPICS) for index in range(4)]
     plan = plan_of(member("a", *everything), member("b"))
     assert len(plan["a"]) == 4
     assert set(plan["a"]) < set(everything)
-    assert plan["b"] == [], "what a has is not b's before a has given it up"
+    assert plan["b"] == [], "a's task is not assigned to b before a revokes it"
     again = plan_of(member("a", *plan["a"]), member("b"))
     assert set(again["a"]) == set(plan["a"])
     assert set(again["b"]) == set(everything) - set(plan["a"])
@@ -54,7 +54,7 @@ def parts_of(partitions: list[TopicPartition]) -> Counter[str]:
     return Counter(partition.topic for partition in partitions)
 
 
-def test_tasks_of_one_part_are_spread_when_they_are_new_and_when_they_move() -> None:
+def test_tasks_of_one_subtopology_are_spread_initially_and_when_moved() -> None:
     fresh = plan_of(member("a"), member("b"))
     assert parts_of(fresh["a"]) == parts_of(fresh["b"]) == dict.fromkeys(TOPICS, 2)
     everything = [*fresh["a"], *fresh["b"]]
@@ -62,16 +62,16 @@ def test_tasks_of_one_part_are_spread_when_they_are_new_and_when_they_move() -> 
     assert parts_of(moving["a"]) == dict.fromkeys(TOPICS, 2)
 
 
-def test_of_two_that_say_they_have_a_task_the_newer_one_keeps_it() -> None:
+def test_newer_generation_keeps_a_task_claimed_twice() -> None:
     task = TopicPartition("lines", 0)
     old, new = member("a", task), member("b", task)._replace(generation_id=2)
     assert task in plan_of(old, new)["b"]
 
 
-def test_what_nobody_reads_any_more_is_nobodys() -> None:
+def test_unsubscribed_partition_is_not_assigned() -> None:
     plan = plan_of(member("a", TopicPartition("old", 0), TopicPartition("lines", 9)))
     assert len(plan["a"]) == 8
 
 
-def test_a_topic_that_there_is_not_makes_no_task() -> None:
+def test_missing_topic_creates_no_task() -> None:
     assert plan_of(member("a"), counts={"lines": 1}) == {"a": [TopicPartition("lines", 0)]}

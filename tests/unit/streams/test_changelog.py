@@ -1,4 +1,4 @@
-"""Restoring stores: up to where their changelogs ended, and whose time runs where that takes long."""
+"""Store restoration up to the changelogs' end offsets, and its timeouts."""
 
 import pytest
 
@@ -28,7 +28,7 @@ LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-coun
 
 
 async def restoring(index: int = 0, timeout_ms: int = 5000) -> StreamTask:
-    """A task whose store is to be restored."""
+    """Return a task whose store is restored."""
     topology = Topology()
     topology.store("counts")
     topology.source("in").process(count, stores=["counts"])
@@ -40,7 +40,7 @@ async def restoring(index: int = 0, timeout_ms: int = 5000) -> StreamTask:
     return task
 
 
-def test_a_store_is_restored_up_to_where_its_changelog_ended() -> None:
+def test_store_is_restored_to_the_end_of_its_changelog() -> None:
     async def test() -> None:
         consumer, task = FakeConsumer(), await restoring()
         reader = reader_of(consumer, FakeAdmin({LOG0: 4}))
@@ -66,7 +66,7 @@ def test_a_store_is_restored_up_to_where_its_changelog_ended() -> None:
     in_virtual_time(test)
 
 
-def test_an_empty_changelog_is_restored() -> None:
+def test_empty_changelog_is_restored() -> None:
     async def test() -> None:
         reader, task = reader_of(FakeConsumer(), FakeAdmin()), await restoring()
         reader.register(task)
@@ -78,10 +78,10 @@ def test_an_empty_changelog_is_restored() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [TimeoutException("late"), errors.UnknownTopicOrPartitionException("not made yet")],
-    ids=["a timeout", "any other error, as with Kafka"],
+    [TimeoutException("late"), errors.UnknownTopicOrPartitionException("not created yet")],
+    ids=["a timeout", "another error, as in Kafka"],
 )
-def test_where_the_ends_cannot_be_told_every_task_has_a_deadline(error: KafkaException) -> None:
+def test_failed_end_offsets_set_a_deadline_for_every_task(error: KafkaException) -> None:
     async def test() -> None:
         admin, first, second = FakeAdmin({LOG0: 1, LOG1: 1}), await restoring(0), await restoring(1)
         admin.fail("list_offsets", error)
@@ -92,7 +92,7 @@ def test_where_the_ends_cannot_be_told_every_task_has_a_deadline(error: KafkaExc
         began_ms = now_ms()
         await reader.restore()
         assert [task.timeout.deadline_ms for task in (first, second)] == [began_ms + 5000] * 2
-        assert now_ms() == began_ms + 100, "the next attempt waits for retry.backoff.ms"
+        assert now_ms() == began_ms + 100, "the next attempt after retry.backoff.ms"
         await reader.restore()
         assert [task.timeout.deadline_ms for task in (first, second)] == [None] * 2
         assert consumer.assigned == {LOG0, LOG1}
@@ -100,7 +100,7 @@ def test_where_the_ends_cannot_be_told_every_task_has_a_deadline(error: KafkaExc
     in_virtual_time(test)
 
 
-def test_when_its_time_is_over_it_is_told_of_which_task() -> None:
+def test_expired_restoration_names_the_task() -> None:
     async def test() -> None:
         admin, task = FakeAdmin(), await restoring(timeout_ms=150)
         admin.fail("list_offsets", *[TimeoutException("late")] * 3)
@@ -115,7 +115,7 @@ def test_when_its_time_is_over_it_is_told_of_which_task() -> None:
     in_virtual_time(test)
 
 
-def test_polls_that_bring_nothing_count_for_nothing_and_records_are_progress() -> None:
+def test_empty_polls_are_no_timeouts_and_records_are_progress() -> None:
     async def test() -> None:
         consumer, task = FakeConsumer(), await restoring()
         reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
@@ -124,7 +124,7 @@ def test_polls_that_bring_nothing_count_for_nothing_and_records_are_progress() -
         began_ms = now_ms()
         await reader.restore()
         deadline_ms = task.timeout.deadline_ms
-        assert deadline_ms == began_ms + 100 + 5000, "the position was not known"
+        assert deadline_ms == began_ms + 100 + 5000, "the position was unknown"
         for _ in range(3):
             await reader.restore()
         assert task.timeout.deadline_ms == deadline_ms
@@ -135,7 +135,7 @@ def test_polls_that_bring_nothing_count_for_nothing_and_records_are_progress() -
     in_virtual_time(test)
 
 
-def test_a_changelog_that_is_truncated_meanwhile_corrupts_its_task() -> None:
+def test_truncated_changelog_corrupts_its_task() -> None:
     async def test() -> None:
         consumer, first, second = FakeConsumer(), await restoring(0), await restoring(1)
         reader = reader_of(consumer, FakeAdmin({LOG0: 2, LOG1: 2}))
@@ -151,7 +151,7 @@ def test_a_changelog_that_is_truncated_meanwhile_corrupts_its_task() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_that_is_taken_away_while_its_position_is_asked_for_fails_nothing() -> None:
+def test_task_revoked_during_a_position_lookup_causes_no_error() -> None:
     async def test() -> None:
         consumer, task = FakeConsumer(), await restoring()
         reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
@@ -173,7 +173,7 @@ def test_a_task_that_is_taken_away_while_its_position_is_asked_for_fails_nothing
     in_virtual_time(test)
 
 
-def test_a_task_that_is_taken_away_is_restored_no_further() -> None:
+def test_revoked_task_is_restored_no_further() -> None:
     async def test() -> None:
         consumer, task = FakeConsumer(), await restoring()
         reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
@@ -183,6 +183,6 @@ def test_a_task_that_is_taken_away_is_restored_no_further() -> None:
         assert consumer.assigned == set()
         began_ms = now_ms()
         await reader.restore()
-        assert now_ms() == began_ms, "there is nothing to poll for"
+        assert now_ms() == began_ms, "no changelog to poll"
 
     in_virtual_time(test)

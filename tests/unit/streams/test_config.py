@@ -1,4 +1,4 @@
-"""A Streams runtime's settings, and what its clients get of them."""
+"""Settings of a Streams application, and those derived for its clients."""
 
 import logging
 
@@ -16,7 +16,7 @@ def config(given: Given | None = None) -> StreamsConfig:
     return StreamsConfig({**NEEDED, **(given or {})})
 
 
-def test_every_default_can_be_read() -> None:
+def test_every_default_is_valid() -> None:
     assert set(STREAMS.properties).isdisjoint(STREAMS.without_effect)
     for row in STREAMS.properties.values():
         assert row.default is None or row.kind.parse(row.default) is not None
@@ -63,14 +63,14 @@ def test_defaults_are_kafkas(name: str, value: object) -> None:
     ],
     ids=lambda given: " ".join(given) if isinstance(given, dict) else "",
 )
-def test_what_cannot_be_taken_is_one_line(given: Given, line: str) -> None:
+def test_invalid_setting_raises_one_line(given: Given, line: str) -> None:
     with pytest.raises(ConfigError) as raised:
         config(given)
     assert str(raised.value).startswith(line)
     assert "\n" not in str(raised.value)
 
 
-def test_clients_have_the_defaults_of_streams() -> None:
+def test_clients_have_streams_defaults() -> None:
     found = config()
     assert found.producer("p")["linger.ms"] == "100"
     main = consumer_config(found.consumer("main", "c"))
@@ -85,7 +85,7 @@ def test_clients_have_the_defaults_of_streams() -> None:
         assert other.text("auto.offset.reset") == "none"
 
 
-def test_a_name_without_a_prefix_is_for_all_clients_that_have_it_and_one_with_it_goes_before() -> None:
+def test_prefixed_setting_overrides_the_unprefixed_one_of_all_clients() -> None:
     found = config(
         {
             "request.timeout.ms": 1,
@@ -100,17 +100,17 @@ def test_a_name_without_a_prefix_is_for_all_clients_that_have_it_and_one_with_it
     assert found.admin("a")["request.timeout.ms"] == 4
     assert found.producer("p")["request.timeout.ms"] == 1
     assert producer_config(found.producer("p")).integer("linger.ms") == 6
-    assert found.producer("p")["client.id"] == "p", "that is decided"
+    assert found.producer("p")["client.id"] == "p", "fixed by Streams"
     assert "linger.ms" not in found.admin("a")
 
 
-def test_half_of_the_main_consumers_poll_interval_is_the_leaders_bound() -> None:
+def test_leader_time_limit_is_half_of_the_consumers_poll_interval() -> None:
     assert config().max_poll_interval_ms == 300_000
     assert config({"main.consumer.max.poll.interval.ms": 20_000}).max_poll_interval_ms == 20_000
     assert config({"max.poll.interval.ms": 20_000}).max_poll_interval_ms == 20_000
 
 
-def test_retries_are_warned_of_and_have_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_logs_a_warning_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="sluice.client"):
         found = config({"retries": 0, "admin.retries": 5})
     assert caplog.messages == ["retries has no effect; set task.timeout.ms, or producer.retries and admin.retries"]
@@ -119,7 +119,7 @@ def test_retries_are_warned_of_and_have_no_effect(caplog: pytest.LogCaptureFixtu
     assert found.admin("a")["retries"] == 5
 
 
-def test_what_streams_decides_is_warned_of() -> None:
+def test_client_setting_fixed_by_streams_logs_a_warning() -> None:
     assert config({"group.protocol": "classic"}).warnings == {}
     assert "consumer.group.protocol" in config({"consumer.group.protocol": "consumer"}).warnings["decided"]
     found = config({"consumer.enable.auto.commit": "true", "consumer.group.id": "mine"})
@@ -129,12 +129,12 @@ def test_what_streams_decides_is_warned_of() -> None:
     assert (main["enable.auto.commit"], main["group.id"]) == ("false", "app")
 
 
-def test_topics_get_what_is_theirs() -> None:
+def test_topic_settings_are_passed_to_topics() -> None:
     assert config({"topic.segment.bytes": 1000, "topic.cleanup.policy": "delete"}).topic_configs == {
         "segment.bytes": "1000",
         "cleanup.policy": "delete",
     }
 
 
-def test_names_of_a_jvm_are_taken() -> None:
+def test_jvm_only_settings_are_accepted() -> None:
     assert config({"state.dir": "/tmp/x", "default.key.serde": "Bytes"}).warnings == {}

@@ -1,4 +1,4 @@
-"""Names of tasks, and of the calls that took too long."""
+"""Task names, and names of the calls that timed out."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.streams.errors import ClientTimeoutException, StreamsException, TaskCorruptedException, TaskId, client_call
 
 
-def test_a_task_is_named_as_kafkas() -> None:
+def test_task_id_has_kafkas_format() -> None:
     assert str(TaskId(0, 12)) == "0_12"
     assert sorted([TaskId(1, 0), TaskId(0, 10), TaskId(0, 9)]) == [TaskId(0, 9), TaskId(0, 10), TaskId(1, 0)]
 
 
-def test_a_timeout_gets_the_name_of_its_call() -> None:
+def test_timeout_is_labelled_with_its_call() -> None:
     cause = TimeoutException("not in time")
     with (
         pytest.raises(ClientTimeoutException, match=r"Consumer\.commit: not in time") as raised,
@@ -22,12 +22,12 @@ def test_a_timeout_gets_the_name_of_its_call() -> None:
     assert raised.value.__cause__ is cause
 
 
-def test_what_is_no_timeout_stays_as_it_is() -> None:
+def test_other_errors_are_unchanged() -> None:
     with pytest.raises(KafkaException, match=r"^other$"), client_call("Consumer.commit"):
         raise KafkaException("other")
 
 
-def test_tasks_that_are_corrupted_are_named() -> None:
+def test_corrupted_tasks_are_named() -> None:
     error = TaskCorruptedException([TaskId(1, 0), TaskId(0, 1)], "for a reason")
     assert str(error) == "task 0_1, 1_0: for a reason"
     assert isinstance(error, StreamsException)

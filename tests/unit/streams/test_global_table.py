@@ -1,4 +1,4 @@
-"""Global tables: read to their ends, then on; beside what KIP-572 says of that (test_kip572)."""
+"""Global tables: bootstrapping, then continuous updates. test_kip572 covers their timeouts under KIP-572."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def thread_of(consumer: FakeConsumer, settings: GlobalSettings = SETTINGS, *tabl
     return GlobalThread(dict.fromkeys(tables or ("names",), "topic"), consumer, settings, clock())
 
 
-def test_all_partitions_are_read_to_their_ends_one_by_one() -> None:
+def test_partitions_are_read_to_their_ends_one_by_one() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.ends = {T0: 2, T1: 1}
@@ -46,7 +46,7 @@ def test_all_partitions_are_read_to_their_ends_one_by_one() -> None:
     in_virtual_time(test)
 
 
-def test_two_tables_may_be_of_one_topic() -> None:
+def test_two_tables_may_share_a_topic() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.ends = {T0: 1}
@@ -58,7 +58,7 @@ def test_two_tables_may_be_of_one_topic() -> None:
     in_virtual_time(test)
 
 
-def test_polls_that_bring_nothing_are_timeouts_and_records_are_progress() -> None:
+def test_empty_polls_are_timeouts_and_records_are_progress() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.ends = {T0: 3}
@@ -67,14 +67,14 @@ def test_polls_that_bring_nothing_are_timeouts_and_records_are_progress() -> Non
         with pytest.raises(StreamsException, match=r"5000 ms without progress .*no records were read from topic-0"):
             await thread_of(consumer).restore()
         assert now_ms() - began_ms == 3000 + 1000 + 5000, (
-            "each of a second; the first after the record sets the deadline"
+            "one second each; the first after the record sets the deadline"
         )
 
     in_virtual_time(test)
 
 
 @pytest.mark.parametrize("call", ["partitions_for", "end_offsets", "position"])
-def test_each_call_has_a_deadline_of_its_own(call: str) -> None:
+def test_each_call_has_its_own_deadline(call: str) -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.ends = {T0: 0}
@@ -85,7 +85,7 @@ def test_each_call_has_a_deadline_of_its_own(call: str) -> None:
     in_virtual_time(test)
 
 
-def test_what_is_no_timeout_ends_it() -> None:
+def test_other_error_ends_the_thread() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.ends = {T0: 0}

@@ -1,4 +1,4 @@
-"""The topics that an application has for itself: which, how large, and made round by round."""
+"""Internal topics of an application: names, partition counts, and creation in rounds."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict
     return await manager(admin, max_poll_interval_ms).prepare(word_count().build("app"))
 
 
-def test_what_is_missing_is_made() -> None:
+def test_missing_topics_are_created() -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
@@ -46,7 +46,7 @@ def test_what_is_missing_is_made() -> None:
     in_virtual_time(test)
 
 
-def test_what_is_there_is_left_alone() -> None:
+def test_existing_topics_are_unchanged() -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4, REPARTITION: 4, CHANGELOG: 4}
@@ -58,15 +58,15 @@ def test_what_is_there_is_left_alone() -> None:
 
 PASSES = {
     "no leader yet": (f"describe {CHANGELOG}", errors.LeaderNotAvailableException("not yet")),
-    "describing took too long": (f"describe {CHANGELOG}", TimeoutException("late")),
+    "describing timed out": (f"describe {CHANGELOG}", TimeoutException("late")),
     "being deleted": (f"create {CHANGELOG}", errors.TopicExistsException("still")),
-    "making took too long": (f"create {CHANGELOG}", TimeoutException("late")),
-    "no leader of a source": ("describe lines", errors.LeaderNotAvailableException("not yet")),
+    "creation timed out": (f"create {CHANGELOG}", TimeoutException("late")),
+    "no leader of a source topic": ("describe lines", errors.LeaderNotAvailableException("not yet")),
 }
 
 
 @pytest.mark.parametrize(("call", "error"), PASSES.values(), ids=PASSES)
-def test_what_passes_is_tried_again_after_the_same_time(call: str, error: KafkaException) -> None:
+def test_retriable_error_is_retried_after_a_constant_backoff(call: str, error: KafkaException) -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
@@ -80,7 +80,7 @@ def test_what_passes_is_tried_again_after_the_same_time(call: str, error: KafkaE
 
 
 @pytest.mark.parametrize("call", [f"describe {CHANGELOG} {REPARTITION}", f"create {CHANGELOG} {REPARTITION}"])
-def test_a_whole_call_that_takes_too_long_is_tried_again(call: str) -> None:
+def test_timed_out_call_is_retried(call: str) -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
@@ -91,7 +91,7 @@ def test_a_whole_call_that_takes_too_long_is_tried_again(call: str) -> None:
     in_virtual_time(test)
 
 
-def test_rounds_end_at_half_of_the_poll_interval() -> None:
+def test_retries_end_at_half_of_the_poll_interval() -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
@@ -108,12 +108,12 @@ def test_rounds_end_at_half_of_the_poll_interval() -> None:
 FATAL = {
     "no source": ({}, {}, "source topic lines does not exist"),
     "other partitions": ({CHANGELOG: 3}, {}, f"topic {CHANGELOG}: expected 4 partitions, got 3"),
-    "may not describe": (
+    "not authorized to describe": (
         {},
         {f"describe {CHANGELOG}": errors.TopicAuthorizationException("no")},
         f"topic {CHANGELOG} cannot be described: no",
     ),
-    "may not make": (
+    "not authorized to create": (
         {},
         {f"create {CHANGELOG}": errors.TopicAuthorizationException("no")},
         f"topic {CHANGELOG} cannot be created: no",
@@ -121,19 +121,19 @@ FATAL = {
 }
 
 
-@pytest.mark.parametrize(("topics", "told", "line"), FATAL.values(), ids=FATAL)
-def test_what_does_not_pass_ends_it(topics: dict[str, int], told: dict[str, KafkaException], line: str) -> None:
+@pytest.mark.parametrize(("topics", "errors", "line"), FATAL.values(), ids=FATAL)
+def test_fatal_error_ends_the_preparation(topics: dict[str, int], errors: dict[str, KafkaException], line: str) -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = ({} if line.startswith("source") else {"lines": 4}) | topics
-        admin.told = {call: [error] for call, error in told.items()}
+        admin.told = {call: [error] for call, error in errors.items()}
         with pytest.raises(StreamsException, match=line):
             await prepared(admin)
 
     in_virtual_time(test)
 
 
-def test_a_call_that_fails_as_a_whole_ends_it() -> None:
+def test_failed_call_ends_the_preparation() -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.fail("describe lines", errors.ClusterAuthorizationException("no"))
@@ -143,7 +143,7 @@ def test_a_call_that_fails_as_a_whole_ends_it() -> None:
     in_virtual_time(test)
 
 
-def test_a_repartition_topic_is_as_large_as_the_largest_that_it_is_written_from() -> None:
+def test_repartition_topic_has_the_partition_count_of_its_largest_source() -> None:
     topology = Topology()
     first = topology.source("small", "large").process(split).repartition("first")
     first.process(count).repartition("second").sink("out")

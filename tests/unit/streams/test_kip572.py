@@ -1,5 +1,6 @@
-"""KIP-572, `task.timeout.ms`: the testable statements, in virtual time with brokers of ours. Each test is one of them,
-by its number; where Kafka and the text differ, there is one for each.
+"""KIP-572, `task.timeout.ms`: the testable statements, in virtual time with real brokers.
+
+Each test name has a statement's number; where Kafka and the KIP differ, there is a test for each.
 """
 
 import asyncio
@@ -26,19 +27,19 @@ from sluice.streams.streams import State
 from sluice.streams.topology import Topology
 from tests.support.streaming import APP, T00, Flaky, Settings, Stage, deadlines, now_ms, streaming, word_count
 
-# A thread looks for records at least so often: that is `poll.ms`.
+# `poll.ms`: the longest time between two polls of a thread.
 POLL_MS = 100
 
 
 def through(flaky: Flaky) -> Topology:
-    """From "in" through a processor to "out"."""
+    """Return a topology from "in" through a processor to "out"."""
     topology = Topology()
     topology.source("in").process(flaky).sink("out")
     return topology
 
 
 def fails_for(ms: int, *values: bytes) -> Flaky:
-    """Fails each of these records for so long, from its first attempt on."""
+    """Fail each of these records for this time from its first attempt."""
 
     def fails(record: Record) -> bool:
         value = record.value or b""
@@ -51,7 +52,7 @@ def fails_for(ms: int, *values: bytes) -> Flaky:
 FOR_EVER = 10**9
 
 
-def test_kip572_01_the_first_timeout_sets_a_deadline_and_the_task_lives(caplog: pytest.LogCaptureFixture) -> None:
+def test_kip572_01_first_timeout_sets_a_deadline_and_the_task_continues(caplog: pytest.LogCaptureFixture) -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(3000)
         await stage.write("in", b"a")
@@ -63,7 +64,7 @@ def test_kip572_01_the_first_timeout_sets_a_deadline_and_the_task_lives(caplog: 
             assert streams.state is State.RUNNING
         gaps = [later - earlier for earlier, later in pairwise(flaky.at_ms(b"a"))]
         assert len(gaps) >= 3000 // POLL_MS
-        assert max(gaps) <= POLL_MS + 1, "it is tried again in the next turn"
+        assert max(gaps) <= POLL_MS + 1, "retried in the next iteration"
         assert [record.value for record in await stage.read("out")] == [b"a"]
 
     with caplog.at_level(logging.WARNING, logger="sluice.streams"):
@@ -71,7 +72,7 @@ def test_kip572_01_the_first_timeout_sets_a_deadline_and_the_task_lives(caplog: 
     assert caplog.messages[0] == "task 0_0: timeout of a client; it will be retried, for 5000 ms at least"
 
 
-def test_kip572_01_the_warning_names_the_call_of_a_client(caplog: pytest.LogCaptureFixture) -> None:
+def test_kip572_01_warning_names_the_client_call(caplog: pytest.LogCaptureFixture) -> None:
     async def test(stage: Stage) -> None:
         topology = Topology()
         topology.source("in").sink("not-there", partitioner=lambda _record, partitions: partitions - 1)
@@ -81,11 +82,11 @@ def test_kip572_01_the_warning_names_the_call_of_a_client(caplog: pytest.LogCapt
 
     with caplog.at_level(logging.WARNING, logger="sluice.streams"):
         streaming(test, broker_config={"auto.create.topics.enable": "false"})
-    told = "task 0_0: timeout of Producer.partitions_for not-there; it will be retried, for 300000 ms at least"
-    assert told in caplog.messages
+    warning = "task 0_0: timeout of Producer.partitions_for not-there; it will be retried, for 300000 ms at least"
+    assert warning in caplog.messages
 
 
-def test_kip572_02_progress_clears_it_and_a_later_timeout_sets_another() -> None:
+def test_kip572_02_progress_clears_the_deadline_and_a_later_timeout_sets_a_new_one() -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(4000, b"a", b"c")
         async with stage.streams(through(flaky), {"task.timeout.ms": 5000}) as streams:
@@ -103,7 +104,7 @@ def test_kip572_02_progress_clears_it_and_a_later_timeout_sets_another() -> None
     streaming(test)
 
 
-def test_kip572_03_the_first_timeout_after_the_deadline_fails_and_the_member_leaves() -> None:
+def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_leaves() -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(FOR_EVER)
         await stage.write("in", b"a")
@@ -112,7 +113,7 @@ def test_kip572_03_the_first_timeout_after_the_deadline_fails_and_the_member_lea
                 await streams.run()
             assert streams.state is State.ERROR
             await asyncio.sleep(1)
-            assert len(stage.asked("LeaveGroup")) == 1, "it does not wait for the application to close it"
+            assert len(stage.asked("LeaveGroup")) == 1, "without waiting for the application to close it"
         first_ms, last_ms = flaky.at_ms(b"a")[0], flaky.at_ms(b"a")[-1]
         assert flaky.at_ms(b"a")[-2] <= first_ms + 5000 < last_ms <= first_ms + 5000 + POLL_MS + 1
         assert raised.value.task_id == T00
@@ -126,11 +127,11 @@ def test_kip572_03_the_first_timeout_after_the_deadline_fails_and_the_member_lea
 @pytest.mark.parametrize(
     ("profile", "attempts"),
     [
-        pytest.param("kafka", 2, id="with Kafka there is one more attempt"),
-        pytest.param("kip", 1, id="by the text there is none"),
+        pytest.param("kafka", 2, id="Kafka allows one more attempt"),
+        pytest.param("kip", 1, id="the KIP allows none"),
     ],
 )
-def test_kip572_04_a_timeout_of_0(profile: Profile, attempts: int) -> None:
+def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(FOR_EVER)
         await stage.write("in", b"a")
@@ -142,7 +143,7 @@ def test_kip572_04_a_timeout_of_0(profile: Profile, attempts: int) -> None:
     streaming(test, profile=profile)
 
 
-def test_kip572_05_a_task_that_fails_does_not_hold_up_others() -> None:
+def test_kip572_05_failing_task_does_not_delay_others() -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(FOR_EVER, b"stuck")
         async with stage.streams(through(flaky)) as streams:
@@ -159,7 +160,7 @@ def test_kip572_05_a_task_that_fails_does_not_hold_up_others() -> None:
     streaming(test)
 
 
-def test_kip572_06_the_same_record_is_tried_again_and_none_is_skipped() -> None:
+def test_kip572_06_same_record_is_retried_and_none_is_skipped() -> None:
     async def test(stage: Stage) -> None:
         flaky = fails_for(20_000, b"2")
         async with stage.streams(through(flaky)) as streams:
@@ -167,7 +168,7 @@ def test_kip572_06_the_same_record_is_tried_again_and_none_is_skipped() -> None:
             await stage.write("in", b"1", b"2", b"3")
             for _ in range(9):
                 await asyncio.sleep(2)
-                assert await stage.committed() == {0: 1}, "what is stuck is not committed"
+                assert await stage.committed() == {0: 1}, "the failing record is not committed"
                 assert {value for value, _ in flaky.attempts} == {b"1", b"2"}
             await asyncio.sleep(10)
             assert await stage.committed() == {0: 3}
@@ -193,7 +194,7 @@ def test_kip572_07_slow_processing_without_a_timeout_never_fails() -> None:
     streaming(test, {"in": 2, "slow": 2})
 
 
-def test_kip572_08_a_call_for_several_tasks_is_of_all_of_them() -> None:
+def test_kip572_08_shared_call_counts_for_all_its_tasks() -> None:
     async def test(stage: Stage) -> None:
         fault = stage.broker.faults.add(BlackHole(), api="ListOffsets", client_id="*-admin")
         config: Settings = {"admin.default.api.timeout.ms": 2000, "admin.request.timeout.ms": 1000}
@@ -202,7 +203,7 @@ def test_kip572_08_a_call_for_several_tasks_is_of_all_of_them() -> None:
             found = deadlines(streams)
             assert found["1_0"] == found["1_1"] == found["1_2"]
             assert now_ms() + 299_980 <= (found["1_0"] or 0) <= now_ms() + 300_000
-            assert found["0_0"] is None, "its part of the topology has no store"
+            assert found["0_0"] is None, "no store in its subtopology"
             fault.remove()
             await stage.running(streams)
             assert set(deadlines(streams).values()) == {None}
@@ -213,7 +214,7 @@ def test_kip572_08_a_call_for_several_tasks_is_of_all_of_them() -> None:
 COMMITS: Settings = {"consumer.default.api.timeout.ms": 3000, "consumer.request.timeout.ms": 1000}
 
 
-def test_kip572_09_a_commit_that_takes_too_long_is_of_every_task_in_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_kip572_09_commit_timeout_counts_for_every_task_in_it(caplog: pytest.LogCaptureFixture) -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(through(fails_for(0)), COMMITS) as streams:
             await stage.running(streams)
@@ -224,7 +225,7 @@ def test_kip572_09_a_commit_that_takes_too_long_is_of_every_task_in_it(caplog: p
             found = deadlines(streams)
             assert found["0_0"] == found["0_1"]
             assert now_ms() + 299_980 <= (found["0_0"] or 0) <= now_ms() + 300_000
-            assert found["0_2"] is None, "it has nothing to commit"
+            assert found["0_2"] is None, "nothing to commit"
             fault.remove()
             await asyncio.sleep(10)
             assert deadlines(streams) == {"0_0": None, "0_1": None, "0_2": None}
@@ -236,7 +237,7 @@ def test_kip572_09_a_commit_that_takes_too_long_is_of_every_task_in_it(caplog: p
         assert f"task {task}: timeout of Consumer.commit; it will be retried, for 300000 ms at least" in caplog.messages
 
 
-def test_kip572_09_a_commit_that_fails_for_as_long_ends_the_thread() -> None:
+def test_kip572_09_commit_failing_past_the_deadline_ends_the_thread() -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(BlackHole(), api="OffsetCommit")
         await stage.write("in", b"a")
@@ -248,7 +249,7 @@ def test_kip572_09_a_commit_that_fails_for_as_long_ends_the_thread() -> None:
 
 
 class GlobalCalls:
-    """A global consumer whose `partitions_for` takes a second and fails, for so long."""
+    """A global consumer whose `partitions_for` takes one second and fails until this time."""
 
     def __init__(self, until_ms: int) -> None:
         self.calls_ms: list[int] = []
@@ -279,7 +280,7 @@ class GlobalCalls:
 
 
 def restoring(profile: Profile, task_timeout_ms: int, until_ms: int = FOR_EVER) -> tuple[list[int], str]:
-    """When the global thread called, and what it died of."""
+    """Return the call times of the global thread, and its error."""
 
     async def main() -> tuple[list[int], str]:
         consumer = GlobalCalls(until_ms)
@@ -297,13 +298,11 @@ def restoring(profile: Profile, task_timeout_ms: int, until_ms: int = FOR_EVER) 
 @pytest.mark.parametrize(
     ("profile", "calls_ms", "without_ms"),
     [
-        pytest.param("kafka", [0, 1000, 2000, 3000, 4000], 4000, id="Kafka calls again at once"),
-        pytest.param("kip", [0, 1100, 2200, 3300, 4400], 4400, id="the text has retry.backoff.ms in between"),
+        pytest.param("kafka", [0, 1000, 2000, 3000, 4000], 4000, id="Kafka retries at once"),
+        pytest.param("kip", [0, 1100, 2200, 3300, 4400], 4400, id="the KIP waits for retry.backoff.ms"),
     ],
 )
-def test_kip572_10_the_global_thread_fails_at_its_deadline(
-    profile: Profile, calls_ms: list[int], without_ms: int
-) -> None:
+def test_kip572_10_global_thread_fails_at_its_deadline(profile: Profile, calls_ms: list[int], without_ms: int) -> None:
     found, error = restoring(profile, 4000)
     assert found == calls_ms
     assert error == (
@@ -314,17 +313,17 @@ def test_kip572_10_the_global_thread_fails_at_its_deadline(
 
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
-def test_kip572_10_with_0_the_global_thread_fails_at_once(profile: Profile) -> None:
+def test_kip572_10_global_thread_fails_at_once_with_a_timeout_of_0(profile: Profile) -> None:
     found, error = restoring(profile, 0)
     assert found == [0]
     assert "no retry" in error
 
 
-def test_kip572_10_a_call_that_goes_well_is_the_end_of_it() -> None:
+def test_kip572_10_successful_call_clears_the_deadline() -> None:
     assert restoring("kafka", 4000, until_ms=3500) == ([0, 1000, 2000, 3000], "")
 
 
-def test_kip572_10_the_runtime_does_not_begin_without_its_tables() -> None:
+def test_kip572_10_application_does_not_start_without_its_global_tables() -> None:
     async def test(stage: Stage) -> None:
         topology = word_count()
         topology.global_table("names", "names-topic")
@@ -339,7 +338,7 @@ def test_kip572_10_the_runtime_does_not_begin_without_its_tables() -> None:
 
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
-def test_kip572_11_the_leader_stops_at_half_of_the_poll_interval(profile: Profile) -> None:
+def test_kip572_11_leader_stops_at_half_of_the_poll_interval(profile: Profile) -> None:
     async def test(stage: Stage) -> None:
         stage.broker.faults.add(Error("REQUEST_TIMED_OUT"), api="CreateTopics")
         config: Settings = {"max.poll.interval.ms": 20_000, "admin.retries": 0, "client.id": f"{APP}-1"}
@@ -348,21 +347,19 @@ def test_kip572_11_the_leader_stops_at_half_of_the_poll_interval(profile: Profil
             assert streams.state is State.REBALANCING
             joins = [request.received_ns / 1e6 for request in stage.asked("JoinGroup", "-consumer")]
             rounds = [request.received_ns / 1e6 for request in stage.asked("CreateTopics", "-admin")]
-            asked = [
-                request.api for request in stage.broker.journal.requests() if request.client_id == f"{APP}-1-admin"
-            ]
+            apis = [request.api for request in stage.broker.journal.requests() if request.client_id == f"{APP}-1-admin"]
         first = [at_ms for at_ms in rounds if at_ms < joins[2]]
-        assert all(99 <= later - earlier <= 110 for earlier, later in pairwise(first)), "it waits the same each time"
+        assert all(99 <= later - earlier <= 110 for earlier, later in pairwise(first)), "constant backoff"
         assert joins[1] + 9800 <= first[-1] <= joins[1] + 10_000
-        assert joins[1] + 10_000 <= joins[2] <= joins[1] + 10_300, "then the leader joins anew"
-        calls = [api for api in asked if api in ("DescribeTopicPartitions", "CreateTopics")]
+        assert joins[1] + 10_000 <= joins[2] <= joins[1] + 10_300, "then the leader rejoins"
+        calls = [api for api in apis if api in ("DescribeTopicPartitions", "CreateTopics")]
         first_round = calls.index("CreateTopics")
         assert calls[first_round - 1 : first_round + 7] == ["DescribeTopicPartitions", "CreateTopics"] * 4
 
     streaming(test, {"lines": 1, "word-counts": 1}, profile=profile)
 
 
-def test_kip572_12_a_delivery_that_takes_too_long_corrupts_the_task_and_counts_for_nothing() -> None:
+def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadline() -> None:
     async def test(stage: Stage) -> None:
         config: Settings = {
             "task.timeout.ms": 0,
@@ -378,8 +375,8 @@ def test_kip572_12_a_delivery_that_takes_too_long_corrupts_the_task_and_counts_f
             for _ in range(200):
                 await asyncio.sleep(0.1)
                 seen |= set(deadlines(streams).values())
-            assert seen == {None}, "the task's time never ran"
-            assert streams.metrics()["task-closed-total"] >= 2, "it was closed as it was, and made anew"
+            assert seen == {None}, "no task deadline was set"
+            assert streams.metrics()["task-closed-total"] >= 2, "closed without a commit and recreated"
             assert streams.metrics()["restore-total"] > 0
             fault.remove()
             await asyncio.sleep(10)
@@ -394,13 +391,11 @@ def test_kip572_12_a_delivery_that_takes_too_long_corrupts_the_task_and_counts_f
 @pytest.mark.parametrize(
     ("profile", "what"),
     [
-        pytest.param("kafka", "corrupted", id="with Kafka it comes to the callback as well"),
-        pytest.param("kip", "its time runs", id="by the text it counts as any other"),
+        pytest.param("kafka", "corrupted", id="Kafka reports it to the callback too"),
+        pytest.param("kip", "its time runs", id="the KIP counts it as any timeout"),
     ],
 )
-def test_kip572_12_a_send_that_is_blocked_for_too_long(
-    profile: Profile, what: Literal["corrupted", "its time runs"]
-) -> None:
+def test_kip572_12_blocked_send_times_out(profile: Profile, what: Literal["corrupted", "its time runs"]) -> None:
     async def test(stage: Stage) -> None:
         topology = Topology()
         topology.source("in").sink("not-there")

@@ -1,4 +1,4 @@
-"""What processors are given."""
+"""Processor contexts."""
 
 import pytest
 
@@ -11,14 +11,14 @@ SCOPE = TaskScope(TaskId(0, 1), {"names": GlobalTable()})
 RECORD = Record(b"k", b"v", 1000)
 
 
-def test_a_record_goes_to_all_that_follow_in_order() -> None:
+def test_forwarded_record_reaches_all_children_in_order() -> None:
     seen: list[str] = []
     context = Context(SCOPE, (lambda _: seen.append("first"), lambda _: seen.append("second")), {})
     context.forward(RECORD)
     assert seen == ["first", "second"]
 
 
-def test_it_is_known_which_node_is_at_work() -> None:
+def test_current_node_is_available() -> None:
     scope = TaskScope(TaskId(0, 1), {})
 
     def child(_record: Record) -> None:
@@ -29,7 +29,7 @@ def test_it_is_known_which_node_is_at_work() -> None:
     assert scope.node == "parent"
 
 
-def test_where_the_record_comes_from_is_known() -> None:
+def test_record_metadata_is_available() -> None:
     scope = TaskScope(TaskId(0, 1), {})
     scope.record = record(offset=7, partition=IN1)
     context = Context(scope, (), {})
@@ -38,7 +38,7 @@ def test_where_the_record_comes_from_is_known() -> None:
     assert scope.timestamp == 1000
 
 
-def test_only_stores_and_tables_that_there_are_can_be_had() -> None:
+def test_only_connected_stores_and_existing_tables_are_accessible() -> None:
     store = KeyValueStore(lambda _key, _value: None)
     context = Context(SCOPE, (), {"counts": store})
     assert context.store("counts") is store

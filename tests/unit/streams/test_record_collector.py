@@ -1,4 +1,4 @@
-"""What a task sends: collected, then given to the producer; and what a task meets when that failed."""
+"""Records that a task sends: collected, then passed to the producer; and delivery errors."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def send_and_flush(found: RecordCollector) -> None:
     await found.flush()
 
 
-def test_records_are_sent_when_all_are_collected_and_in_their_order() -> None:
+def test_records_are_sent_together_and_in_order() -> None:
     async def test() -> None:
         producer = FakeProducer()
         found = collector(producer)
@@ -47,7 +47,7 @@ def test_records_are_sent_when_all_are_collected_and_in_their_order() -> None:
     in_virtual_time(test)
 
 
-def test_what_is_dropped_is_not_sent() -> None:
+def test_discarded_records_are_not_sent() -> None:
     async def test() -> None:
         producer = FakeProducer()
         found = collector(producer)
@@ -73,12 +73,12 @@ def test_what_is_dropped_is_not_sent() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.__name__,
 )
 @pytest.mark.parametrize("how", ["send_all", "flush"])
-def test_a_failed_delivery_is_met_with_the_next_send_or_commit(
+def test_failed_delivery_is_raised_by_the_next_send_or_commit(
     failure: KafkaException, raised: type[StreamsException], how: str
 ) -> None:
     async def test() -> None:
         producer = FakeProducer()
-        producer.outcomes = [failure, TimeoutException("what comes after counts for nothing")]
+        producer.outcomes = [failure, TimeoutException("later failures are ignored")]
         found = collector(producer)
         found.add("a", RECORD)
         found.add("a", RECORD)
@@ -94,7 +94,7 @@ def test_a_failed_delivery_is_met_with_the_next_send_or_commit(
     in_virtual_time(test)
 
 
-def test_who_begins_anew_has_forgotten_what_failed() -> None:
+def test_reset_forgets_earlier_delivery_failures() -> None:
     async def test() -> None:
         producer = FakeProducer()
         producer.outcomes = [TimeoutException("late")]
@@ -103,7 +103,7 @@ def test_who_begins_anew_has_forgotten_what_failed() -> None:
         await found.send_all()
         await found.settle()
         await found.flush()
-        assert producer.calls.count("flush") == 2, "what is on its way has ended before"
+        assert producer.calls.count("flush") == 2, "pending deliveries have ended"
 
     in_virtual_time(test)
 
@@ -111,11 +111,11 @@ def test_who_begins_anew_has_forgotten_what_failed() -> None:
 @pytest.mark.parametrize(
     ("profile", "raised"),
     [
-        pytest.param("kafka", TaskCorruptedException, id="with Kafka it is as a delivery that failed"),
-        pytest.param("kip", ClientTimeoutException, id="by the text it is a timeout as any other"),
+        pytest.param("kafka", TaskCorruptedException, id="Kafka treats it as a failed delivery"),
+        pytest.param("kip", ClientTimeoutException, id="the KIP treats it as any timeout"),
     ],
 )
-def test_a_send_that_is_blocked(profile: Profile, raised: type[Exception]) -> None:
+def test_blocked_send(profile: Profile, raised: type[Exception]) -> None:
     async def test() -> None:
         producer = FakeProducer()
         producer.fail("send", TimeoutException("no memory"))
@@ -128,7 +128,7 @@ def test_a_send_that_is_blocked(profile: Profile, raised: type[Exception]) -> No
 
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
-def test_asking_for_partitions_counts_always(profile: Profile) -> None:
+def test_partition_lookup_timeout_always_counts(profile: Profile) -> None:
     async def test() -> None:
         producer = FakeProducer()
         producer.fail("partitions_for", TimeoutException("no metadata"), errors.TopicAuthorizationException("no"))
@@ -143,7 +143,7 @@ def test_asking_for_partitions_counts_always(profile: Profile) -> None:
     in_virtual_time(test)
 
 
-def test_a_changelog_has_to_have_the_tasks_partition() -> None:
+def test_changelog_must_have_the_tasks_partition() -> None:
     async def test() -> None:
         producer = FakeProducer(partitions=1)
         found = collector(producer)

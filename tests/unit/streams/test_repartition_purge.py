@@ -1,4 +1,4 @@
-"""What was committed of repartition topics is deleted, by and by; and where it cannot be, nothing else fails."""
+"""Deletion of committed records from repartition topics; its failures are only logged."""
 
 import asyncio
 import logging
@@ -19,31 +19,33 @@ R0, R1 = TopicPartition("app-words-repartition", 0), TopicPartition("app-words-r
 
 
 class DeletingAdmin(Script):
-    """Tells of each partition what a test says."""
+    """An admin client that returns scripted results per partition."""
 
     def __init__(self) -> None:
         super().__init__()
         self.deleted: list[dict[TopicPartition, int]] = []
-        self.told: dict[TopicPartition, KafkaException] = {}
+        self.errors_by_partition: dict[TopicPartition, KafkaException] = {}
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
         self.called("delete_records")
         self.deleted.append(dict(before))
-        return Outcomes({partition: self.told.get(partition, offset) for partition, offset in before.items()})
+        return Outcomes(
+            {partition: self.errors_by_partition.get(partition, offset) for partition, offset in before.items()}
+        )
 
 
 def committed(*partitions: TopicPartition, offset: int) -> dict[TopicPartition, OffsetAndMetadata]:
     return dict.fromkeys(partitions, OffsetAndMetadata(offset))
 
 
-def test_the_newest_offsets_of_repartition_topics_are_deleted_up_to() -> None:
+def test_records_before_the_latest_committed_offset_are_deleted() -> None:
     async def test() -> None:
         admin = DeletingAdmin()
         async with RepartitionPurge({R0.topic}, admin, clock(), 1000) as purge:
             purge.committed(committed(R0, R1, IN0, offset=5))
             purge.committed(committed(R0, IN0, offset=9))
             await asyncio.sleep(3.5)
-            assert admin.deleted == [{R0: 9, R1: 5}], "once: there was nothing new"
+            assert admin.deleted == [{R0: 9, R1: 5}], "once: no newer offset"
             purge.committed(committed(R1, offset=6))
             await asyncio.sleep(1)
             assert admin.deleted[1:] == [{R1: 6}]
@@ -51,11 +53,11 @@ def test_the_newest_offsets_of_repartition_topics_are_deleted_up_to() -> None:
     in_virtual_time(test)
 
 
-def test_what_fails_is_told_and_tried_with_the_next_commit(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_deletion_is_logged_and_retried_with_the_next_commit(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         admin = DeletingAdmin()
         admin.fail("delete_records", TimeoutException("late"))
-        admin.told = {R0: errors.TopicAuthorizationException("no")}
+        admin.errors_by_partition = {R0: errors.TopicAuthorizationException("no")}
         async with RepartitionPurge({R0.topic}, admin, clock(), 0) as purge:
             for offset in (1, 2):
                 purge.committed(committed(R0, offset=offset))
@@ -69,7 +71,7 @@ def test_what_fails_is_told_and_tried_with_the_next_commit(caplog: pytest.LogCap
     ]
 
 
-def test_an_application_keeps_of_them_only_what_it_needs() -> None:
+def test_application_keeps_only_uncommitted_repartition_records() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count(), {"repartition.purge.interval.ms": 2000}) as streams:
             await stage.running(streams)

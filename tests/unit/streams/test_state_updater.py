@@ -1,4 +1,4 @@
-"""Restoring beside the thread: what it takes, gives back, and tells of failures."""
+"""Restoration in the background: hand-over of tasks, and failures."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def restoring(index: int, *, has_store: bool = True, timeout_ms: int = 500
     return task
 
 
-def test_tasks_are_given_back_when_they_are_restored() -> None:
+def test_restored_tasks_are_returned() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         quick, slow = await restoring(0, has_store=False), await restoring(1)
@@ -58,7 +58,7 @@ def test_tasks_are_given_back_when_they_are_restored() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_whose_time_is_over_fails_and_others_go_on() -> None:
+def test_timed_out_task_fails_and_others_continue() -> None:
     async def test() -> None:
         admin, consumer = FakeAdmin({LOG0: 1}), FakeConsumer()
         admin.fail("list_offsets", *[TimeoutException("late")] * 3)
@@ -77,7 +77,7 @@ def test_a_task_whose_time_is_over_fails_and_others_go_on() -> None:
     in_virtual_time(test)
 
 
-def test_tasks_that_are_corrupted_are_given_up() -> None:
+def test_corrupted_tasks_are_dropped() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.fail("poll", OffsetOutOfRangeError({LOG0: 0}))
@@ -92,7 +92,7 @@ def test_tasks_that_are_corrupted_are_given_up() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_that_is_removed_is_not_given_back() -> None:
+def test_removed_task_is_not_returned() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         quick, slow = await restoring(0, has_store=False), await restoring(1)
@@ -109,7 +109,7 @@ def test_a_task_that_is_removed_is_not_given_back() -> None:
     in_virtual_time(test)
 
 
-def test_a_mistake_of_its_own_is_not_silent() -> None:
+def test_internal_error_is_raised() -> None:
     async def test() -> None:
         consumer = FakeConsumer()
         consumer.fail("poll", ZeroDivisionError("a mistake"))

@@ -1,5 +1,6 @@
-"""Streams applications as a whole, against brokers of ours, in virtual time: with failures, and what only our broker
-tells. What they do at any broker is in tests/clients/test_reference_streams.py.
+"""Complete Streams applications against real brokers in virtual time, with injected failures.
+
+tests/clients/test_reference_streams.py covers behaviour that any broker shows.
 """
 
 import asyncio
@@ -39,17 +40,17 @@ async def write_lines(stage: Stage, lines: list[bytes]) -> None:
     [
         pytest.param(5, 0, id="for 5 s"),
         pytest.param(60, 0, id="for 60 s"),
-        pytest.param(200, 3, id="for 200 s, longer than a record may take to be delivered"),
+        pytest.param(200, 3, id="for 200 s, longer than the delivery timeout"),
     ],
 )
-def test_no_word_is_lost_when_the_broker_is_away(away_s: int, revived: int) -> None:
+def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> None:
     async def test(stage: Stage) -> None:
         before, meanwhile = LINES * 5, LINES * 3
         async with stage.streams(word_count()) as streams:
             await stage.running(streams)
             fault = stage.broker.faults.add("black-hole", api="Produce", client_id="*-producer")
             await write_lines(stage, before)
-            await stage.broker.wait_for(fault)  # records are on their way, of which nothing is committed
+            await stage.broker.wait_for(fault)  # uncommitted records are in flight
             await stage.broker.cluster.stop(1)
             fault.remove()
             await asyncio.sleep(away_s)
@@ -57,16 +58,16 @@ def test_no_word_is_lost_when_the_broker_is_away(away_s: int, revived: int) -> N
             await write_lines(stage, meanwhile)
             await asyncio.sleep(120)
             assert streams.state is State.RUNNING
-            assert streams.metrics()["task-closed-total"] == revived, "those whose records ran out of time begin anew"
+            assert streams.metrics()["task-closed-total"] == revived, "tasks with expired records restart"
         found, expected = await counts(stage), counted(before + meanwhile)
         assert found.keys() == expected.keys()
         assert all(found[word] >= times for word, times in expected.items()), "at least once"
-        assert revived or found == expected, "what is delivered late is not delivered twice"
+        assert revived or found == expected, "late deliveries are not duplicated"
 
     streaming(test, WORDS, seed=away_s)
 
 
-def test_a_topology_may_be_of_global_tables_only() -> None:
+def test_topology_may_have_only_global_tables() -> None:
     async def test(stage: Stage) -> None:
         topology = Topology()
         topology.global_table("names", "names-topic")
@@ -79,7 +80,7 @@ def test_a_topology_may_be_of_global_tables_only() -> None:
     streaming(test, {"names-topic": 1})
 
 
-def test_topics_of_the_application_are_made_with_their_settings() -> None:
+def test_internal_topics_are_created_with_their_settings() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count(), {"topic.min.insync.replicas": 1, "replication.factor": 2}) as streams:
             await stage.running(streams)
@@ -98,7 +99,7 @@ def test_topics_of_the_application_are_made_with_their_settings() -> None:
     streaming(test, WORDS, brokers=2)
 
 
-def test_a_source_that_is_not_there_ends_the_application() -> None:
+def test_missing_source_topic_ends_the_application() -> None:
     async def test(stage: Stage) -> None:
         topology = Topology()
         topology.source("in", "not-there").sink("out")
@@ -109,7 +110,7 @@ def test_a_source_that_is_not_there_ends_the_application() -> None:
     streaming(test)
 
 
-def test_a_topic_of_the_application_with_other_partitions_ends_it() -> None:
+def test_internal_topic_with_a_wrong_partition_count_ends_the_application() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count()) as streams:
             with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog: expected 3 partitions, got 7"):
@@ -118,7 +119,7 @@ def test_a_topic_of_the_application_with_other_partitions_ends_it() -> None:
     streaming(test, {**WORDS, f"{APP}-counts-changelog": 7})
 
 
-def test_a_processor_can_be_a_class_with_one_object_for_each_task() -> None:
+def test_processor_class_has_one_object_per_task() -> None:
     async def test(stage: Stage) -> None:
         made: list[Processor] = []
 
@@ -151,7 +152,7 @@ def test_a_processor_can_be_a_class_with_one_object_for_each_task() -> None:
     streaming(test)
 
 
-def test_records_of_two_topics_are_processed_by_their_time() -> None:
+def test_records_of_two_topics_are_processed_in_timestamp_order() -> None:
     async def test(stage: Stage) -> None:
         topology = Topology()
         left, right = topology.source("left"), topology.source("right")
@@ -167,7 +168,7 @@ def test_records_of_two_topics_are_processed_by_their_time() -> None:
     streaming(test, {"left": 1, "right": 1, "out": 1})
 
 
-def test_a_slow_task_is_paused_when_it_has_enough() -> None:
+def test_slow_task_is_paused_when_its_buffer_is_full() -> None:
     async def test(stage: Stage) -> None:
         flaky = Flaky(lambda record: record.value == b"0" and len(flaky.attempts) < 100)
         topology = Topology()
@@ -179,14 +180,14 @@ def test_a_slow_task_is_paused_when_it_has_enough() -> None:
             await asyncio.sleep(5)
             assert streams._stream_thread is not None
             (task,) = streams._stream_thread.tasks.tasks.values()
-            assert task.buffered == 15, "14 that wait are more than ten, 9 were not; and one is tried"
+            assert task.buffered == 15, "14 buffered records exceed ten, 9 do not; one is being processed"
             await asyncio.sleep(15)
         assert [record.value for record in await stage.read("out")] == [b"%d" % number for number in range(50)]
 
     streaming(test, {"in": 1, "out": 1})
 
 
-def test_a_thread_that_the_group_left_behind_joins_anew(caplog: pytest.LogCaptureFixture) -> None:
+def test_thread_removed_from_the_group_rejoins(caplog: pytest.LogCaptureFixture) -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count(), {"session.timeout.ms": 6000}) as streams:
             await stage.running(streams)
@@ -201,10 +202,10 @@ def test_a_thread_that_the_group_left_behind_joins_anew(caplog: pytest.LogCaptur
 
     with caplog.at_level(logging.WARNING, logger="sluice.streams"):
         streaming(test, WORDS)
-    assert any(told.startswith("the group has removed this thread, which rejoins") for told in caplog.messages)
+    assert any(message.startswith("the group has removed this thread, which rejoins") for message in caplog.messages)
 
 
-def test_it_ends_at_once_when_its_block_is_left_by_an_exception() -> None:
+def test_exception_in_the_with_block_closes_at_once() -> None:
     async def test(stage: Stage) -> None:
         flaky = Flaky(lambda _record: True)
         topology = Topology()
@@ -221,13 +222,13 @@ def test_it_ends_at_once_when_its_block_is_left_by_an_exception() -> None:
 
         with pytest.raises(ZeroDivisionError):
             await fail()
-        assert stage.now_ms - began_ms < 31_000, "no longer than the consumer takes to leave its group"
+        assert stage.now_ms - began_ms < 31_000, "no longer than leaving the group takes"
         assert streams.state is State.NOT_RUNNING
 
     streaming(test)
 
 
-def test_it_is_started_once_and_can_be_closed_twice() -> None:
+def test_application_starts_once_and_can_be_closed_twice() -> None:
     async def test(stage: Stage) -> None:
         streams = stage.streams(word_count())
         async with streams:
@@ -240,13 +241,13 @@ def test_it_is_started_once_and_can_be_closed_twice() -> None:
     streaming(test, WORDS)
 
 
-def test_closing_gives_up_what_takes_too_long() -> None:
+def test_close_aborts_after_its_timeout() -> None:
     async def test(stage: Stage) -> None:
         async with stage.streams(word_count()) as streams:
             await stage.running(streams)
             stage.broker.faults.add("black-hole", api="Produce", client_id="*-producer")
             await write_lines(stage, LINES)
-            await asyncio.sleep(5)  # it waits for records to be delivered, which takes two minutes
+            await asyncio.sleep(5)  # it waits for deliveries, which takes two minutes
             began_ms = stage.now_ms
             await streams.close(timeout_ms=3000)
             assert 3000 <= stage.now_ms - began_ms < 4000
@@ -256,7 +257,7 @@ def test_closing_gives_up_what_takes_too_long() -> None:
     streaming(test, WORDS)
 
 
-def test_what_cannot_be_run_is_told_before_anything_is_connected() -> None:
+def test_invalid_application_is_rejected_before_connecting() -> None:
     with pytest.raises(TopologyException, match="the topology has no source"):
         Streams(Topology(), {"application.id": "a", "bootstrap.servers": "a:1"})
     with pytest.raises(ConfigError, match=re.escape("streams: application.id is missing")):

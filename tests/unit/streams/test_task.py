@@ -1,4 +1,4 @@
-"""One task: what it processes, sends and commits, and where it begins."""
+"""A single task: processing, sending, commits and start positions."""
 
 import pytest
 
@@ -32,12 +32,12 @@ def counting() -> Topology:
 
 
 async def run(task: StreamTask) -> None:
-    """Until it is running."""
+    """Advance the task until it is running."""
     await task.initialize()
     await task.complete_restoration()
 
 
-def test_a_task_goes_from_created_to_closed() -> None:
+def test_task_lifecycle_from_created_to_closed() -> None:
     async def test() -> None:
         consumer, producer = FakeConsumer(IN0), FakeProducer()
         task = task_with(counting(), consumer, producer)
@@ -57,7 +57,7 @@ def test_a_task_goes_from_created_to_closed() -> None:
     in_virtual_time(test)
 
 
-def test_what_a_record_does_is_sent_and_then_committed() -> None:
+def test_output_is_sent_and_then_committed() -> None:
     async def test() -> None:
         consumer, producer = FakeConsumer(IN0), FakeProducer()
         task = task_with(counting(), consumer, producer)
@@ -80,7 +80,7 @@ def test_what_a_record_does_is_sent_and_then_committed() -> None:
     in_virtual_time(test)
 
 
-def test_a_record_that_takes_too_long_is_processed_again_from_its_source() -> None:
+def test_timed_out_record_is_processed_again_from_its_source() -> None:
     async def test() -> None:
         seen: list[bytes | None] = []
         failures = [TimeoutException("late")]
@@ -101,7 +101,7 @@ def test_a_record_that_takes_too_long_is_processed_again_from_its_source() -> No
             await task.process(0)
         assert task.buffered == 2
         assert not task.commit_needed
-        assert producer.sent == [], "what it sent in vain is not sent"
+        assert producer.sent == [], "output of the failed attempt is dropped"
         assert await task.process(0)
         assert await task.process(0)
         assert seen == [b"1", b"1", b"2"]
@@ -111,7 +111,7 @@ def test_a_record_that_takes_too_long_is_processed_again_from_its_source() -> No
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), KafkaException("not for the task")], ids=["any", "Kafka's"])
-def test_what_a_processor_raises_is_told_with_where(error: Exception) -> None:
+def test_processor_error_names_the_processor_and_the_offset(error: Exception) -> None:
     async def test() -> None:
         def inner(_ctx: Context, _record: Record) -> None:
             raise error
@@ -129,7 +129,7 @@ def test_what_a_processor_raises_is_told_with_where(error: Exception) -> None:
     in_virtual_time(test)
 
 
-def test_what_was_not_delivered_ends_a_commit() -> None:
+def test_failed_delivery_ends_the_commit() -> None:
     async def test() -> None:
         producer = FakeProducer()
         producer.outcomes = [TimeoutException("120000 ms")]
@@ -150,20 +150,20 @@ AN_HOUR_AGO_MS = 1_700_000_000_000 - 3_600_000
 @pytest.mark.parametrize(
     ("reset", "committed", "sought"),
     [
-        pytest.param(EARLIEST, 12, "12", id="where it has committed"),
-        pytest.param(EARLIEST, None, "beginning", id="nowhere: at the beginning"),
-        pytest.param(LATEST, None, "end", id="nowhere: at the end"),
-        pytest.param(AN_HOUR, None, "77", id="nowhere: an hour ago"),
-        pytest.param(NONE, 12, "12", id="no policy, and none is needed"),
+        pytest.param(EARLIEST, 12, "12", id="at the committed offset"),
+        pytest.param(EARLIEST, None, "beginning", id="no commit: at the beginning"),
+        pytest.param(LATEST, None, "end", id="no commit: at the end"),
+        pytest.param(AN_HOUR, None, "77", id="no commit: an hour ago"),
+        pytest.param(NONE, 12, "12", id="no reset policy, and none needed"),
     ],
 )
-def test_a_task_that_was_revived_goes_back(reset: OffsetReset, committed: int | None, sought: str) -> None:
+def test_revived_task_returns_to_its_start_position(reset: OffsetReset, committed: int | None, sought: str) -> None:
     async def test() -> None:
         consumer = FakeConsumer(IN0)
         consumer.times = {IN0: OffsetAndTimestamp(77, 1)}
         task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(reset=reset))
         await run(task)
-        assert consumer.sought == {}, "a task that is new begins where the consumer does"
+        assert consumer.sought == {}, "a new task starts at the consumer's position"
         task.add_records(IN0, [record()])
         task.close()
         await task.revive()
@@ -171,14 +171,14 @@ def test_a_task_that_was_revived_goes_back(reset: OffsetReset, committed: int | 
             consumer.offsets = {IN0: OffsetAndMetadata(committed)}
         await run(task)
         assert consumer.sought == {IN0: sought}
-        assert not await task.process(0), "what it had buffered is gone"
+        assert not await task.process(0), "buffered records are dropped"
         if reset == AN_HOUR:
             assert consumer.calls[-1] == f"offsets_for_times {AN_HOUR_AGO_MS}"
 
     in_virtual_time(test)
 
 
-def test_nowhere_to_begin_ends_it() -> None:
+def test_missing_start_position_is_an_error() -> None:
     async def test() -> None:
         task = task_with(counting(), FakeConsumer(IN0), FakeProducer(), settings=settings_of(reset=NONE))
         task.close()
@@ -190,7 +190,7 @@ def test_nowhere_to_begin_ends_it() -> None:
     in_virtual_time(test)
 
 
-def test_a_duration_that_nothing_is_newer_than_is_the_end() -> None:
+def test_duration_without_newer_records_starts_at_the_end() -> None:
     async def test() -> None:
         consumer = FakeConsumer(IN0)
         consumer.times = {IN0: None}
@@ -204,7 +204,7 @@ def test_a_duration_that_nothing_is_newer_than_is_the_end() -> None:
 
 
 @pytest.mark.parametrize("call", ["committed", f"offsets_for_times {AN_HOUR_AGO_MS}"])
-def test_finding_where_to_begin_can_take_too_long_and_be_tried_again(call: str) -> None:
+def test_timed_out_position_lookup_is_retried(call: str) -> None:
     async def test() -> None:
         consumer = FakeConsumer(IN0)
         consumer.fail(call, TimeoutException("late"))
@@ -221,7 +221,7 @@ def test_finding_where_to_begin_can_take_too_long_and_be_tried_again(call: str) 
     in_virtual_time(test)
 
 
-def test_a_partition_with_enough_is_paused_until_less_is_left() -> None:
+def test_full_partition_buffer_pauses_fetching() -> None:
     async def test() -> None:
         consumer = FakeConsumer(IN0)
         task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(buffered=2))
@@ -232,7 +232,7 @@ def test_a_partition_with_enough_is_paused_until_less_is_left() -> None:
         assert consumer.paused == {IN0}
         await task.process(0)
         task.resume_polling()
-        assert consumer.paused == {IN0}, "three wait"
+        assert consumer.paused == {IN0}, "three are buffered"
         await task.process(0)
         task.resume_polling()
         assert consumer.paused == set()
@@ -240,7 +240,7 @@ def test_a_partition_with_enough_is_paused_until_less_is_left() -> None:
     in_virtual_time(test)
 
 
-def test_processors_are_closed_also_where_one_cannot_be() -> None:
+def test_all_processors_are_closed_even_if_one_fails() -> None:
     async def test() -> None:
         closed: list[str] = []
 
@@ -265,7 +265,7 @@ def test_processors_are_closed_also_where_one_cannot_be() -> None:
     in_virtual_time(test)
 
 
-def test_tables_are_looked_up_in() -> None:
+def test_processors_read_global_tables() -> None:
     async def test() -> None:
         table = GlobalTable()
         table.update([(b"v", b"found")])
@@ -286,7 +286,7 @@ def test_tables_are_looked_up_in() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_has_the_partitions_of_one_number() -> None:
+def test_task_has_the_partitions_of_one_number() -> None:
     async def test() -> None:
         task = task_with(counting(), FakeConsumer(IN1), FakeProducer(), partitions=[IN1])
         assert str(task.id) == "0_1"

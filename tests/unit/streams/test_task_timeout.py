@@ -1,4 +1,4 @@
-"""How long a task may go without progress: the deadline, as a table of what it does at which time."""
+"""Task timeouts: deadlines as a table of events and times."""
 
 import logging
 from contextlib import nullcontext
@@ -16,18 +16,18 @@ LATE = TimeoutException("it took too long")
 @pytest.mark.parametrize(
     ("timeout_ms", "times_ms", "fails_at_ms"),
     [
-        pytest.param(100, [1000], None, id="the first sets the deadline"),
+        pytest.param(100, [1000], None, id="the first timeout sets the deadline"),
         pytest.param(100, [1000, 1099], None, id="before the deadline"),
         pytest.param(100, [1000, 1100], None, id="at the deadline"),
         pytest.param(100, [1000, 1101], 1101, id="after the deadline"),
-        pytest.param(100, [1000, 1050, 1099, 1100, 1500], 1500, id="the deadline is the first one's"),
-        pytest.param(100, [1000, 9000], 9000, id="there is a last attempt however late it is"),
-        pytest.param(0, [1000], None, id="0 has one more attempt"),
+        pytest.param(100, [1000, 1050, 1099, 1100, 1500], 1500, id="the deadline is that of the first timeout"),
+        pytest.param(100, [1000, 9000], 9000, id="one last attempt, however late"),
+        pytest.param(0, [1000], None, id="0 allows one more attempt"),
         pytest.param(0, [1000, 1000], None, id="0, in the same millisecond"),
-        pytest.param(0, [1000, 1001], 1001, id="0, a millisecond later"),
+        pytest.param(0, [1000, 1001], 1001, id="0, one millisecond later"),
     ],
 )
-def test_a_timeout_fails_after_the_deadline(timeout_ms: int, times_ms: list[int], fails_at_ms: int | None) -> None:
+def test_timeout_fails_after_the_deadline(timeout_ms: int, times_ms: list[int], fails_at_ms: int | None) -> None:
     timeout = TaskTimeout(TaskId(0, 1), timeout_ms, "kafka")
     failed_at_ms = None
     for now_ms in times_ms:
@@ -39,7 +39,7 @@ def test_a_timeout_fails_after_the_deadline(timeout_ms: int, times_ms: list[int]
     assert failed_at_ms == fails_at_ms
 
 
-def test_progress_forgets_the_deadline() -> None:
+def test_progress_clears_the_deadline() -> None:
     timeout = TaskTimeout(TaskId(0, 1), 100, "kafka")
     timeout.timed_out(1000, LATE)
     deadlines = [timeout.deadline_ms]
@@ -51,14 +51,14 @@ def test_progress_forgets_the_deadline() -> None:
 
 
 @pytest.mark.parametrize(("profile", "timeout_ms", "fails"), [("kafka", 0, False), ("kip", 0, True), ("kip", 1, False)])
-def test_by_the_text_0_is_no_other_attempt(profile: Profile, timeout_ms: int, fails: bool) -> None:
+def test_with_the_kip_profile_0_allows_no_second_attempt(profile: Profile, timeout_ms: int, fails: bool) -> None:
     timeout = TaskTimeout(TaskId(0, 1), timeout_ms, profile)
-    told = r"task 0_1: 0 ms without progress \(task.timeout.ms=0\)"
-    with pytest.raises(StreamsException, match=told) if fails else nullcontext():
+    message = r"task 0_1: 0 ms without progress \(task.timeout.ms=0\)"
+    with pytest.raises(StreamsException, match=message) if fails else nullcontext():
         timeout.timed_out(1000, LATE)
 
 
-def test_what_is_raised_names_the_task_the_call_and_how_long_it_was() -> None:
+def test_error_names_task_call_and_duration() -> None:
     timeout = TaskTimeout(TaskId(0, 1), 100, "kafka")
     late = ClientTimeoutException("Consumer.commit", LATE)
     timeout.timed_out(1000, late)
@@ -71,7 +71,7 @@ def test_what_is_raised_names_the_task_the_call_and_how_long_it_was() -> None:
     assert raised.value.__cause__ is late
 
 
-def test_each_is_told_with_the_call_and_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_timeout_is_logged_with_call_and_remaining_time(caplog: pytest.LogCaptureFixture) -> None:
     timeout = TaskTimeout(TaskId(2, 3), 100, "kafka")
     with caplog.at_level(logging.WARNING, logger="sluice.streams"):
         timeout.timed_out(1000, ClientTimeoutException("Consumer.commit", LATE))

@@ -1,4 +1,4 @@
-"""The tasks of a thread: made, run, committed, revived, closed; beside what KIP-572 says of that (test_kip572)."""
+"""Task management: creation, running, commits, revival and closing. test_kip572 covers the timeouts of KIP-572."""
 
 import asyncio
 import logging
@@ -38,18 +38,18 @@ T00, T01, T10 = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
 
 
 class Managed:
-    """A manager with clients that do what a test says."""
+    """A task manager with scripted clients."""
 
     def __init__(self, timeout_ms: int, topology: Topology) -> None:
         self.consumer = FakeConsumer()
         self.producer = FakeProducer()
         self.admin = FakeAdmin()
-        self.told: list[Offsets] = []
+        self.commits: list[Offsets] = []
         self.updater = StateUpdater(reader_of(FakeConsumer(), self.admin))
         self._settings = settings_of(timeout_ms)
         parts = topology.build("app").subtopologies
         self.manager = TaskManager(
-            parts, self.consumer, self.updater, self.told.append, self._make, clock(), Random(1).uniform
+            parts, self.consumer, self.updater, self.commits.append, self._make, clock(), Random(1).uniform
         )
 
     def _make(self, task_id: TaskId, part: Subtopology, partitions: Collection[TopicPartition]) -> StreamTask:
@@ -61,14 +61,14 @@ class Managed:
         self.manager.handle_assignment(self.consumer.assigned)
 
     async def run(self, *partitions: TopicPartition) -> None:
-        """Until all of the tasks are running."""
+        """Run until all tasks are running."""
         self.assign(*partitions)
         while not self.manager.is_all_running:
             await self.manager.check_restoration()
             await asyncio.sleep(0.1)
 
     async def processed(self, *partitions: TopicPartition) -> None:
-        """A record of each."""
+        """Process one record per task."""
         for partition in partitions:
             self.manager.add_records([record(b"to be", partition=partition, offset=7)])
         await self.manager.process(10)
@@ -83,27 +83,27 @@ async def managed(clients: AsyncExitStack, timeout_ms: int = 5000, topology: Top
     return found
 
 
-def test_tasks_are_made_of_what_is_assigned() -> None:
+def test_tasks_are_created_from_the_assignment() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
             stage.assign(LINES0, LINES1, WORDS0)
             assert stage.states() == {"0_0": "created", "0_1": "created", "1_0": "created"}
-            assert stage.consumer.paused == {LINES0, LINES1, WORDS0}, "nothing is read before they run"
+            assert stage.consumer.paused == {LINES0, LINES1, WORDS0}, "paused before they run"
             kept = stage.manager.tasks[T00]
             await stage.run(LINES0, WORDS0)
             assert stage.manager.tasks[T00] is kept
             assert stage.states() == {"0_0": "running", "1_0": "running"}
             assert stage.consumer.paused & stage.consumer.assigned == set()
             stage.assign(LINES0, WORDS0, LINES1)
-            assert stage.consumer.paused == {LINES1}, "those that run are read on"
+            assert stage.consumer.paused == {LINES1}, "running tasks are fetched"
             assert stage.manager.totals["task-created"] == 4
             assert stage.manager.totals["task-closed"] == 1
 
     in_virtual_time(test)
 
 
-def test_a_task_that_gets_another_partition_goes_back_to_where_it_has_committed() -> None:
+def test_task_with_a_new_partition_returns_to_its_committed_offset() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             topology = Topology()
@@ -120,7 +120,7 @@ def test_a_task_that_gets_another_partition_goes_back_to_where_it_has_committed(
     in_virtual_time(test)
 
 
-def test_a_beginning_that_takes_too_long_waits_longer_each_time() -> None:
+def test_slow_initialization_backs_off_exponentially() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients, 300_000)
@@ -147,7 +147,7 @@ def test_a_beginning_that_takes_too_long_waits_longer_each_time() -> None:
     ("draw", "attempts", "waits_ms"),
     [(1.0, 1, 2000), (1.0, 2, 4000), (1.0, 3, 8000), (1.0, 4, 10_000), (0.5, 1, 1000), (1.49, 1, 2980)],
 )
-def test_the_waiting_is_kafkas(draw: float, attempts: int, waits_ms: int) -> None:
+def test_initialization_backoff_is_kafkas(draw: float, attempts: int, waits_ms: int) -> None:
     backoff = InitBackoff(0, lambda _low, _high: draw)
     for _ in range(attempts - 1):
         backoff.failed(0)
@@ -155,7 +155,7 @@ def test_the_waiting_is_kafkas(draw: float, attempts: int, waits_ms: int) -> Non
     assert backoff.can_attempt(waits_ms)
 
 
-def test_finding_where_to_begin_is_tried_again_in_the_next_turn() -> None:
+def test_timed_out_position_lookup_is_retried_in_the_next_iteration() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -173,7 +173,7 @@ def test_finding_where_to_begin_is_tried_again_in_the_next_turn() -> None:
     in_virtual_time(test)
 
 
-def test_a_commit_is_of_all_that_have_something_to_commit() -> None:
+def test_commit_covers_all_tasks_with_changes() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -182,20 +182,20 @@ def test_a_commit_is_of_all_that_have_something_to_commit() -> None:
             assert await stage.manager.commit_all()
             assert stage.consumer.offsets == {LINES0: OffsetAndMetadata(8, "", 5)}
             assert stage.manager.totals["commit"] == 1
-            assert stage.told == [stage.consumer.offsets]
+            assert stage.commits == [stage.consumer.offsets]
             assert await stage.manager.commit_all()
-            assert stage.consumer.calls.count("commit") == 1, "there was nothing new"
+            assert stage.consumer.calls.count("commit") == 1, "no changes"
 
     in_virtual_time(test)
 
 
 async def a_second(*_given: object, **_names: object) -> NoReturn:
-    """A call that takes too long."""
+    """Return a call that takes one second."""
     await asyncio.sleep(1)
     raise TimeoutException("late")
 
 
-def test_the_time_runs_from_before_a_record_and_from_after_a_commit_as_with_kafka() -> None:
+def test_deadline_counts_from_before_a_record_and_after_a_commit_as_in_kafka() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             topology = Topology()
@@ -209,7 +209,7 @@ def test_the_time_runs_from_before_a_record_and_from_after_a_commit_as_with_kafk
             stage.producer.partitions_for = partitions_for  # type: ignore[method-assign]
             await stage.manager.process(1)
             forgotten = stage.manager.tasks[T00].timeout.deadline_ms
-            assert forgotten is None, "a record that is processed is progress, before any commit"
+            assert forgotten is None, "a processed record is progress, before any commit"
             stage.consumer.commit = a_second  # type: ignore[method-assign]
             began_ms = now_ms()
             await stage.manager.commit_all()
@@ -218,7 +218,7 @@ def test_the_time_runs_from_before_a_record_and_from_after_a_commit_as_with_kafk
     in_virtual_time(test)
 
 
-def test_nothing_is_committed_while_the_group_is_joined() -> None:
+def test_no_commit_happens_during_a_rebalance() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -241,7 +241,7 @@ def test_nothing_is_committed_while_the_group_is_joined() -> None:
     [(CommitFailedError("gone on"), TaskMigratedException), (KafkaException("odd"), StreamsException)],
     ids=["the group has gone on", "anything else"],
 )
-def test_a_commit_that_is_not_taken(error: KafkaException, raised: type[StreamsException]) -> None:
+def test_rejected_commit(error: KafkaException, raised: type[StreamsException]) -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -255,7 +255,7 @@ def test_a_commit_that_is_not_taken(error: KafkaException, raised: type[StreamsE
     in_virtual_time(test)
 
 
-def test_what_is_revoked_is_committed_with_the_rest_and_closed() -> None:
+def test_revoked_tasks_are_committed_with_the_rest_and_closed() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -269,7 +269,7 @@ def test_what_is_revoked_is_committed_with_the_rest_and_closed() -> None:
     in_virtual_time(test)
 
 
-def test_where_what_is_revoked_has_nothing_to_commit_nothing_is() -> None:
+def test_revocation_without_changes_does_not_commit() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -287,7 +287,7 @@ def test_where_what_is_revoked_has_nothing_to_commit_nothing_is() -> None:
     [TimeoutException("late"), RebalanceInProgressException("again"), CommitFailedError("gone on")],
     ids=lambda error: type(error).__name__,
 )
-def test_a_commit_that_fails_in_a_rebalance_lets_the_others_begin_anew(error: KafkaException) -> None:
+def test_failed_commit_in_a_rebalance_revives_the_other_tasks(error: KafkaException) -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -302,7 +302,7 @@ def test_a_commit_that_fails_in_a_rebalance_lets_the_others_begin_anew(error: Ka
     in_virtual_time(test)
 
 
-def test_what_is_lost_is_closed_as_it_is() -> None:
+def test_lost_tasks_are_closed_without_a_commit() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -318,11 +318,13 @@ def test_what_is_lost_is_closed_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("others", "states", "committed"),
     [
-        pytest.param(None, {"0_0": "created", "0_1": "running"}, {LINES1}, id="the others commit before"),
-        pytest.param(TimeoutException("late"), {"0_0": "created", "0_1": "created"}, set(), id="... or cannot"),
+        pytest.param(None, {"0_0": "created", "0_1": "running"}, {LINES1}, id="the others commit first"),
+        pytest.param(
+            TimeoutException("late"), {"0_0": "created", "0_1": "created"}, set(), id="the others cannot commit"
+        ),
     ],
 )
-def test_a_task_that_is_corrupted_begins_anew(
+def test_corrupted_task_is_revived(
     others: KafkaException | None, states: dict[str, str], committed: set[TopicPartition]
 ) -> None:
     async def test() -> None:
@@ -343,7 +345,7 @@ def test_a_task_that_is_corrupted_begins_anew(
     in_virtual_time(test)
 
 
-def test_others_that_turn_out_to_be_corrupted_begin_anew_too() -> None:
+def test_corruption_found_during_the_commit_revives_these_tasks_too() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -359,7 +361,7 @@ def test_others_that_turn_out_to_be_corrupted_begin_anew_too() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_whose_restoring_failed_ends_the_thread() -> None:
+def test_failed_restoration_ends_the_thread() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients, timeout_ms=0)
@@ -371,7 +373,7 @@ def test_a_task_whose_restoring_failed_ends_the_thread() -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_the_end_is_a_last_commit_where_nothing_has_gone_wrong(commits: bool) -> None:
+def test_clean_shutdown_commits_last(commits: bool) -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -384,7 +386,7 @@ def test_the_end_is_a_last_commit_where_nothing_has_gone_wrong(commits: bool) ->
     in_virtual_time(test)
 
 
-def test_a_last_commit_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_last_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)
@@ -398,7 +400,7 @@ def test_a_last_commit_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.messages == ["the last commit failed: Consumer.commit: late"]
 
 
-def test_tasks_take_turns() -> None:
+def test_tasks_are_processed_round_robin() -> None:
     async def test() -> None:
         async with AsyncExitStack() as clients:
             stage = await managed(clients)

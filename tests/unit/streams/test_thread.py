@@ -1,4 +1,4 @@
-"""The loop: its states, what it lives through, and how much it does between two polls."""
+"""The stream thread's loop: states, survived errors, and the work between two polls."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.support.streaming_fakes import IN0, FakeConsumer, Script, clock, in_v
 
 
 class FakeTasks(Script):
-    """Tasks that have `left` records each time they are polled, and take so long for one."""
+    """Tasks with `left` records at each poll, each taking a fixed time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class FakeTasks(Script):
 
 
 class Looping:
-    """A thread whose consumer and tasks do what a test says."""
+    """A thread with a scripted consumer and scripted tasks."""
 
     def __init__(self, *, commit_interval_ms: int = 10**9, max_poll_interval_ms: int = 300_000) -> None:
         self.consumer = FakeConsumer()
@@ -81,7 +81,7 @@ class Looping:
         )
 
     async def run(self, seconds: float) -> None:
-        """Runs it, and ends it after so long."""
+        """Run the thread and stop it after this time."""
         running = asyncio.ensure_future(self.thread.run())
         await asyncio.sleep(seconds)
         self.thread.stop()
@@ -92,7 +92,7 @@ def as_tasks(tasks: FakeTasks) -> TaskManager:
     return tasks  # type: ignore[return-value]  # what the loop asks of tasks, and nothing else
 
 
-def test_it_polls_until_it_is_stopped_and_then_commits() -> None:
+def test_thread_polls_until_stopped_and_then_commits() -> None:
     async def test() -> None:
         stage = Looping()
         await stage.run(1)
@@ -105,7 +105,7 @@ def test_it_polls_until_it_is_stopped_and_then_commits() -> None:
     in_virtual_time(test)
 
 
-def test_it_runs_when_all_of_its_tasks_do() -> None:
+def test_thread_is_running_when_all_its_tasks_are() -> None:
     async def test() -> None:
         stage = Looping()
         stage.tasks.is_all_running = False
@@ -126,20 +126,18 @@ def test_it_runs_when_all_of_its_tasks_do() -> None:
     in_virtual_time(test)
 
 
-def test_a_task_does_one_more_each_time_and_half_as_many_after_a_commit() -> None:
+def test_records_per_task_grow_by_one_and_halve_after_a_commit() -> None:
     async def test() -> None:
         stage = Looping(commit_interval_ms=1000)
         stage.tasks.takes_ms = 100
         stage.consumer.records = [[record()] * 25]
         await stage.run(4)
-        assert stage.tasks.most[:8] == [1, 2, 3, 4, 5, 2, 3, 4], (
-            "after 1+2+3+4+5 records of 100 ms it was time to commit"
-        )
+        assert stage.tasks.most[:8] == [1, 2, 3, 4, 5, 2, 3, 4], "the commit was due after 1+2+3+4+5 records of 100 ms"
 
     in_virtual_time(test)
 
 
-def test_it_polls_again_before_half_of_the_poll_interval_is_over() -> None:
+def test_thread_polls_before_half_of_the_poll_interval() -> None:
     async def test() -> None:
         stage = Looping(max_poll_interval_ms=2000)
         stage.tasks.takes_ms = 100
@@ -181,7 +179,7 @@ def migrated_while_corrupted(tasks: FakeTasks, consumer: FakeConsumer) -> None:
         (migrated_while_corrupted, ["handle_corruption", "handle_lost_all"]),
     ],
 )
-def test_what_it_lives_through(happens: Callable[[FakeTasks, FakeConsumer], None], then: list[str]) -> None:
+def test_thread_survives(happens: Callable[[FakeTasks, FakeConsumer], None], then: list[str]) -> None:
     async def test() -> None:
         stage = Looping()
         happens(stage.tasks, stage.consumer)
@@ -196,7 +194,7 @@ def test_what_it_lives_through(happens: Callable[[FakeTasks, FakeConsumer], None
 @pytest.mark.parametrize(
     "error", [StreamsException("a reason"), TopicAuthorizationException("a reason")], ids=["Streams'", "a client's"]
 )
-def test_what_it_dies_of(error: KafkaException) -> None:
+def test_thread_fails(error: KafkaException) -> None:
     async def test() -> None:
         stage = Looping()
         stage.consumer.fail("poll", error)
@@ -208,7 +206,7 @@ def test_what_it_dies_of(error: KafkaException) -> None:
     in_virtual_time(test)
 
 
-def test_what_goes_wrong_in_a_rebalance_is_raised_after_it() -> None:
+def test_rebalance_error_is_raised_after_the_rebalance() -> None:
     async def test() -> None:
         stage = Looping()
         stage.tasks.fail("handle_revocation", StreamsException("not committed"))

@@ -1,4 +1,4 @@
-"""Topologies: what hangs together, what topics are called, and what cannot work."""
+"""Topologies: subtopologies, topic names, and validation."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def keep(ctx: Context, record: Record) -> None:
     ctx.forward(record)
 
 
-def test_a_repartition_topic_parts_a_topology() -> None:
+def test_repartition_topic_splits_a_topology() -> None:
     first, second = word_count().build("app").subtopologies
     assert set(first.sources) == {"lines"}
     assert first.sinks == {"app-words-repartition"}
@@ -28,7 +28,7 @@ def numbers(topology: Topology) -> list[list[str]]:
     return [sorted(part.sources) for part in topology.build("app").subtopologies]
 
 
-def test_what_hangs_together_is_one_part() -> None:
+def test_connected_nodes_form_one_subtopology() -> None:
     topology = Topology()
     topology.store("shared")
     a, b, c, d = (topology.source(topic) for topic in "abcd")
@@ -36,17 +36,17 @@ def test_what_hangs_together_is_one_part() -> None:
     b.process(keep, d).sink("out-bd")
     c.process(keep, stores=["shared"])
     a.process(keep, stores=["shared"])
-    assert numbers(topology) == [["a", "c"], ["b", "d"]], "by the store a and c, by the processor b and d"
+    assert numbers(topology) == [["a", "c"], ["b", "d"]], "a and c share the store, b and d the processor"
 
 
-def test_parts_are_numbered_by_their_first_nodes() -> None:
+def test_subtopologies_are_numbered_by_their_first_nodes() -> None:
     topology = Topology()
     topology.source("z").sink("out-z")
     topology.source("a").sink("out-a")
     assert numbers(topology) == [["z"], ["a"]]
 
 
-def test_nodes_are_named_by_what_they_are() -> None:
+def test_default_node_names() -> None:
     topology = Topology()
     source = topology.source("in", "more")
     nodes = [source, source.process(keep), source.process(keep), source.process(split, name="words")]
@@ -63,36 +63,36 @@ def two_stores_of_a_name(topology: Topology) -> None:
     topology.store("x")
 
 
-def a_store_for_nobody(topology: Topology) -> None:
+def an_unused_store(topology: Topology) -> None:
     topology.store("x")
     topology.source("in").sink("out")
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         pytest.param(lambda _: None, "the topology has no source and no global table", id="nothing"),
         pytest.param(lambda topology: topology.source(), "source: expected at least one topic", id="no topics"),
         pytest.param(two_sources_of_a_topic, "topic in is already read by source in, a", id="a topic read twice"),
         pytest.param(two_stores_of_a_name, "store or global table x already exists", id="one name twice"),
-        pytest.param(a_store_for_nobody, "no processor uses store x", id="a store for nobody"),
+        pytest.param(an_unused_store, "no processor uses store x", id="an unused store"),
         pytest.param(
             lambda topology: topology.source("in").process(keep, stores=["x"]),
             "processor keep: store x does not exist; add it with store()",
-            id="a store that is not there",
+            id="a missing store",
         ),
         pytest.param(
             lambda topology: [topology.source("in").repartition("x") for _ in range(2)],
             "source in already exists",
-            id="two repartition topics of a name",
+            id="two repartition topics of one name",
         ),
     ],
 )
-def test_what_cannot_work_is_told(make: Callable[[Topology], object], told: str) -> None:
+def test_invalid_topology_is_rejected(make: Callable[[Topology], object], message: str) -> None:
     def build() -> None:
         topology = Topology()
         make(topology)
         topology.build("app")
 
-    with pytest.raises(TopologyException, match=told):
+    with pytest.raises(TopologyException, match=message):
         build()

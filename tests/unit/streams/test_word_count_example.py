@@ -1,4 +1,4 @@
-"""The example counts on through an outage, and its log says so line by line."""
+"""The word-count example survives an outage, and logs it line by line."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from tests.support.streaming import Stage, streaming
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 
 
-def test_word_count_survives_an_outage_that_can_be_followed(
+def test_word_count_example_survives_and_logs_an_outage(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     main = runpy.run_path(str(EXAMPLE))["main"]

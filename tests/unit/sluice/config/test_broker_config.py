@@ -1,4 +1,4 @@
-"""The settings in force: sources and their order, warnings, errors, and what a topic has."""
+"""Broker configuration: sources and their precedence, warnings, errors, and topic configs."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from sluice.config.setting import (
 from sluice.config.value_types import text_of
 from sluice.errors import ConfigError
 
-# As a KRaft Kafka of one node is configured, in the order and spelling of such files.
+# A single-node KRaft configuration, in the order and spelling of Kafka's files.
 KAFKAS_OWN = """
 # The role of this server
 process.roles=broker,controller
@@ -47,7 +47,7 @@ def _addresses(config: Config) -> list[tuple[str, str, int]]:
     return [(endpoint.name, endpoint.host, endpoint.port) for endpoint in config.listeners()]
 
 
-def test_a_later_source_wins_and_is_named(tmp_path: Path) -> None:
+def test_later_source_wins_and_is_named(tmp_path: Path) -> None:
     file = _file(tmp_path, "num.partitions=2\nquota.window.num=21\nmessage.max.bytes=5\nmessage.max.bytes=6\n")
     environ = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_QUOTA_PRODUCER_DEFAULT": "2M"}
     config = Config.load(file, ["num.partitions=4", "num.partitions=5"], environ)
@@ -64,12 +64,12 @@ def test_a_later_source_wins_and_is_named(tmp_path: Path) -> None:
     assert config.warnings == []
 
 
-def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
+def test_kafkas_own_file_loads_with_one_warning(tmp_path: Path) -> None:
     file = _file(tmp_path, KAFKAS_OWN)
     config = Config.load(file)
     assert config.integer("node.id") == 7
     assert config.milliseconds("log.retention.ms") == 24 * 3_600_000
-    assert _addresses(config) == [("PLAINTEXT", "", 9092)], "the controller's listener is left out"
+    assert _addresses(config) == [("PLAINTEXT", "", 9092)], "the controller listener is skipped"
     assert [endpoint.host for endpoint in config.advertised_listeners()] == ["localhost"]
     assert config.warnings == [
         f"{file}: Kafka properties without effect: process.roles, controller.quorum.voters, "
@@ -81,31 +81,31 @@ def test_a_file_of_kafkas_own_is_taken_with_one_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "name"),
     [
-        pytest.param("KAFKA_NUM_PARTITIONS", "num.partitions", id="one underscore is a dot"),
-        pytest.param("KAFKA_BROKER_ID", "node.id", id="an older name of the same"),
+        pytest.param("KAFKA_NUM_PARTITIONS", "num.partitions", id="one underscore becomes a dot"),
+        pytest.param("KAFKA_BROKER_ID", "node.id", id="an older name of the variable"),
     ],
 )
-def test_the_environment_is_read_as_by_the_apache_image(key: str, name: str) -> None:
+def test_environment_is_read_like_the_apache_image(key: str, name: str) -> None:
     assert Config.load(environ={key: "9"}).integer(name) == 9
 
 
-def test_more_underscores_are_other_characters() -> None:
+def test_multiple_underscores_are_other_characters() -> None:
     config = Config.load(environ={"KAFKA_LISTENER_NAME_A__B___C_SASL_X": "1"})
     assert config.warnings == ["environment: Kafka properties without effect: listener.name.a_b-c.sasl.x"]
 
 
 @pytest.mark.parametrize("key", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_SLUICE_CLUSTER_ID"])
-def test_the_clusters_id_is_given_as_to_other_images(key: str) -> None:
+def test_cluster_id_variable_of_other_images_is_read(key: str) -> None:
     assert Config.load(environ={key: "MkU3OEVBNTcwNTJENDM2Qk"}).text("sluice.cluster.id") == "MkU3OEVBNTcwNTJENDM2Qk"
 
 
-def test_what_is_written_for_bitnamis_image_is_taken() -> None:
+def test_bitnami_variables_are_read() -> None:
     config = Config.load(environ={"KAFKA_CFG_NODE_ID": "7", "KAFKA_CFG_PROCESS_ROLES": "broker,controller"})
     assert config.integer("node.id") == 7
     assert config.warnings == ["environment: Kafka properties without effect: process.roles"]
 
 
-def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None:
+def test_unknown_variables_are_ignored_with_one_warning() -> None:
     config = Config.load(
         environ={
             "KAFKA_BROKERS": "x",
@@ -127,14 +127,14 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         pytest.param(
             "quota.producer.defualt=2M",
             "--override: quota.producer.defualt: no such property; did you mean quota.producer.default?",
-            id="an unknown name, with the closest known one",
+            id="an unknown name, with the closest known name",
         ),
         pytest.param(
             "retention.ms=5",
             "--override: retention.ms: no such property; did you mean log.retention.ms?",
-            id="a topic's name, with the broker's",
+            id="a topic config, with the broker's name",
         ),
-        pytest.param("zzz=1", "--override: zzz: no such property; see sluice config list", id="a name close to none"),
+        pytest.param("zzz=1", "--override: zzz: no such property; see sluice config list", id="a name like no other"),
         pytest.param("num.partitions", "--override: num.partitions: must be KEY=VALUE", id="no equals sign"),
         pytest.param(
             "num.partitions=0",
@@ -145,7 +145,7 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             "quota.profile=kip13",
             "--override: quota.profile=kip13: must be one of by-version, kip-13, "
             + ", ".join(f"kafka-{name}" for name in RELEASES),
-            id="none of the choices",
+            id="an invalid choice",
         ),
         pytest.param(
             "quota.consumer.default=fast",
@@ -156,7 +156,7 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         pytest.param(
             "num.partitions=1\n2",
             "--override: num.partitions='1\\n2': must be an integer from 1 to 2147483647",
-            id="a value of two lines is told in one",
+            id="a value of two lines in one line",
         ),
         pytest.param(
             "listeners=PLAINTEXT://localhost",
@@ -166,7 +166,7 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
         pytest.param(
             "listeners=A://h:99999999",
             "--override: listeners=A://h:99999999: must be NAME://HOST:PORT",
-            id="a port that is none",
+            id="an invalid port",
         ),
         pytest.param(
             "listeners=INSIDE://:9093",
@@ -177,19 +177,19 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
             "--override: listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL: must be NAME:PROTOCOL with one of "
             "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
-            id="a security protocol that is none",
+            id="an invalid security protocol",
         ),
         pytest.param(
             "listener.security.protocol.map=PLAINTEXT",
             "--override: listener.security.protocol.map=PLAINTEXT: must be NAME:PROTOCOL with one of "
             "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
-            id="a listener without any",
+            id="a listener without a protocol",
         ),
         pytest.param(
             "sluice.sasl.users=alice:secret,alice:other",
             "--override: sluice.sasl.users=[hidden]: "
             "must be NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once",
-            id="what is secret is not told",
+            id="a secret is hidden",
         ),
         pytest.param(
             "listener.name.ssl.ssl.client.auth=maybe",
@@ -217,33 +217,33 @@ def test_unknown_names_of_the_environment_are_ignored_with_one_warning() -> None
             "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
             "--override: advertised.listeners=PLAINTEXT://0.0.0.0:9092: "
             "must be NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach",
-            id="an address no client can reach",
+            id="an address that clients cannot reach",
         ),
         pytest.param(
             "queued.max.request.bytes=5",
             "--override: queued.max.request.bytes=5: must be at least socket.request.max.bytes (104857600), or -1",
-            id="less memory than one request may take",
+            id="less memory than one request needs",
         ),
         pytest.param(
             "sluice.admin.host=0.0.0.0",
             "--override: sluice.admin.host=0.0.0.0: must be a loopback address, unless sluice.admin.token is set",
-            id="the admin port open to all",
+            id="an unprotected admin port",
         ),
         pytest.param(
             "sluice.admin.host=127.example.org",
             "--override: sluice.admin.host=127.example.org: "
             "must be a loopback address, unless sluice.admin.token is set",
-            id="a name that only looks like loopback",
+            id="a name that resembles loopback",
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(override: str, message: str) -> None:
+def test_invalid_setting_raises_one_line(override: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         Config.load(overrides=[override])
     assert str(raised.value) == message
 
 
-def test_properties_are_given_in_python() -> None:
+def test_properties_from_python() -> None:
     config = Config.of({"num.partitions": 3, "auto.create.topics.enable": False, "quota.producer.default": "1M"})
     assert (config.integer("num.partitions"), config.boolean("auto.create.topics.enable")) == (3, False)
     assert config.rate("quota.producer.default") == 1e6
@@ -254,13 +254,13 @@ def test_properties_are_given_in_python() -> None:
         Config.of({"listeners": "x"})
 
 
-def test_an_error_in_a_file_names_its_line(tmp_path: Path) -> None:
+def test_file_error_names_its_line(tmp_path: Path) -> None:
     file = _file(tmp_path, "# first\nnum.partitions=many\n")
     with pytest.raises(ConfigError, match=r"server\.properties line 2: num\.partitions=many: must be an integer"):
         Config.load(file)
 
 
-def test_an_error_in_the_environment_names_the_variable() -> None:
+def test_environment_error_names_the_variable() -> None:
     with pytest.raises(ConfigError, match=r"^KAFKA_NUM_PARTITIONS: num\.partitions=x: must be"):
         Config.load(environ={"KAFKA_NUM_PARTITIONS": "x"})
 
@@ -273,7 +273,7 @@ def test_an_error_in_the_environment_names_the_variable() -> None:
         pytest.param(b"a=\\u1", r"server\.properties line 1: \\u1", id="a broken escape"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_unreadable_file_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "server.properties"
     if content is not None:
         file.write_bytes(content)
@@ -291,13 +291,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         pytest.param(["log.retention.minutes=-1"], -1, id="for ever"),
     ],
 )
-def test_retention_is_what_is_set_most_finely(overrides: list[str], expected_ms: int) -> None:
+def test_finest_retention_unit_wins(overrides: list[str], expected_ms: int) -> None:
     config = Config.load(overrides=overrides)
     assert config.milliseconds("log.retention.ms") == expected_ms
     assert TopicConfig(config, {}).integer("retention.ms") == expected_ms
 
 
-def test_a_larger_request_raises_our_own_bound_on_memory() -> None:
+def test_larger_request_size_raises_the_memory_limit() -> None:
     config = Config.load(overrides=["socket.request.max.bytes=1Gi"])
     assert config.integer("queued.max.request.bytes") == 2**30
 
@@ -307,7 +307,7 @@ def test_loopback_needs_no_token(host: str) -> None:
     assert Config.load(overrides=[f"sluice.admin.host={host}"]).text("sluice.admin.host") == host
 
 
-def test_any_address_will_do_with_a_token() -> None:
+def test_any_admin_address_is_valid_with_a_token() -> None:
     config = Config.load(overrides=["sluice.admin.host=0.0.0.0", "sluice.admin.token=t"])
     assert {setting.property.name for setting in config.entries() if setting.sensitive} == {
         "ssl.keystore.key",
@@ -337,7 +337,7 @@ def test_quotas_of_kip_13() -> None:
     assert config.rate("quota.producer.default") is None
 
 
-def test_the_place_of_a_mistake_in_overrides_is_told() -> None:
+def test_override_error_names_its_position() -> None:
     with pytest.raises(ConfigError) as error:
         Config.load(overrides=["quota.producer.override=gold:4M,silver:2X"])
     assert str(error.value).startswith(
@@ -345,18 +345,20 @@ def test_the_place_of_a_mistake_in_overrides_is_told() -> None:
     )
 
 
-def test_the_tables_are_sound() -> None:
+def test_tables_are_consistent() -> None:
     for row in [*PROPERTIES.values(), *TOPIC_PROPERTIES.values()]:
-        assert row.doc.endswith("."), f"{row.name}: a sentence"
+        assert row.doc.endswith("."), f"{row.name}: expected a sentence"
         if row.default is not None:
-            assert text_of(row.kind.parse(row.default)) == row.default, f"{row.name}: the default as Kafka writes it"
-    assert not NAMES & PROPERTIES.keys(), "a property cannot be without effect too"
+            assert text_of(row.kind.parse(row.default)) == row.default, (
+                f"{row.name}: expected Kafka's spelling of the default"
+            )
+    assert not NAMES & PROPERTIES.keys(), "a property has an effect or not, never both"
     assert not [name for name in PROPERTIES if name.startswith(PREFIXES)]
     assert not TOPIC_DEFAULT_OF.keys() - TOPIC_PROPERTIES.keys()
     assert not set(TOPIC_DEFAULT_OF.values()) - PROPERTIES.keys()
 
 
-# What LogConfig.validate of Kafka 4.4.0 said to each.
+# The results of LogConfig.validate in Kafka 4.4.0.
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
@@ -404,7 +406,7 @@ def test_the_tables_are_sound() -> None:
         ("foo.bar", "1", False),
     ],
 )
-def test_a_topics_config_is_judged_as_by_kafka(name: str, value: str, accepted: bool) -> None:
+def test_topic_config_is_validated_as_in_kafka(name: str, value: str, accepted: bool) -> None:
     problem = refused_topic_configs(Config(), {name: value})
     assert (problem is None) == accepted
     assert accepted or (problem is not None and name in problem and ("Unknown" in problem or value in problem))
@@ -416,27 +418,27 @@ def test_a_topics_config_is_judged_as_by_kafka(name: str, value: str, accepted: 
         pytest.param(
             {"retention.ms": "x"},
             "Invalid value x for configuration retention.ms: must be an integer of at least -1",
-            id="a value that is none",
+            id="an invalid value",
         ),
-        pytest.param({"foo.bar": "1"}, "Unknown topic config name: foo.bar", id="a name that nobody knows"),
+        pytest.param({"foo.bar": "1"}, "Unknown topic config name: foo.bar", id="an unknown name"),
         pytest.param(
             {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"},
             "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (1)",
-            id="two that do not go together",
+            id="two inconsistent values",
         ),
         pytest.param(
             {"remote.storage.enable": "true"},
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage.",
-            id="what is not there",
+            id="an unsupported feature",
         ),
     ],
 )
-def test_what_is_wrong_with_a_topics_configs_is_told_in_kafkas_words(own: dict[str, str], problem: str) -> None:
+def test_invalid_topic_config_has_kafkas_message(own: dict[str, str], problem: str) -> None:
     assert refused_topic_configs(Config(), own) == problem
 
 
-def test_what_is_altered_while_it_runs_goes_before_what_it_was_started_with() -> None:
+def test_dynamic_config_overrides_static_config() -> None:
     config = Config.load(overrides=["message.max.bytes=1000"])
     config.set_dynamic({"message.max.bytes": "3000"}, {"message.max.bytes": "2000", "log.retention.ms": "5"})
     assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (3000, 5)
@@ -450,7 +452,7 @@ def test_what_is_altered_while_it_runs_goes_before_what_it_was_started_with() ->
     assert (config.integer("message.max.bytes"), config.milliseconds("log.retention.ms")) == (1000, 604_800_000)
 
 
-def test_a_retention_in_hours_is_a_synonym_of_one_in_milliseconds_only_where_that_is_set() -> None:
+def test_retention_in_hours_is_a_synonym_only_if_set() -> None:
     config = Config.load(overrides=["log.retention.hours=1"])
     assert config.synonyms("log.retention.ms") == []
     config.set_dynamic({"log.retention.ms": "5"}, {})
@@ -461,13 +463,13 @@ def test_a_retention_in_hours_is_a_synonym_of_one_in_milliseconds_only_where_tha
     ]
 
 
-def test_a_topic_has_its_own_config_else_the_brokers_else_the_default() -> None:
+def test_topic_config_falls_back_to_the_broker_then_to_the_default() -> None:
     broker = Config.load(overrides=["log.retention.hours=1", "message.max.bytes=1Ki"])
     topic = TopicConfig(broker, {"segment.bytes": "2097152", "cleanup.policy": "compact,delete"})
     shown = {setting.property.name: (setting.value, setting.source) for setting in topic.entries()}
     assert shown["segment.bytes"] == ("2097152", DYNAMIC_TOPIC_CONFIG)
     assert shown["cleanup.policy"] == ("compact,delete", DYNAMIC_TOPIC_CONFIG)
-    assert shown["retention.ms"] == ("3600000", DEFAULT_CONFIG)  # Kafka, too, says so of one given in hours
+    assert shown["retention.ms"] == ("3600000", DEFAULT_CONFIG)  # Kafka reports this also for retention set in hours
     assert shown["max.message.bytes"] == ("1024", STATIC_BROKER_CONFIG)
     assert shown["compression.type"] == ("producer", DEFAULT_CONFIG)
     assert shown["flush.ms"] == ("9223372036854775807", DEFAULT_CONFIG)
@@ -476,13 +478,13 @@ def test_a_topic_has_its_own_config_else_the_brokers_else_the_default() -> None:
     assert topic.segment_bytes() == 2_097_152
 
 
-def test_kafkas_internal_size_of_segments_goes_first() -> None:
+def test_internal_segment_size_takes_precedence() -> None:
     topic = TopicConfig(Config(), {"internal.segment.bytes": "100", "segment.bytes": "2097152"})
     assert topic.segment_bytes() == 100
     assert "internal.segment.bytes" in {setting.property.name for setting in topic.entries()}
 
 
-def test_values_are_asked_for_by_their_type() -> None:
+def test_values_are_read_by_their_type() -> None:
     with pytest.raises(AssertionError):
         Config().integer("delete.topic.enable")
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""What a listener, and a mechanism of it, has of its own."""
+"""Settings of single listeners and SASL mechanisms."""
 
 import pytest
 
@@ -30,13 +30,13 @@ REAUTH = "connections.max.reauth.ms"
         ),
     ],
 )
-def test_the_nearest_setting_counts(overrides: list[str], mechanism: str, value: int) -> None:
+def test_most_specific_setting_wins(overrides: list[str], mechanism: str, value: int) -> None:
     config = Config.load(None, [*LISTENERS, *overrides]).of_listener("SASL_SSL")
     assert config.integer(REAUTH, mechanism) == value
     assert config.is_set(REAUTH) == any(".plain." not in one for one in overrides if "name.in" not in one)
 
 
-def test_a_listeners_own_goes_by_the_environment_too() -> None:
+def test_listener_setting_can_come_from_the_environment() -> None:
     config = Config.load(None, LISTENERS, {"KAFKA_LISTENER_NAME_SASL__SSL_SSL_CLIENT_AUTH": "required"})
     assert config.of_listener("SASL_SSL").text("ssl.client.auth") == "required"
     assert config.of_listener("SASL_SSL").has_own("ssl.client.auth")
@@ -56,20 +56,20 @@ def test_a_listeners_own_goes_by_the_environment_too() -> None:
         ("listener.name.x", None),
     ],
 )
-def test_some_properties_can_be_a_listeners(name: str, property_: str | None) -> None:
+def test_properties_allowed_per_listener(name: str, property_: str | None) -> None:
     row = row_of_listener(name)
     assert (None if row is None else row.name) == property_
 
 
 @pytest.mark.parametrize("listener", ["nobody", "SASL_SSL"], ids=["of no listener", "in upper case"])
-def test_what_is_set_for_no_listener_is_a_warning(listener: str) -> None:
+def test_setting_of_an_unknown_listener_logs_a_warning(listener: str) -> None:
     name = f"listener.name.{listener}.ssl.client.auth"
     config = Config.load(None, [*LISTENERS, f"{name}=required"])
     assert config.warnings == [f"properties of unknown listeners (names are in lower case): {name}"]
     assert config.of_listener("SASL_SSL").text("ssl.client.auth") == "none"
 
 
-def test_an_error_names_the_whole_property_and_where_it_was_set() -> None:
+def test_error_names_the_whole_property_and_its_source() -> None:
     name = "listener.name.sasl_ssl.plain.sasl.jaas.config"
     config = Config.load(None, [*LISTENERS, f"{name}=x"]).of_listener("SASL_SSL")
     assert str(config.wrong("sasl.jaas.config", "is wrong", "PLAIN")) == f"--override: {name}: is wrong"

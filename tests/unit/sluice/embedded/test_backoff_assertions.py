@@ -1,4 +1,4 @@
-"""How clients back off, in virtual time: our own, which keeps to the KIPs, and requests that do not."""
+"""Backoff assertions in virtual time: for our own conforming clients, and for requests that do not conform."""
 
 import asyncio
 from contextlib import suppress
@@ -23,7 +23,7 @@ async def produce_for_10_s(broker: Broker) -> None:
             await (await producer.send("orders", b"one pizza"))
 
 
-def test_requests_are_held_against_kip_580() -> None:
+def test_requests_are_checked_against_kip_580() -> None:
     async def main() -> None:
         async with Broker() as broker:
             await broker.cluster.create_topic("orders")
@@ -33,20 +33,20 @@ def test_requests_are_held_against_kip_580() -> None:
             assert verdict.statement == "KIP-580/1"
             with pytest.raises(AssertionError) as raised:
                 broker.assert_backoff("shop", settings={"retry.backoff.ms": 1000, "retry.backoff.max.ms": 5000})
-            told = str(raised.value)
-            assert told.startswith(
+            message = str(raised.value)
+            assert message.startswith(
                 "expected: client shop backs off as KIP-580 specifies, "
                 "with retry.backoff.ms=1000, retry.backoff.max.ms=5000\n"
                 "observed: produce orders-0@"
             )
-            assert " deviates: " in told
-            assert " ms, broker 1 #2: error 19\n" in told
-            assert "\nits requests: " in told
+            assert " deviates: " in message
+            assert " ms, broker 1 #2: error 19\n" in message
+            assert "\nits requests: " in message
 
     testing.run(main())
 
 
-def test_connections_are_held_against_kip_144() -> None:
+def test_connections_are_checked_against_kip_144() -> None:
     async def main() -> None:
         async with Broker() as broker:
             await broker.cluster.create_topic("orders")
@@ -59,7 +59,7 @@ def test_connections_are_held_against_kip_144() -> None:
     testing.run(main())
 
 
-def test_where_too_little_was_seen_nothing_is_said() -> None:
+def test_too_few_observations_are_inconclusive() -> None:
     async def main() -> None:
         async with Broker() as broker:
             await broker.client("shop").send("orders", b"one pizza")

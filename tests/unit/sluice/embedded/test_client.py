@@ -1,11 +1,11 @@
-"""The client at hand: what is sent is there to be received, in real time and in virtual time."""
+"""The embedded client: sent records are received, in real and in virtual time."""
 
 import pytest
 
 from sluice import Broker, testing
 
 
-def test_what_is_sent_is_received() -> None:
+def test_sent_records_are_received() -> None:
     async def main() -> None:
         async with Broker() as broker:
             await broker.cluster.create_topic("orders", 2)
@@ -19,7 +19,7 @@ def test_what_is_sent_is_received() -> None:
     testing.run(main())
 
 
-def test_what_does_not_come_is_told_with_how_many_did() -> None:
+def test_timeout_reports_the_number_of_received_records() -> None:
     async def main() -> None:
         async with Broker() as broker:
             await broker.client().send("orders", b"a")

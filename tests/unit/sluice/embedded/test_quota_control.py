@@ -1,11 +1,11 @@
-"""Quotas that a test sets: on whom, with what effect, and that they go again."""
+"""Quotas set by a test, and their removal."""
 
 from sluice.embedded.quota_control import set_quota
 from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker
 
 
-def test_a_client_is_throttled_as_long_as_the_quota_is_there() -> None:
+def test_client_is_throttled_while_the_quota_is_set() -> None:
     broker = VirtualBroker("quota.profile=kafka-4.4")
     broker.topic()
     client = broker.client("shop")
@@ -14,7 +14,7 @@ def test_a_client_is_throttled_as_long_as_the_quota_is_there() -> None:
     assert broker.client("shop").ask(produce(9), 9).throttle_time_ms == 0
 
 
-def test_what_was_set_before_is_back() -> None:
+def test_previous_quota_is_restored() -> None:
     cluster = VirtualBroker().cluster
     quotas = cluster.client_quotas
     set_quota(cluster, "shop", None, 1000, 500, None)

@@ -1,4 +1,4 @@
-"""A scenario that runs while a test goes on."""
+"""A scenario that runs in the background of a test."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from sluice.broker.scenarios.model import Scenario, Step
 RESTART = Scenario(name="restart", brokers=2, steps=(Step(at="1s", stop=1, during="2s"),))
 
 
-def test_it_runs_meanwhile_and_tells_of_its_steps() -> None:
+def test_scenario_runs_in_the_background_and_reports_its_steps() -> None:
     async def main() -> None:
         async with Broker(2) as broker:
             run = broker.start_scenario(RESTART)
@@ -21,7 +21,7 @@ def test_it_runs_meanwhile_and_tells_of_its_steps() -> None:
     testing.run(main())
 
 
-def test_one_that_is_stopped_leaves_all_as_it_was() -> None:
+def test_stopped_scenario_restores_the_former_state() -> None:
     async def main() -> None:
         async with Broker(2) as broker:
             run = broker.start_scenario(RESTART)

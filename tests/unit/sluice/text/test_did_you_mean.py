@@ -1,4 +1,4 @@
-"""A name that is nearly right leads to the right one; one that is like none leads nowhere."""
+"""Suggestions for misspelled names; an unrelated name gets none."""
 
 import pytest
 
@@ -12,14 +12,14 @@ KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce")
     [
         pytest.param("broker", "brokers", id="a letter is missing"),
         pytest.param("cliend_id", "client_id", id="a letter is wrong"),
-        pytest.param("CLIENT_ID", "client_id", id="it is written large"),
-        pytest.param("produce", "Produce", id="it is written small"),
+        pytest.param("CLIENT_ID", "client_id", id="upper case"),
+        pytest.param("produce", "Produce", id="lower case"),
         pytest.param("producer.default", "quota.producer.default", id="a part is missing"),
-        pytest.param("xyz", None, id="it is like none"),
-        pytest.param("", None, id="it is empty"),
+        pytest.param("xyz", None, id="an unrelated name"),
+        pytest.param("", None, id="an empty name"),
     ],
 )
-def test_the_nearest_name_is_found(name: str, found: str | None) -> None:
+def test_nearest_name_is_suggested(name: str, found: str | None) -> None:
     assert nearest(name, KNOWN) == found
     assert did_you_mean(name, KNOWN) == ("" if found is None else f"did you mean {found}?")
 
@@ -37,7 +37,7 @@ def test_the_nearest_name_is_found(name: str, found: str | None) -> None:
         pytest.param("xyz", ";", "must be one of brokers, quota", "see the list", id="like none"),
     ],
 )
-def test_it_is_said_in_a_sentence(name: str, between: str, accepted: str, instead: str) -> None:
+def test_suggestion_is_a_sentence(name: str, between: str, accepted: str, instead: str) -> None:
     known = ("brokers", "quota")
     assert meant(name, known) == between
     assert one_of(name, known) == accepted

@@ -1,4 +1,4 @@
-"""Values as JSON for people."""
+"""Human-readable JSON."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ class _Row(NamedTuple):
     total: int | None
 
 
-def test_a_value_is_printed_over_several_lines_with_its_own_characters() -> None:
+def test_json_has_several_lines_and_unescaped_characters() -> None:
     assert (
         json_text({"rows": [_Row("küche", None)]}) == '{\n  "rows": [\n    [\n      "küche",\n      null\n    ]\n  ]\n}'
     )

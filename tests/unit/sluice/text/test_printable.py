@@ -1,4 +1,4 @@
-"""What others have named cannot forge a line, nor steer a terminal."""
+"""Untrusted names cannot forge a log line or control a terminal."""
 
 import pytest
 
@@ -8,13 +8,13 @@ from sluice.text.printable import printable
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        pytest.param("orders-*, größer <b>", "orders-*, größer <b>", id="what can be printed stays"),
-        pytest.param("shop\n12:00 all is well", "shop\\n12:00 all is well", id="a line does not end"),
-        pytest.param("\x1b[31mred\r", "\\x1b[31mred\\r", id="a terminal is not told anything"),
+        pytest.param("orders-*, größer <b>", "orders-*, größer <b>", id="printable text is unchanged"),
+        pytest.param("shop\n12:00 all is well", "shop\\n12:00 all is well", id="a line break is escaped"),
+        pytest.param("\x1b[31mred\r", "\\x1b[31mred\\r", id="control characters are escaped"),
         pytest.param(
-            "a\u202eb\u2028\ud800", "a\\u202eb\\u2028\\ud800", id="nor is an order of letters, or half a letter"
+            "a\u202eb\u2028\ud800", "a\\u202eb\\u2028\\ud800", id="text direction marks and lone surrogates are escaped"
         ),
     ],
 )
-def test_it_stays_one_line(text: str, shown: str) -> None:
+def test_untrusted_text_stays_one_line(text: str, shown: str) -> None:
     assert printable(text) == shown

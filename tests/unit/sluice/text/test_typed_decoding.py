@@ -1,4 +1,4 @@
-"""Mistakes in a document are told with their path, and with what is accepted there."""
+"""Decoding errors name the path and the accepted values."""
 
 from typing import Annotated, Literal
 
@@ -54,13 +54,13 @@ SAID: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("given", "said"), SAID, ids=[said for _, said in SAID])
-def test_a_mistake_is_told(given: object, said: str) -> None:
+def test_decoding_error(given: object, said: str) -> None:
     with pytest.raises(DecodeError) as decode_error:
         read(given, Drawing)
     assert str(decode_error.value) == said
 
 
-def test_what_is_right_is_read() -> None:
+def test_valid_document_is_decoded() -> None:
     given = {"name": "b", "shapes": [{"kind": "square", "side": 2}, "c"], "size": [1, 2]}
     assert read(given, Drawing) == Drawing("b", [Square(2.0), "c"], size=(1, 2))
 
@@ -71,7 +71,7 @@ class Question(Struct, forbid_unknown_fields=True):
     names: list[str] = []
 
 
-def test_texts_are_read_as_what_they_say() -> None:
+def test_text_values_are_decoded_by_type() -> None:
     given: dict[str, str | list[str]] = {"number": "5", "follow": "true", "names": ["a", "5"]}
     assert read_texts(given, Question) == Question(5, True, ["a", "5"])
 
@@ -85,7 +85,7 @@ def test_texts_are_read_as_what_they_say() -> None:
         ({"colour": "red"}, "colour: unknown field; accepted are number, follow, names"),
     ],
 )
-def test_a_mistake_in_texts_is_told_with_the_text(given: dict[str, str | list[str]], said: str) -> None:
+def test_decoding_error_of_text_values(given: dict[str, str | list[str]], said: str) -> None:
     with pytest.raises(DecodeError) as decode_error:
         read_texts(given, Question)
     assert str(decode_error.value) == said

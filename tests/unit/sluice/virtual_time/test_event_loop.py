@@ -12,7 +12,7 @@ HOUR_S = 3600.0
 
 
 class TestTime:
-    def test_passes_while_everything_waits_and_costs_none(self) -> None:
+    def test_time_passes_while_all_tasks_wait_at_no_real_cost(self) -> None:
         async def main() -> float:
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -24,7 +24,7 @@ class TestTime:
         assert perf_counter() - began < 5
 
     @pytest.mark.parametrize("delay_s", [0.1, 1 / 3, 0.0005, 1e-9, 12_345.678_901_234], ids=str)
-    def test_is_what_the_timer_waited_for(self, delay_s: float) -> None:
+    def test_time_equals_the_timers_deadline(self, delay_s: float) -> None:
         async def main() -> float:
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -33,7 +33,7 @@ class TestTime:
 
         assert testing.run(main()) == pytest.approx(delay_s, abs=2e-9)
 
-    def test_hardly_passes_while_something_runs(self) -> None:
+    def test_running_code_takes_almost_no_time(self) -> None:
         async def main() -> int:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
@@ -44,7 +44,7 @@ class TestTime:
 
         assert testing.run(main()) == 90
 
-    def test_passes_for_who_looks_again_and_again_until_it_has(self) -> None:
+    def test_time_passes_for_a_polling_task(self) -> None:
         async def main() -> None:
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -53,7 +53,7 @@ class TestTime:
 
         testing.run(main(), max_turns=100)
 
-    def test_passes_by_a_timer_of_less_than_its_unit(self) -> None:
+    def test_timer_below_the_clock_resolution_advances_time(self) -> None:
         async def main() -> float:
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -63,7 +63,7 @@ class TestTime:
 
         assert 0 < testing.run(main()) < 1e-7
 
-    def test_of_the_wall_goes_with_that_of_the_loop(self) -> None:
+    def test_wall_time_follows_loop_time(self) -> None:
         async def main() -> int:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
@@ -73,7 +73,7 @@ class TestTime:
 
         assert 1_500_000_000 <= testing.run(main()) < 1_500_000_010
 
-    def test_orders_what_many_tasks_do(self) -> None:
+    def test_timers_order_many_tasks(self) -> None:
         async def main() -> list[float]:
             seen: list[float] = []
 
@@ -86,7 +86,7 @@ class TestTime:
 
         assert testing.run(main()) == [0.0, 1.0, 2.0, 3.0, 86_000.0]
 
-    def test_runs_out_as_usual(self) -> None:
+    def test_timeouts_work(self) -> None:
         async def main() -> None:
             async with asyncio.timeout(5):
                 await asyncio.sleep(6)
@@ -95,12 +95,12 @@ class TestTime:
             testing.run(main())
 
 
-async def waits_for_nobody() -> None:
+async def waits_forever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
 async def nested() -> None:
-    await waits_for_nobody()
+    await waits_forever()
 
 
 async def waits_by_turns() -> None:
@@ -114,14 +114,14 @@ async def sleeps_on() -> None:
 
 
 class TestAnEnd:
-    def test_of_a_deadlock_names_who_waits_and_where(self) -> None:
+    def test_deadlock_error_names_waiting_tasks_and_places(self) -> None:
         async def main() -> None:
             worker = asyncio.create_task(nested(), name="worker")
             await worker
 
         with pytest.raises(
             DeadlockError,
-            match=r"(?s)deadlock: all tasks wait.*worker waits in waits_for_nobody, .*test_event_loop.py:\d+",
+            match=r"(?s)deadlock: all tasks wait.*worker waits in waits_forever, .*test_event_loop.py:\d+",
         ):
             testing.run(main())
 
@@ -134,13 +134,13 @@ class TestAnEnd:
             ),
         ],
     )
-    def test_of_a_runaway_names_who_waits(
+    def test_runaway_error_names_waiting_tasks(
         self, endless: Callable[[], Coroutine[None, None, None]], limits: dict[str, float], says: str
     ) -> None:
         with pytest.raises(RunawayError, match=f"(?s){says}.*waits in (sleep|__sleep0), "):
             testing.run(endless(), **limits)  # type: ignore[arg-type]  # the limits' own names
 
-    def test_leaves_time_to_clean_up(self) -> None:
+    def test_time_limit_leaves_time_for_cleanup(self) -> None:
         cleaned: list[str] = []
 
         async def main() -> None:
@@ -154,26 +154,26 @@ class TestAnEnd:
             testing.run(main(), until=60)
         assert cleaned == ["up"]
 
-    def test_is_not_there_when_it_is_done_in_time(self) -> None:
+    def test_time_limit_is_removed_when_the_run_ends(self) -> None:
         testing.run(asyncio.sleep(60), until=60)
 
-    def test_names_some_of_many_tasks(self) -> None:
+    def test_error_lists_some_of_many_tasks(self) -> None:
         async def main() -> None:
-            await asyncio.gather(*(waits_for_nobody() for _ in range(100)))
+            await asyncio.gather(*(waits_forever() for _ in range(100)))
 
         with pytest.raises(DeadlockError, match="and 81 more tasks"):
             testing.run(main())
 
 
 class TestNothingComesFromOutside:
-    def test_an_executor_is_this_thread(self) -> None:
+    def test_executor_runs_in_the_loop_thread(self) -> None:
         async def main() -> list[object]:
             return [await asyncio.to_thread(threading.get_ident), threading.get_ident()]
 
         first, second = testing.run(main())
         assert first == second
 
-    def test_an_executor_raises_what_is_raised(self) -> None:
+    def test_executor_raises_the_functions_exception(self) -> None:
         def fails() -> None:
             raise KeyError("here")
 
@@ -183,7 +183,7 @@ class TestNothingComesFromOutside:
         with pytest.raises(KeyError, match="here"):
             testing.run(main())
 
-    def test_sets_of_tasks_have_one_order(self) -> None:
+    def test_sets_of_tasks_have_a_fixed_order(self) -> None:
         async def main() -> list[str]:
             done, _ = await asyncio.wait([asyncio.create_task(asyncio.sleep(1), name=str(i)) for i in range(50)])
             return [task.get_name() for task in done]
@@ -200,7 +200,9 @@ class TestNothingComesFromOutside:
             pytest.param(lambda loop: loop.create_server(asyncio.Protocol, sock=object()), id="a real socket"),
         ],
     )
-    def test_says_what_it_cannot(self, call: Callable[[VirtualLoop], Coroutine[None, None, None]]) -> None:
+    def test_unsupported_operation_is_rejected(
+        self, call: Callable[[VirtualLoop], Coroutine[None, None, None]]
+    ) -> None:
         async def main() -> None:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)

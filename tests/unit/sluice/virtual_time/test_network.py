@@ -16,13 +16,13 @@ opened: list[Streams] = []
 
 
 async def connect(host: str, port: int) -> Streams:
-    """A connection that is closed when the test is over."""
+    """Open a connection that is closed when the test ends."""
     opened.append(await asyncio.open_connection(host, port))
     return opened[-1]
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Sends back what comes, until its end."""
+    """Echo received data until the end of the stream."""
     try:
         while data := await reader.read(1 << 20):
             writer.write(data)
@@ -34,7 +34,7 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 def with_echo(test: Callable[[Network], Coroutine[object, object, T]], *, host: str = "server", seed: int = 0) -> T:
-    """Runs a test as the host `client`; `echo` listens on port 7 of `host`."""
+    """Run a test as the host `client`, with `echo` listening on port 7 of `host`."""
 
     async def main() -> T:
         network = testing.network()
@@ -45,7 +45,7 @@ def with_echo(test: Callable[[Network], Coroutine[object, object, T]], *, host: 
         while opened:
             opened.pop()[1].close()
         network.reset("*")
-        await asyncio.sleep(1)  # what is open ends
+        await asyncio.sleep(1)  # close open connections
         return result
 
     return testing.run(main(), seed=seed)
@@ -65,14 +65,14 @@ async def round_trip(streams: Streams, data: bytes = b"x") -> None:
 
 
 class TestConnecting:
-    def test_gives_both_ends_their_addresses(self) -> None:
+    def test_connecting_returns_both_addresses(self) -> None:
         async def test(network: Network) -> tuple[object, object]:
             _, writer = await connect("server", 7)
             return writer.get_extra_info("sockname"), writer.get_extra_info("peername")
 
         assert with_echo(test) == (("10.0.0.2", 32768), ("10.0.0.1", 7))
 
-    def test_finds_a_host_by_its_address(self) -> None:
+    def test_host_is_found_by_its_address(self) -> None:
         async def test(network: Network) -> None:
             found = await asyncio.get_running_loop().getaddrinfo("server", 7)
             await round_trip(await connect(*found[0][4]))
@@ -80,13 +80,13 @@ class TestConnecting:
         with_echo(test)
 
     @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])
-    def test_finds_the_local_host_by_each_of_its_names(self, name: str) -> None:
+    def test_local_host_is_found_by_each_of_its_names(self, name: str) -> None:
         async def test(network: Network) -> None:
             await round_trip(await connect(name, 7))
 
         with_echo(test, host="127.0.0.1")
 
-    def test_finds_who_listens_everywhere_on_its_host(self) -> None:
+    def test_wildcard_listener_is_reachable_by_host(self) -> None:
         async def main() -> None:
             with testing.network().host("server"):
                 await asyncio.start_server(echo, "0.0.0.0", 7)
@@ -97,7 +97,7 @@ class TestConnecting:
 
         testing.run(main())
 
-    def test_takes_a_round_trip(self) -> None:
+    def test_connecting_takes_a_round_trip(self) -> None:
         async def test(network: Network) -> float:
             network.link("client", "server", latency_s=0.1)
             return await took_s(connect("server", 7))
@@ -107,12 +107,12 @@ class TestConnecting:
     @pytest.mark.parametrize(
         "spoil",
         [
-            pytest.param(lambda network: None, id="nobody listens"),
-            pytest.param(lambda network: network.refuse("server"), id="the host refuses"),
-            pytest.param(lambda network: network.refuse("server:8"), id="the port refuses"),
+            pytest.param(lambda network: None, id="no listener"),
+            pytest.param(lambda network: network.refuse("server"), id="the host is unreachable"),
+            pytest.param(lambda network: network.refuse("server:8"), id="the port is closed"),
         ],
     )
-    def test_is_refused_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
+    def test_refused_connection_fails_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
         async def test(network: Network) -> float:
             network.link("client", "server", latency_s=0.1)
             spoil(network)
@@ -125,7 +125,7 @@ class TestConnecting:
 
         assert with_echo(test) == 0.2
 
-    def test_is_accepted_again(self) -> None:
+    def test_host_accepts_again_after_refusing(self) -> None:
         async def test(network: Network) -> None:
             network.refuse("server:7")
             with pytest.raises(ConnectionRefusedError):
@@ -135,7 +135,7 @@ class TestConnecting:
 
         with_echo(test)
 
-    def test_is_given_up_behind_a_partition(self) -> None:
+    def test_connecting_across_a_partition_times_out(self) -> None:
         async def test(network: Network) -> float:
             network.partition("client", "server")
 
@@ -147,7 +147,7 @@ class TestConnecting:
 
         assert with_echo(test) == 127
 
-    def test_goes_on_when_a_partition_ends(self) -> None:
+    def test_connecting_succeeds_when_the_partition_ends(self) -> None:
         async def test(network: Network) -> float:
             network.partition("client", "server")
             asyncio.get_running_loop().call_later(50, network.heal, "client", "server")
@@ -155,7 +155,7 @@ class TestConnecting:
 
         assert with_echo(test) == 50
 
-    def test_that_is_cancelled_leaves_nothing_open(self) -> None:
+    def test_cancelled_connect_leaves_nothing_open(self) -> None:
         async def test(network: Network) -> int:
             network.link("*", latency_s=1)
             with pytest.raises(TimeoutError):
@@ -167,14 +167,14 @@ class TestConnecting:
 
 
 class TestListening:
-    def test_at_a_taken_port_fails(self) -> None:
+    def test_listening_at_a_used_port_fails(self) -> None:
         async def test(network: Network) -> None:
             await asyncio.start_server(echo, "server", 7)
 
         with pytest.raises(OSError, match="Address already in use"):
             with_echo(test)
 
-    def test_at_port_0_finds_a_free_one(self) -> None:
+    def test_port_0_picks_a_free_port(self) -> None:
         async def test(network: Network) -> list[int]:
             servers = [await asyncio.start_server(echo, "server", 0) for _ in range(2)]
             ports: list[int] = [server.sockets[0].getsockname()[1] for server in servers]
@@ -184,7 +184,7 @@ class TestListening:
 
         assert with_echo(test) == [32768, 32769]
 
-    def test_ends_and_leaves_the_port_to_others(self) -> None:
+    def test_closed_listener_releases_its_port(self) -> None:
         async def test(network: Network) -> None:
             server = await asyncio.start_server(echo, "server", 8)
             kept = await connect("server", 8)
@@ -203,10 +203,10 @@ class TestALink:
     @pytest.mark.parametrize(
         ("link", "size", "expected_s"),
         [
-            pytest.param(Link(), 1, 0, id="without anything costs nothing"),
-            pytest.param(Link(latency_s=0.25), 1, 0.5, id="with latency costs it each way"),
-            pytest.param(Link(bytes_per_s=1000), 500, 1.0, id="with a bandwidth costs the bytes"),
-            pytest.param(Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5, id="with both costs both"),
+            pytest.param(Link(), 1, 0, id="no latency and no limit costs no time"),
+            pytest.param(Link(latency_s=0.25), 1, 0.5, id="latency is added in each direction"),
+            pytest.param(Link(bytes_per_s=1000), 500, 1.0, id="bandwidth delays the bytes"),
+            pytest.param(Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5, id="both are added"),
         ],
     )
     def test(self, link: Link, size: int, expected_s: float) -> None:
@@ -217,14 +217,14 @@ class TestALink:
 
         assert with_echo(test) == expected_s
 
-    def test_shares_its_bandwidth_over_pieces(self) -> None:
+    def test_bandwidth_is_shared_over_pieces(self) -> None:
         async def test(network: Network) -> float:
             network.link("*", bytes_per_s=1_000_000)
             return await took_s(round_trip(await connect("server", 7), bytes(3_000_000)))
 
-        assert with_echo(test) == pytest.approx(3, abs=0.1), "back while the rest is on its way"
+        assert with_echo(test) == pytest.approx(3, abs=0.1), "the first piece returns while the rest is in flight"
 
-    def test_jitters_within_its_bounds_and_keeps_the_order(self) -> None:
+    def test_jitter_stays_within_bounds_and_keeps_the_order(self) -> None:
         async def test(network: Network) -> list[float]:
             network.link("*", latency_s=0.1, jitter_s=0.05)
             streams = await connect("server", 7)
@@ -238,10 +238,10 @@ class TestALink:
         assert min(trips) > 0.2
         assert max(trips) < 0.3
         assert max(trips) - min(trips) > 0.05
-        assert with_echo(test) == trips, "the same seed, the same times"
+        assert with_echo(test) == trips, "the same seed gives the same times"
         assert with_echo(test, seed=1) != trips
 
-    def test_that_loses_delays(self) -> None:
+    def test_packet_loss_adds_delay(self) -> None:
         async def test(network: Network) -> list[float]:
             streams = await connect("server", 7)
             network.link("*", loss=0.25)
@@ -251,7 +251,7 @@ class TestALink:
         assert trips.count(0) == pytest.approx(400 * 0.75**2, rel=0.15)
         assert {0.2, 0.4, 0.6} < set(trips)
 
-    def test_goes_by_the_last_that_was_set(self) -> None:
+    def test_latest_link_setting_applies(self) -> None:
         async def test(network: Network) -> list[float]:
             streams = await connect("server", 7)
             trips = []
@@ -270,13 +270,13 @@ class TestALink:
         [{"latency_s": -1}, {"jitter_s": -1}, {"bytes_per_s": 0}, {"loss": 1}, {"loss": -0.5}],
         ids=str,
     )
-    def test_is_refused_where_it_cannot_be(self, wrong: dict[str, float]) -> None:
+    def test_invalid_link_setting_is_rejected(self, wrong: dict[str, float]) -> None:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Link(**wrong)
 
 
 class TestAPartition:
-    def test_holds_what_is_sent_until_it_ends(self) -> None:
+    def test_partition_delays_data_until_it_ends(self) -> None:
         async def test(network: Network) -> float:
             streams = await connect("server", 7)
             network.partition("client")
@@ -285,7 +285,7 @@ class TestAPartition:
 
         assert with_echo(test) == 600
 
-    def test_is_noticed_after_a_quarter_of_an_hour(self) -> None:
+    def test_partition_times_out_after_a_quarter_of_an_hour(self) -> None:
         async def test(network: Network) -> tuple[float, int]:
             reader, writer = await connect("server", 7)
             network.partition("client", "server")
@@ -297,9 +297,9 @@ class TestAPartition:
 
             return await took_s(read()), network.connections()
 
-        assert with_echo(test) == (924.6, 1), "the other end does not know"
+        assert with_echo(test) == (924.6, 1), "the other end is not notified"
 
-    def test_leaves_others_alone(self) -> None:
+    def test_partition_does_not_affect_other_hosts(self) -> None:
         async def test(network: Network) -> None:
             streams = await connect("server", 7)
             network.partition("server", "other")
@@ -308,7 +308,7 @@ class TestAPartition:
 
         with_echo(test)
 
-    def test_lasts_as_long_as_one_of_two_does(self) -> None:
+    def test_partition_lasts_as_long_as_the_longer_of_two(self) -> None:
         async def test(network: Network) -> float:
             streams = await connect("server", 7)
             network.partition("client", "server")
@@ -322,7 +322,7 @@ class TestAPartition:
 
 
 class TestOpenConnections:
-    def test_are_reset(self) -> None:
+    def test_open_connections_can_be_reset(self) -> None:
         async def test(network: Network) -> tuple[int, int]:
             reader, _ = await connect("server", 7)
             count = network.reset("server:7")
@@ -333,7 +333,7 @@ class TestOpenConnections:
 
         assert with_echo(test) == (1, 0)
 
-    def test_are_forgotten_by_a_middle_box(self) -> None:
+    def test_idle_connections_are_dropped_by_a_middlebox(self) -> None:
         async def test(network: Network) -> float:
             streams = await connect("server", 7)
             assert network.forget("client", "server") == 1
@@ -348,7 +348,7 @@ class TestOpenConnections:
 
         assert with_echo(test) == 924.6
 
-    def test_are_counted_by_place(self) -> None:
+    def test_open_connections_are_counted_by_place(self) -> None:
         async def test(network: Network) -> list[int]:
             for _ in range(3):
                 await connect("server", 7)
@@ -358,7 +358,7 @@ class TestOpenConnections:
         assert with_echo(test) == [3, 3, 3, 0, 0]
 
 
-def test_the_option_to_close_by_a_reset_does() -> None:
+def test_linger_0_option_resets_on_close() -> None:
     async def test(network: Network) -> None:
         arrived: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 

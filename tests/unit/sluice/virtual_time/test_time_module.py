@@ -17,7 +17,7 @@ def read(name: str) -> float:
 
 @pytest.mark.parametrize("name", READINGS)
 class TestTheTimeModule:
-    def test_tells_virtual_time_to_what_the_loop_runs(self, name: str) -> None:
+    def test_time_module_returns_virtual_time_inside_the_loop(self, name: str) -> None:
         async def main() -> float:
             began = read(name)
             await asyncio.sleep(1e6)
@@ -25,7 +25,7 @@ class TestTheTimeModule:
 
         assert testing.run(main(), until=2e6) == pytest.approx(1e6)
 
-    def test_tells_real_time_to_other_threads(self, name: str) -> None:
+    def test_time_module_returns_real_time_in_other_threads(self, name: str) -> None:
         seen: list[float] = []
 
         async def main() -> None:
@@ -38,7 +38,7 @@ class TestTheTimeModule:
         testing.run(main())
         assert began <= seen[0] < began + 1000
 
-    def test_tells_real_time_between_two_runs(self, name: str) -> None:
+    def test_time_module_returns_real_time_between_two_runs(self, name: str) -> None:
         loop = VirtualLoop()
         began = read(name)
         with patch_time(loop):
@@ -47,13 +47,13 @@ class TestTheTimeModule:
         loop.close()
         assert began <= between < began + 1000
 
-    def test_is_as_it_was_afterwards(self, name: str) -> None:
+    def test_time_module_is_restored(self, name: str) -> None:
         before = getattr(time, name)
         testing.run(asyncio.sleep(1))
         assert getattr(time, name) is before
 
 
-def test_the_wall_clock_says_when_it_is() -> None:
+def test_wall_clock_starts_at_a_fixed_time() -> None:
     async def main() -> tuple[float, int]:
         await asyncio.sleep(0.25)
         return time.time(), time.time_ns()

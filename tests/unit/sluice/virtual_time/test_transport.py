@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Noted(asyncio.Protocol):
-    """Notes what it is told."""
+    """A protocol that records its events."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.events: list[object] = []
         self.received = bytearray()
         self.keeps_open = False
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
@@ -23,29 +23,29 @@ class Noted(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, MemoryTransport)
         self.transport = transport
-        self.told.append("made")
+        self.events.append("made")
 
     def data_received(self, data: bytes) -> None:
         self.received += data
-        self.told.append(len(data))
+        self.events.append(len(data))
 
     def eof_received(self) -> bool:
-        self.told.append("end")
+        self.events.append("end")
         return self.keeps_open
 
     def pause_writing(self) -> None:
-        self.told.append("pause")
+        self.events.append("pause")
 
     def resume_writing(self) -> None:
-        self.told.append("resume")
+        self.events.append("resume")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.told.append(type(exc).__name__ if exc else "lost")
+        self.events.append(type(exc).__name__ if exc else "lost")
         self.lost.set_result(exc)
 
 
 class Buffered(asyncio.BufferedProtocol):
-    """Reads into a buffer of 4 bytes."""
+    """A protocol with a read buffer of 4 bytes."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(4)
@@ -59,7 +59,7 @@ class Buffered(asyncio.BufferedProtocol):
 
 
 def with_pair(test: Callable[[Network, Noted, Noted], Coroutine[object, object, T]]) -> T:
-    """Runs a test with the two ends of a connection, the client's first."""
+    """Run a test with both ends of a connection, the client's first."""
 
     async def main() -> T:
         loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ async def settle() -> None:
     await asyncio.sleep(1)
 
 
-def test_bytes_arrive_in_their_order() -> None:
+def test_bytes_arrive_in_order() -> None:
     async def test(network: Network, client: Noted, server: Noted) -> None:
         sent = bytes(range(256)) * 8192
         for start in range(0, len(sent), 100_000):
@@ -94,7 +94,7 @@ def test_bytes_arrive_in_their_order() -> None:
     with_pair(test)
 
 
-def test_what_was_given_to_write_may_be_used_again() -> None:
+def test_written_buffer_may_be_reused() -> None:
     async def test(network: Network, client: Noted, server: Noted) -> bytes:
         buffer = bytearray(b"first")
         client.transport.write(buffer)
@@ -105,7 +105,7 @@ def test_what_was_given_to_write_may_be_used_again() -> None:
     assert with_pair(test) == b"first"
 
 
-def test_a_buffered_protocol_reads_as_much_as_it_has_room_for() -> None:
+def test_buffered_protocol_reads_as_much_as_its_buffer_holds() -> None:
     async def test(network: Network, client: Noted, server: Noted) -> list[bytes]:
         buffered = Buffered()
         server.transport.set_protocol(buffered)
@@ -118,21 +118,21 @@ def test_a_buffered_protocol_reads_as_much_as_it_has_room_for() -> None:
 
 
 class TestBackPressure:
-    def test_pauses_the_writer_while_the_reader_does_not_read(self) -> None:
+    def test_writer_is_paused_while_the_reader_does_not_read(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             server.transport.pause_reading()
             assert not server.transport.is_reading()
             client.transport.write(bytes(WINDOW_BYTES + HIGH_WATER_BYTES))
             await settle()
-            assert client.told == ["made"]
+            assert client.events == ["made"]
             client.transport.write(b"x")
-            assert client.told == ["made", "pause"]
+            assert client.events == ["made", "pause"]
             assert client.transport.get_write_buffer_size() == HIGH_WATER_BYTES + 1
             await settle()
             assert server.received == b""
             server.transport.resume_reading()
             await settle()
-            assert client.told == ["made", "pause", "resume"]
+            assert client.events == ["made", "pause", "resume"]
             assert len(server.received) == WINDOW_BYTES + HIGH_WATER_BYTES + 1
 
         with_pair(test)
@@ -147,14 +147,14 @@ class TestBackPressure:
             (0, None, (0, 0)),
         ],
     )
-    def test_is_felt_where_it_was_said(self, high: int | None, low: int | None, expected: tuple[int, int]) -> None:
+    def test_write_limits_apply(self, high: int | None, low: int | None, expected: tuple[int, int]) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> tuple[int, int]:
             client.transport.set_write_buffer_limits(high, low)
             return client.transport.get_write_buffer_limits()
 
         assert with_pair(test) == expected
 
-    def test_cannot_be_felt_between_limits_that_are_none(self) -> None:
+    def test_invalid_write_limits_are_rejected(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             client.transport.set_write_buffer_limits(high=1, low=2)
 
@@ -163,17 +163,17 @@ class TestBackPressure:
 
 
 class TestAnEnd:
-    def test_comes_after_what_was_written(self) -> None:
+    def test_close_flushes_written_data(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> tuple[list[object], list[object]]:
             client.transport.write(b"last")
             client.transport.close()
             assert client.transport.is_closing()
             await settle()
-            return client.told, server.told
+            return client.events, server.events
 
         assert with_pair(test) == (["made", "lost"], ["made", 4, "end", "lost"])
 
-    def test_of_one_direction_leaves_the_other(self) -> None:
+    def test_half_close_leaves_the_other_direction_open(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             server.keeps_open = True
             assert client.transport.can_write_eof()
@@ -184,41 +184,41 @@ class TestAnEnd:
             server.transport.write(b"answer")
             server.transport.close()
             await settle()
-            assert server.told == ["made", "end", "lost"]
-            assert client.told == ["made", 6, "end", "lost"]
+            assert server.events == ["made", "end", "lost"]
+            assert client.events == ["made", 6, "end", "lost"]
 
         with_pair(test)
 
-    def test_waits_for_a_reader_who_paused(self) -> None:
+    def test_eof_waits_for_a_paused_reader(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             server.transport.pause_reading()
             client.transport.write(b"last")
             client.transport.close()
             await settle()
-            assert server.told == ["made"]
+            assert server.events == ["made"]
             server.transport.resume_reading()
             await settle()
-            assert server.told == ["made", 4, "end", "lost"]
+            assert server.events == ["made", 4, "end", "lost"]
 
         with_pair(test)
 
-    def test_that_is_an_abort_drops_what_is_buffered(self) -> None:
+    def test_abort_drops_buffered_data(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> int:
             server.transport.pause_reading()
             client.transport.write(bytes(10 * WINDOW_BYTES))
             client.transport.abort()
             assert client.transport.get_write_buffer_size() == 0
-            assert client.told == ["made", "pause"], "it is told in the loop's next turn"
+            assert client.events == ["made", "pause"], "connection_lost is called in the next event-loop iteration"
             await settle()
-            assert client.told == ["made", "pause", "lost"]
+            assert client.events == ["made", "pause", "lost"]
             server.transport.resume_reading()
             await settle()
-            assert server.told[-2:] == ["end", "lost"]
+            assert server.events[-2:] == ["end", "lost"]
             return len(server.received)
 
         assert with_pair(test) == WINDOW_BYTES
 
-    def test_with_something_unread_is_a_reset(self) -> None:
+    def test_close_with_unread_data_resets(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             server.transport.pause_reading()
             client.transport.write(b"unread")
@@ -228,34 +228,34 @@ class TestAnEnd:
 
         with_pair(test)
 
-    def test_is_told_to_who_writes_on_by_a_reset(self) -> None:
+    def test_writing_to_a_closed_peer_resets(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             client.keeps_open = True
             server.transport.close()
             await settle()
             client.transport.write(b"into the void")
             await settle()
-            assert client.told == ["made", "end"], "it has read to the end, and reads no more"
+            assert client.events == ["made", "end"], "it has read to the end and stopped reading"
             client.transport.write(b"again")
             await settle()
-            assert client.told == ["made", "end", "ConnectionResetError"]
+            assert client.events == ["made", "end", "ConnectionResetError"]
 
         with_pair(test)
 
-    def test_that_is_a_reset_is_not_seen_while_reading_is_paused(self) -> None:
+    def test_reset_is_not_seen_while_reading_is_paused(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             client.transport.pause_reading()
             network.reset("server")
             await settle()
-            assert client.told == ["made"]
+            assert client.events == ["made"]
             client.transport.resume_reading()
             await settle()
-            assert client.told == ["made", "ConnectionResetError"]
+            assert client.events == ["made", "ConnectionResetError"]
 
         with_pair(test)
 
     @pytest.mark.parametrize("method", ["data_received", "eof_received"])
-    def test_comes_when_a_protocol_raises(self, method: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_protocol_error_closes_the_connection(self, method: str, caplog: pytest.LogCaptureFixture) -> None:
         def fails(*data: object) -> None:
             raise KeyError("a mistake")
 
@@ -264,13 +264,13 @@ class TestAnEnd:
             client.transport.write(b"x")
             client.transport.write_eof()
             await settle()
-            assert server.told[-1] == "KeyError"
-            assert "lost" in str(client.told) or "ConnectionResetError" in client.told
+            assert server.events[-1] == "KeyError"
+            assert "lost" in str(client.events) or "ConnectionResetError" in client.events
 
         with_pair(test)
         assert "a mistake" in caplog.text
 
-    def test_is_told_once(self) -> None:
+    def test_connection_lost_is_called_once(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> list[object]:
             for _ in range(2):
                 client.transport.close()
@@ -280,20 +280,20 @@ class TestAnEnd:
             client.transport.resume_reading()
             network.reset("server")
             await settle()
-            return client.told
+            return client.events
 
         assert with_pair(test) == ["made", "lost"]
 
-    def test_behind_a_partition_is_not_heard_of(self) -> None:
+    def test_close_across_a_partition_is_not_seen(self) -> None:
         async def test(network: Network, client: Noted, server: Noted) -> None:
             network.partition("server")
             client.transport.close()
             await settle()
-            assert client.told == ["made", "lost"]
-            assert server.told == ["made"]
+            assert client.events == ["made", "lost"]
+            assert server.events == ["made"]
             network.heal()
             await settle()
-            assert server.told == ["made", "end", "lost"]
+            assert server.events == ["made", "end", "lost"]
             assert network.connections() == 0
 
         with_pair(test)
