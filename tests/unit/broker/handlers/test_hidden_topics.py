@@ -47,17 +47,17 @@ def deleted(broker: VirtualBroker, *wanted: str | bytes) -> list[tuple[str | Non
 @pytest.mark.parametrize(
     ("entries", "name", "expected"),
     [
-        pytest.param([], "t", (DENIED, "Topic authorization failed."), id="a topic she knows nothing of"),
+        pytest.param([], "t", (DENIED, "Topic authorization failed."), id="topic she knows nothing of"),
         pytest.param([], "none", (DENIED, "Topic authorization failed."), id="one that is not there: she cannot tell"),
-        pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="a topic that she may describe"),
+        pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="topic that she may describe"),
         pytest.param(
             [acl(AclOperation.DESCRIBE, name="none")],
             "none",
             (UNKNOWN, UNKNOWN.message),
             id="one that she knows is not",
         ),
-        pytest.param([DELETE_T], "t", (0, None), id="a topic that she may delete"),
-        pytest.param([DELETE_ALL], "t", (0, None), id="a topic as she may delete all"),
+        pytest.param([DELETE_T], "t", (0, None), id="topic that she may delete"),
+        pytest.param([DELETE_ALL], "t", (0, None), id="topic as she may delete all"),
         pytest.param([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message), id="one that is not there, as she may all"),
     ],
 )
@@ -132,8 +132,8 @@ def test_partitions_are_created_of_topics_that_she_may_alter() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "value", "code"),
     [
-        pytest.param(2, "none", "x", DENIED, id="a topic is not even looked for"),
-        pytest.param(4, "", "x", ErrorCode.INVALID_REQUEST, id="a broker first looks at its configs"),
+        pytest.param(2, "none", "x", DENIED, id="topic is not even looked for"),
+        pytest.param(4, "", "x", ErrorCode.INVALID_REQUEST, id="broker first looks at its configs"),
         pytest.param(4, "", "5", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="then asks whether she may alter them"),
     ],
 )

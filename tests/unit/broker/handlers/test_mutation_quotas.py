@@ -120,10 +120,10 @@ def test_what_is_only_validated_is_charged_as_by_kafka(request_: Message) -> Non
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        pytest.param(create(0), 7, id="a topic of no partitions"),
+        pytest.param(create(0), 7, id="topic of no partitions"),
         pytest.param(extend(("t", 1)), 3, id="as many partitions as there are"),
         pytest.param(extend(("nowhere", 5)), 3, id="partitions of no topic"),
-        pytest.param(delete("nowhere"), 6, id="a topic that is not there"),
+        pytest.param(delete("nowhere"), 6, id="topic that is not there"),
     ],
 )
 def test_what_cannot_be_costs_nothing(request_: Message, version: int) -> None:

@@ -26,15 +26,15 @@ from tests.support.virtual_broker import VirtualBroker
 @pytest.mark.parametrize(
     ("name", "software_version", "code"),
     [
-        pytest.param("apache-kafka-java", "3.9.0", 0, id="a Java client"),
+        pytest.param("apache-kafka-java", "3.9.0", 0, id="Java client"),
         pytest.param("a", "1", 0, id="one character each"),
         pytest.param("", "1", 42, id="no name"),
         pytest.param("a", "", 42, id="no version"),
-        pytest.param("-a", "1", 42, id="a name that begins with a dash"),
-        pytest.param("a.", "1", 42, id="a name that ends with a dot"),
-        pytest.param("a b", "1", 42, id="a blank"),
-        pytest.param("ä", "1", 42, id="a letter beyond ASCII"),
-        pytest.param("a", "1\n", 42, id="a newline"),
+        pytest.param("-a", "1", 42, id="name that begins with a dash"),
+        pytest.param("a.", "1", 42, id="name that ends with a dot"),
+        pytest.param("a b", "1", 42, id="blank"),
+        pytest.param("ä", "1", 42, id="letter beyond ASCII"),
+        pytest.param("a", "1\n", 42, id="newline"),
     ],
 )
 def test_a_clients_name_and_version_are_checked_as_kip_511_says(
@@ -84,7 +84,7 @@ def test_the_first_versions_of_api_versions_know_no_features(version: int) -> No
 @pytest.mark.parametrize(
     ("release", "version", "expected"),
     [
-        pytest.param("kafka-2.8", 3, {}, id="a broker with ZooKeeper has none"),
+        pytest.param("kafka-2.8", 3, {}, id="broker with ZooKeeper has none"),
         pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="3.4"),
         pytest.param("kafka-3.9", 4, {"metadata.version": (1, 21)}, id="3.9: transactions without epochs of their own"),
     ],
@@ -128,10 +128,10 @@ def test_every_producer_gets_an_id_of_its_own_with_epoch_0(version: int) -> None
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"transactional_id": ""}, 42, id="an empty transactional id"),
-        pytest.param({"producer_id": 5}, 42, id="an id without epoch"),
-        pytest.param({"producer_epoch": 5}, 42, id="an epoch without id"),
-        pytest.param({"producer_id": 5, "producer_epoch": 5}, 0, id="an id and epoch from before"),
+        pytest.param({"transactional_id": ""}, 42, id="empty transactional id"),
+        pytest.param({"producer_id": 5}, 42, id="id without epoch"),
+        pytest.param({"producer_epoch": 5}, 42, id="epoch without id"),
+        pytest.param({"producer_id": 5, "producer_epoch": 5}, 0, id="id and epoch from before"),
     ],
 )
 def test_what_init_producer_id_refuses(fields: dict[str, Any], code: int) -> None:
@@ -203,9 +203,9 @@ def test_permissions_of_the_cluster_are_told_where_they_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("endpoint_type", "code"),
     [
-        pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="controllers, asked of a broker: 114"),
-        pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="what nobody knows: 115"),
-        pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="nothing: 115"),
+        pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="controllers, asked of a broker"),
+        pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="what nobody knows"),
+        pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="nothing"),
     ],
 )
 def test_only_brokers_can_be_asked_for(endpoint_type: int, code: ErrorCode) -> None:
@@ -241,7 +241,7 @@ def with_epochs() -> VirtualBroker:
     ("epoch", "expected"),
     [
         pytest.param(0, (0, 2), id="one that ended"),
-        pytest.param(4, (4, 5), id="the current one: the end of the log"),
+        pytest.param(4, (4, 5), id="current one: the end of the log"),
         pytest.param(2, (0, 2), id="one between: the one before it"),
         pytest.param(5, (-1, -1), id="one of the future: nothing is known"),
         pytest.param(-1, (-1, -1), id="none"),

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: a partition stays where it is; anything else has Kafka's error."""
+"""AlterPartitionReassignments accepts only the current replicas; other assignments return Kafka's errors."""
 
 import pytest
 
@@ -17,15 +17,15 @@ ASSIGNMENT = "The manual partition assignment includes "
 @pytest.mark.parametrize(
     ("name", "index", "replicas", "code", "message"),
     [
-        pytest.param("t", 0, [1], ErrorCode.NONE, None, id="to where it is"),
-        pytest.param("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None, id="cancelled: 85"),
+        pytest.param("t", 0, [1], ErrorCode.NONE, None, id="current replicas"),
+        pytest.param("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None, id="cancellation"),
         pytest.param(
             "t",
             0,
             [],
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             ASSIGNMENT + "an empty replica list.",
-            id="to no broker: 39",
+            id="empty replica list",
         ),
         pytest.param(
             "t",
@@ -33,7 +33,7 @@ ASSIGNMENT = "The manual partition assignment includes "
             [1, 2],
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             ASSIGNMENT + "broker 2, but no such broker is registered.",
-            id="to an unknown broker: 39",
+            id="unknown broker",
         ),
         pytest.param(
             "t",
@@ -41,10 +41,10 @@ ASSIGNMENT = "The manual partition assignment includes "
             [1, 1],
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             ASSIGNMENT + "the broker 1 more than once.",
-            id="to one broker twice: 39",
+            id="duplicate broker",
         ),
         pytest.param(
-            "t", 7, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:7.", id="no partition: 3"
+            "t", 7, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:7.", id="unknown partition"
         ),
         pytest.param(
             "nowhere",
@@ -52,11 +52,11 @@ ASSIGNMENT = "The manual partition assignment includes "
             [1],
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "Unable to find a topic named nowhere.",
-            id="no topic: 3",
+            id="unknown topic",
         ),
     ],
 )
-def test_a_partition_can_only_be_assigned_to_where_it_is(
+def test_reassignment_accepts_only_the_current_replicas(
     version: int, name: str, index: int, replicas: list[int] | None, code: ErrorCode, message: str | None
 ) -> None:
     broker = VirtualBroker()
@@ -69,6 +69,6 @@ def test_a_partition_can_only_be_assigned_to_where_it_is(
     assert (result.partition_index, result.error_code, result.error_message) == (index, code, message)
 
 
-def test_version_1_is_told_whether_it_allowed_another_replication_factor() -> None:
+def test_version_1_returns_allow_replication_factor_change() -> None:
     request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False)
     assert VirtualBroker().client().ask(request, 1).allow_replication_factor_change is False

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: there is one directory, and every replica is in it."""
+"""AlterReplicaLogDirs: the broker has one log directory with every replica."""
 
 from pathlib import Path
 
@@ -13,70 +13,72 @@ from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
 
-Answers = dict[tuple[str, int], int]
+ErrorCodes = dict[tuple[str, int], int]
 
 
-def altered(broker: VirtualBroker, *wanted: tuple[str, str, int]) -> Answers:
-    """Asks for replicas of topics to be in directories, each (path, topic, partition)."""
+def altered(broker: VirtualBroker, *entries: tuple[str, str, int]) -> ErrorCodes:
+    """Return the error codes of a request with (path, topic, partition) entries."""
     dirs = [
         AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])])
-        for path, topic, index in wanted
+        for path, topic, index in entries
     ]
     answer = broker.client().ask(AlterReplicaLogDirsRequest(dirs=dirs), 2)
     return {
-        (one.topic_name, item.partition_index): item.error_code for one in answer.results for item in one.partitions
+        (topic.topic_name, partition.partition_index): partition.error_code
+        for topic in answer.results
+        for partition in topic.partitions
     }
 
 
-def directory(broker: VirtualBroker) -> str:
-    """The one that DescribeLogDirs tells of."""
-    (only,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 5).results
-    return str(only.log_dir)
+def log_dir(broker: VirtualBroker) -> str:
+    """Return the log directory that DescribeLogDirs reports."""
+    (result,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 5).results
+    return str(result.log_dir)
 
 
 @pytest.mark.parametrize(
     ("topic", "index", "code"),
     [
-        pytest.param("t", 0, ErrorCode.NONE, id="a replica that is there"),
-        pytest.param("t", 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that is not"),
-        pytest.param("none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a topic that is not"),
-        pytest.param("n" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION, id="a topic whose name leaves no room"),
-        pytest.param("n" * 213, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="one whose name just does"),
+        pytest.param("t", 0, ErrorCode.NONE, id="existing replica"),
+        pytest.param("t", 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+        pytest.param("none", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param("n" * 214, 0, ErrorCode.INVALID_TOPIC_EXCEPTION, id="topic name above the length limit"),
+        pytest.param("n" * 213, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="topic name at the length limit"),
     ],
 )
-def test_into_the_directory_goes(topic: str, index: int, code: ErrorCode) -> None:
+def test_moving_a_replica_to_the_log_directory_validates_the_partition(topic: str, index: int, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic()
-    assert altered(broker, (directory(broker), topic, index)) == {(topic, index): code}
+    assert altered(broker, (log_dir(broker), topic, index)) == {(topic, index): code}
 
 
 def test_a_directory_on_disk_is_accepted(tmp_path: Path) -> None:
     broker = VirtualBroker(f"log.dirs={tmp_path}")
     broker.topic()
-    assert directory(broker) == str(tmp_path)
+    assert log_dir(broker) == str(tmp_path)
     assert altered(broker, (str(tmp_path), "t", 0)) == {("t", 0): ErrorCode.NONE}
     assert altered(broker, ("memory", "t", 0)) == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND}
 
 
-def test_other_directories_are_not_there() -> None:
+def test_unknown_directory_returns_log_dir_not_found() -> None:
     broker = VirtualBroker()
     broker.topic("t", partitions=2)
-    here = directory(broker)
-    assert altered(broker, ("/elsewhere", "t", 0), (here, "t", 1)) == {
+    known_dir = log_dir(broker)
+    assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 1)) == {
         ("t", 0): ErrorCode.LOG_DIR_NOT_FOUND,
         ("t", 1): 0,
     }
 
 
-def test_of_two_directories_for_a_replica_the_last_counts() -> None:
+def test_last_directory_of_a_replica_counts() -> None:
     broker = VirtualBroker()
     broker.topic()
-    here = directory(broker)
-    assert altered(broker, ("/elsewhere", "t", 0), (here, "t", 0)) == {("t", 0): 0}
+    known_dir = log_dir(broker)
+    assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 0)) == {("t", 0): 0}
 
 
-def test_a_broker_without_the_replica_says_so() -> None:
+def test_missing_replica_returns_replica_not_available() -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.partition().replicas = (broker.broker.node_id + 1,)
-    assert altered(broker, (directory(broker), "t", 0)) == {("t", 0): ErrorCode.REPLICA_NOT_AVAILABLE}
+    assert altered(broker, (log_dir(broker), "t", 0)) == {("t", 0): ErrorCode.REPLICA_NOT_AVAILABLE}

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: one directory, which is memory; sizes of partitions, and of the whole since version 4."""
+"""DescribeLogDirs: one in-memory directory with partition sizes, and total and usable bytes from version 4."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.support.virtual_broker import VirtualBroker
 SIZE = len(batch())
 
 
-def asked_for(name: str, *indexes: int) -> DescribableLogDirTopic:
+def topic_filter(name: str, *indexes: int) -> DescribableLogDirTopic:
     return DescribableLogDirTopic(topic=name, partitions=list(indexes))
 
 
@@ -24,25 +24,36 @@ def describe(broker: VirtualBroker, topics: list[DescribableLogDirTopic] | None,
 
 
 def sizes(result: Any) -> dict[str, dict[int, int]]:
-    assert all((one.offset_lag, one.is_future_key) == (0, False) for topic in result.topics for one in topic.partitions)
+    assert all(
+        (partition.offset_lag, partition.is_future_key) == (0, False)
+        for topic in result.topics
+        for partition in topic.partitions
+    )
     return {
-        topic.name: {one.partition_index: one.partition_size for one in topic.partitions} for topic in result.topics
+        topic.name: {partition.partition_index: partition.partition_size for partition in topic.partitions}
+        for topic in result.topics
     }
 
 
 @pytest.mark.parametrize(
     ("topics", "expected"),
     [
-        pytest.param(None, {"a": {0: SIZE, 1: 0}, "b": {0: 0}}, id="null is all"),
-        pytest.param([], {}, id="none is none"),
-        pytest.param([asked_for("a", 0, 7), asked_for("no", 0)], {"a": {0: SIZE}}, id="what is not there is left out"),
+        pytest.param(None, {"a": {0: SIZE, 1: 0}, "b": {0: 0}}, id="null requests all topics"),
+        pytest.param([], {}, id="empty list"),
         pytest.param(
-            [asked_for("a", 1), asked_for("a", 0, 1)], {"a": {0: SIZE, 1: 0}}, id="a topic twice is told once"
+            [topic_filter("a", 0, 7), topic_filter("no", 0)],
+            {"a": {0: SIZE}},
+            id="unknown partitions and topics are omitted",
         ),
-        pytest.param([asked_for("a", 7)], {}, id="a topic without such a partition is not told"),
+        pytest.param(
+            [topic_filter("a", 1), topic_filter("a", 0, 1)],
+            {"a": {0: SIZE, 1: 0}},
+            id="duplicate topic is returned once",
+        ),
+        pytest.param([topic_filter("a", 7)], {}, id="topic without a known partition is omitted"),
     ],
 )
-def test_partitions_are_told_with_their_sizes(
+def test_partition_sizes_are_returned(
     topics: list[DescribableLogDirTopic] | None, expected: dict[str, dict[int, int]]
 ) -> None:
     broker = VirtualBroker()
@@ -53,7 +64,7 @@ def test_partitions_are_told_with_their_sizes(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_since_version_4_the_memory_is_told_and_what_is_left_of_it(version: int) -> None:
+def test_total_and_usable_bytes_are_returned_from_version_4(version: int) -> None:
     broker = VirtualBroker("sluice.log.memory.bytes=1Mi")
     broker.topic()
     before = describe(broker, None, version)
@@ -66,7 +77,7 @@ def test_since_version_4_the_memory_is_told_and_what_is_left_of_it(version: int)
         assert 2**20 - after.usable_bytes == broker.broker.cluster.logs.budget.used_bytes > 0
 
 
-def test_what_is_left_is_never_less_than_nothing() -> None:
+def test_usable_bytes_are_never_negative() -> None:
     broker = VirtualBroker("sluice.log.memory.bytes=1")
     broker.topic()
     broker.client().ask(produce(9), 9)

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: there are none."""
+"""ListPartitionReassignments always returns an empty list."""
 
 import pytest
 
@@ -12,12 +12,12 @@ from tests.support.virtual_broker import VirtualBroker
 @pytest.mark.parametrize(
     "topics",
     [
-        pytest.param(None, id="of all topics"),
-        pytest.param([ListPartitionReassignmentsTopics(name="t", partition_indexes=[0])], id="of a partition"),
-        pytest.param([ListPartitionReassignmentsTopics(name="no", partition_indexes=[0])], id="of an unknown topic"),
+        pytest.param(None, id="all topics"),
+        pytest.param([ListPartitionReassignmentsTopics(name="t", partition_indexes=[0])], id="one partition"),
+        pytest.param([ListPartitionReassignmentsTopics(name="no", partition_indexes=[0])], id="unknown topic"),
     ],
 )
-def test_nothing_is_being_reassigned(topics: list[ListPartitionReassignmentsTopics] | None) -> None:
+def test_no_reassignments_are_listed(topics: list[ListPartitionReassignmentsTopics] | None) -> None:
     broker = VirtualBroker()
     broker.topic()
     response = broker.client().ask(ListPartitionReassignmentsRequest(topics=topics), 0)

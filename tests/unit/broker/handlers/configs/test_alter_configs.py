@@ -1,4 +1,4 @@
-"""AlterConfigs: all configs of a resource are replaced; what is left out is back to its default."""
+"""AlterConfigs replaces all configs of a resource; omitted configs return to their defaults."""
 
 import pytest
 
@@ -20,14 +20,14 @@ def resource(kind: int, name: str, *configs: tuple[str, str | None]) -> AlterCon
 def alter(
     broker: VirtualBroker, *resources: AlterConfigsResource, version: int = 2, validate_only: bool = False
 ) -> list[tuple[int, str | None]]:
-    """Error code and message of each resource, in their order."""
+    """Return error code and message of each resource, in order."""
     request = AlterConfigsRequest(resources=list(resources), validate_only=validate_only)
     responses = broker.client().ask(request, version).responses
-    return [(one.error_code, one.error_message) for one in responses]
+    return [(response.error_code, response.error_message) for response in responses]
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_what_is_left_out_is_back_to_its_default(version: int) -> None:
+def test_omitted_configs_return_to_their_defaults(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic(retention_ms="5", flush_ms="6")
     assert alter(broker, resource(TOPIC, "t", ("retention.ms", "7")), version=version) == [(0, None)]
@@ -37,21 +37,21 @@ def test_what_is_left_out_is_back_to_its_default(version: int) -> None:
     assert broker.partition().log.config.retention_ms == 604_800_000
 
 
-def test_configs_of_brokers_and_groups_are_replaced_too() -> None:
+def test_broker_and_group_configs_are_replaced() -> None:
     broker = VirtualBroker()
     broker.topic()
-    wanted = (
+    resources = (
         resource(BROKER, "1", ("log.retention.ms", "5")),
         resource(GROUP, "g", ("consumer.session.timeout.ms", "46000")),
     )
-    assert alter(broker, *wanted) == [(0, None), (0, None)]
+    assert alter(broker, *resources) == [(0, None), (0, None)]
     assert broker.partition().log.config.retention_ms == 5
     assert alter(broker, resource(BROKER, "1"), resource(GROUP, "g")) == [(0, None), (0, None)]
     assert broker.partition().log.config.retention_ms == 604_800_000
     assert list(broker.broker.configs.groups.names()) == []
 
 
-def test_where_only_validation_is_asked_for_nothing_is_altered() -> None:
+def test_validate_only_changes_nothing() -> None:
     broker = VirtualBroker()
     topic = broker.topic(retention_ms="5")
     assert alter(broker, resource(TOPIC, "t"), validate_only=True) == [(0, None)]
@@ -59,59 +59,61 @@ def test_where_only_validation_is_asked_for_nothing_is_altered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "message"),
+    ("altered", "code", "message"),
     [
         pytest.param(
             resource(TOPIC, "nowhere"),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "The topic 'nowhere' does not exist.",
-            id="an unknown topic: 3",
+            id="unknown topic",
         ),
         pytest.param(
             resource(TOPIC, "t", ("x", "1")),
             ErrorCode.INVALID_CONFIG,
             "Unknown topic config name: x",
-            id="an unknown config: 40",
+            id="unknown config",
         ),
         pytest.param(
             resource(TOPIC, "t", ("retention.ms", None)),
             ErrorCode.INVALID_REQUEST,
             "Null value not supported for : retention.ms",
-            id="no value: 42",
+            id="null value",
         ),
         pytest.param(
             resource(TOPIC, "t", ("retention.ms", "1"), ("retention.ms", "1")),
             ErrorCode.INVALID_REQUEST,
             "Error due to duplicate config keys",
-            id="a config twice: 42",
+            id="duplicate config",
         ),
         pytest.param(
             resource(BROKER, "7"),
             ErrorCode.INVALID_REQUEST,
             "Unexpected broker id, expected 1, but received 7",
-            id="another broker: 42",
+            id="other broker",
         ),
         pytest.param(
             resource(BROKER_LOGGER, "1", ("root", "INFO")),
             ErrorCode.INVALID_REQUEST,
             "Unknown resource type 8",
-            id="levels of loggers, which it never could: 42",
+            id="broker loggers, which AlterConfigs never supports",
         ),
         pytest.param(
-            resource(99, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 99", id="an unknown type: 42"
+            resource(99, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 99", id="unknown resource type"
         ),
     ],
 )
-def test_what_cannot_be_is_refused(wanted: AlterConfigsResource, code: ErrorCode, message: str) -> None:
+def test_invalid_resource_is_rejected_and_unchanged(
+    altered: AlterConfigsResource, code: ErrorCode, message: str
+) -> None:
     broker = VirtualBroker()
     topic = broker.topic(flush_ms="5")
-    assert alter(broker, wanted) == [(code, message)]
+    assert alter(broker, altered) == [(code, message)]
     assert topic.config.own == {"flush.ms": "5"}
 
 
-def test_a_resource_that_comes_twice_is_altered_neither_time() -> None:
+def test_duplicate_resource_is_rejected_and_unchanged() -> None:
     broker = VirtualBroker()
     topic = broker.topic(flush_ms="5")
-    refused = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    assert alter(broker, resource(TOPIC, "t"), resource(TOPIC, "t")) == [refused, refused]
+    rejected = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    assert alter(broker, resource(TOPIC, "t"), resource(TOPIC, "t")) == [rejected, rejected]
     assert topic.config.own == {"flush.ms": "5"}

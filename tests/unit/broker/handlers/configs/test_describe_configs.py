@@ -1,4 +1,4 @@
-"""DescribeConfigs: of all that has configs; where values come from; what is hidden; errors."""
+"""DescribeConfigs: configs of every resource type, their sources, sensitive values and errors."""
 
 from typing import Any
 
@@ -35,40 +35,40 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
     return {config.name: config for config in result.configs}
 
 
-def test_a_topic_has_every_config_of_the_table_but_the_internal_one() -> None:
+def test_topic_has_all_public_topic_configs() -> None:
     broker = VirtualBroker()
     broker.topic()
     assert set(by_name(describe(broker, TOPIC, "t"))) == set(TOPIC_PROPERTIES) - {"internal.segment.bytes"}
 
 
-def test_the_broker_has_every_property_of_the_table() -> None:
+def test_broker_has_all_broker_configs() -> None:
     assert set(by_name(describe(VirtualBroker("node.id=3"), BROKER, "3"))) == set(PROPERTIES)
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_it_is_told_where_a_value_comes_from(version: int) -> None:
+def test_config_source_is_returned(version: int) -> None:
     broker = VirtualBroker("log.retention.bytes=5000")
     broker.topic(retention_ms="1234")
     configs = by_name(describe(broker, TOPIC, "t", version=version))
-    found = {
+    sources = {
         name: (configs[name].value, configs[name].config_source if version >= 1 else configs[name].is_default)
         for name in ("retention.ms", "retention.bytes", "cleanup.policy")
     }
-    assert found == {
+    assert sources == {
         "retention.ms": ("1234", TOPIC_SOURCE if version >= 1 else False),
         "retention.bytes": ("5000", STATIC_SOURCE if version >= 1 else False),
         "cleanup.policy": ("delete", DEFAULT_SOURCE if version >= 1 else True),
     }
 
 
-def test_only_the_keys_asked_for_are_answered() -> None:
+def test_only_requested_keys_are_returned() -> None:
     broker = VirtualBroker()
     broker.topic()
     result = describe(broker, TOPIC, "t", "retention.ms", "no.such.config", "cleanup.policy")
     assert set(by_name(result)) == {"retention.ms", "cleanup.policy"}
 
 
-def test_types_are_kafkas_numbers() -> None:
+def test_config_types_equal_kafkas_numbers() -> None:
     configs = by_name(describe(VirtualBroker(), BROKER, "1"))
     names = ("auto.create.topics.enable", "compression.type", "num.partitions", "listeners", "log.retention.ms")
     assert [configs[name].config_type for name in names] == [1, 2, 3, 7, 5]
@@ -78,22 +78,22 @@ def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | Non
     return [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms]
 
 
-def test_synonyms_and_documentation_are_told_where_they_are_asked_for() -> None:
+def test_synonyms_and_documentation_are_returned_on_request() -> None:
     broker = VirtualBroker("log.retention.bytes=5000")
     broker.topic(retention_bytes="7000")
-    silent = by_name(describe(broker, TOPIC, "t"))["retention.bytes"]
-    assert (silent.synonyms, silent.documentation) == ([], None)
-    told = by_name(describe(broker, TOPIC, "t", include_synonyms=True, include_documentation=True))
-    assert synonyms(told["retention.bytes"]) == [
+    brief = by_name(describe(broker, TOPIC, "t"))["retention.bytes"]
+    assert (brief.synonyms, brief.documentation) == ([], None)
+    detailed = by_name(describe(broker, TOPIC, "t", include_synonyms=True, include_documentation=True))
+    assert synonyms(detailed["retention.bytes"]) == [
         ("retention.bytes", "7000", TOPIC_SOURCE),
         ("log.retention.bytes", "5000", STATIC_SOURCE),
         ("log.retention.bytes", "-1", DEFAULT_SOURCE),
     ]
-    assert synonyms(told["preallocate"]) == []
-    assert told["retention.bytes"].documentation == TOPIC_PROPERTIES["retention.bytes"].doc
+    assert synonyms(detailed["preallocate"]) == []
+    assert detailed["retention.bytes"].documentation == TOPIC_PROPERTIES["retention.bytes"].doc
 
 
-def test_a_password_is_never_told() -> None:
+def test_sensitive_value_is_never_returned() -> None:
     broker = VirtualBroker("sluice.admin.token=secret")
     token = by_name(describe(broker, BROKER, "1", include_synonyms=True))["sluice.admin.token"]
     assert (token.is_sensitive, token.value) == (True, None)
@@ -103,7 +103,7 @@ def test_a_password_is_never_told() -> None:
     ]
 
 
-def test_of_the_broker_only_what_can_be_altered_is_not_read_only() -> None:
+def test_only_dynamic_broker_configs_are_not_read_only() -> None:
     broker = VirtualBroker()
     broker.topic()
     configs = by_name(describe(broker, BROKER, "1"))
@@ -118,11 +118,11 @@ def test_of_the_broker_only_what_can_be_altered_is_not_read_only() -> None:
     assert {config.read_only for config in by_name(describe(broker, TOPIC, "t")).values()} == {False}
 
 
-def test_the_defaults_of_all_brokers_are_none_to_begin_with() -> None:
+def test_cluster_default_configs_are_initially_empty() -> None:
     assert by_name(describe(VirtualBroker(), BROKER, "")) == {}
 
 
-def test_a_group_has_the_configs_of_consumer_groups() -> None:
+def test_group_has_the_consumer_group_configs() -> None:
     configs = by_name(describe(VirtualBroker(), GROUP, "any", include_synonyms=True))
     assert {name: (config.value, config.read_only) for name, config in configs.items()} == {
         "consumer.session.timeout.ms": ("45000", False),
@@ -133,7 +133,7 @@ def test_a_group_has_the_configs_of_consumer_groups() -> None:
     assert synonyms(timeout) == [("group.consumer.session.timeout.ms", "45000", DEFAULT_SOURCE)]
 
 
-def test_a_client_metrics_subscription_that_nobody_made_has_defaults() -> None:
+def test_unknown_client_metrics_subscription_has_defaults() -> None:
     configs = by_name(describe(VirtualBroker(), CLIENT_METRICS, "any", include_synonyms=True))
     assert {name: (config.value, config.config_source, config.synonyms) for name, config in configs.items()} == {
         "metrics": ("", DEFAULT_SOURCE, []),
@@ -142,7 +142,7 @@ def test_a_client_metrics_subscription_that_nobody_made_has_defaults() -> None:
     }
 
 
-def test_loggers_have_levels() -> None:
+def test_broker_loggers_have_levels() -> None:
     configs = by_name(describe(VirtualBroker(), BROKER_LOGGER, "1"))
     assert {"root", "sluice.broker", "sluice.purgatory"} <= set(configs)
     assert {config.config_source for config in configs.values()} == {LOGGER_SOURCE}
@@ -152,18 +152,18 @@ def test_loggers_have_levels() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "code"),
     [
-        pytest.param(TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="an unknown topic: 3"),
-        pytest.param(TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="an invalid topic name: 17"),
-        pytest.param(BROKER, "2", ErrorCode.INVALID_REQUEST, id="another broker: 42"),
-        pytest.param(BROKER, "one", ErrorCode.INVALID_REQUEST, id="no broker's id: 42"),
-        pytest.param(BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST, id="no broker's loggers: 42"),
-        pytest.param(BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST, id="another broker's loggers: 42"),
-        pytest.param(GROUP, "", ErrorCode.INVALID_REQUEST, id="a group without a name: 42"),
-        pytest.param(CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST, id="a subscription without a name: 42"),
-        pytest.param(77, "1", ErrorCode.INVALID_REQUEST, id="a type that nobody knows: 42"),
+        pytest.param(TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param(TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="invalid topic name"),
+        pytest.param(BROKER, "2", ErrorCode.INVALID_REQUEST, id="other broker"),
+        pytest.param(BROKER, "one", ErrorCode.INVALID_REQUEST, id="broker id that is not a number"),
+        pytest.param(BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST, id="loggers without broker id"),
+        pytest.param(BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST, id="loggers of another broker"),
+        pytest.param(GROUP, "", ErrorCode.INVALID_REQUEST, id="empty group id"),
+        pytest.param(CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST, id="empty subscription name"),
+        pytest.param(77, "1", ErrorCode.INVALID_REQUEST, id="unknown resource type"),
     ],
 )
-def test_what_cannot_be_described_is_refused(kind: int, name: str, code: ErrorCode) -> None:
+def test_invalid_resource_is_rejected(kind: int, name: str, code: ErrorCode) -> None:
     result = describe(VirtualBroker(), kind, name)
     assert (result.error_code, result.configs) == (code, [])
     assert result.error_message

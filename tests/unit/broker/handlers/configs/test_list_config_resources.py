@@ -1,4 +1,4 @@
-"""ListConfigResources: what has configs, by type."""
+"""ListConfigResources: resources with configs, by type."""
 
 import pytest
 
@@ -17,7 +17,9 @@ def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
     configs.groups.configure("g", {"consumer.session.timeout.ms": "50000"})
     configs.client_metrics.configure("m", {"metrics": "*"})
     response = broker.client().ask(ListConfigResourcesRequest(resource_types=list(kinds)), version)
-    return response.error_code, [(one.resource_type, one.resource_name) for one in response.config_resources]
+    return response.error_code, [
+        (resource.resource_type, resource.resource_name) for resource in response.config_resources
+    ]
 
 
 @pytest.mark.parametrize(
@@ -26,19 +28,19 @@ def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
         pytest.param(
             (),
             [(GROUP, "g"), (CLIENT_METRICS, "m"), (BROKER_LOGGER, "3"), (BROKER, "3"), (TOPIC, "t"), (TOPIC, "u")],
-            id="none asked for are all",
+            id="empty list requests all types",
         ),
         pytest.param((TOPIC, GROUP), [(GROUP, "g"), (TOPIC, "t"), (TOPIC, "u")], id="two types"),
-        pytest.param((BROKER, BROKER), [(BROKER, "3")], id="a type twice is told once"),
+        pytest.param((BROKER, BROKER), [(BROKER, "3")], id="duplicate type is listed once"),
     ],
 )
-def test_resources_are_told_by_type(kinds: tuple[int, ...], expected: list[tuple[int, str]]) -> None:
+def test_resources_are_listed_by_type(kinds: tuple[int, ...], expected: list[tuple[int, str]]) -> None:
     assert listed(1, *kinds) == (0, expected)
 
 
-def test_version_0_knows_client_metrics_alone() -> None:
+def test_version_0_lists_client_metrics_only() -> None:
     assert listed(0) == (0, [(CLIENT_METRICS, "m")])
 
 
-def test_a_type_that_nobody_knows_is_refused() -> None:
+def test_unknown_resource_type_is_rejected() -> None:
     assert listed(1, TOPIC, 99) == (ErrorCode.UNSUPPORTED_VERSION, [])

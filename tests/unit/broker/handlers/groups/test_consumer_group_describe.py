@@ -1,4 +1,4 @@
-"""How consumer groups are described."""
+"""ConsumerGroupDescribe: consumer groups and their members."""
 
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.errors import ErrorCode
@@ -8,7 +8,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 def two_members() -> tuple[VirtualBroker, ConsumerMember, ConsumerMember]:
-    """One has t-0 to t-3 and shall have t-0 and t-1; two has nothing, and waits for the rest."""
+    """Return a broker and two members: "one" has t-0 to t-3 and must revoke t-2 and t-3, which "two" awaits."""
     broker = VirtualBroker(AT_ONCE)
     broker.topic("t", 4)
     one, two = ConsumerMember(broker, "one", instance_id="i", assignor="uniform"), ConsumerMember(broker, "two")
@@ -18,7 +18,7 @@ def two_members() -> tuple[VirtualBroker, ConsumerMember, ConsumerMember]:
     return broker, one, two
 
 
-def test_a_group_and_its_members() -> None:
+def test_group_and_members_are_described() -> None:
     broker, _, _ = two_members()
     topic_id = broker.partition().topic.topic_id
     [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
@@ -28,22 +28,24 @@ def test_a_group_and_its_members() -> None:
     assert (first.member_id, first.instance_id, first.rack_id, first.member_epoch) == ("one", "i", "r", 2)
     assert (first.client_id, first.client_host, first.member_type) == ("client", "/127.0.0.1", 1)
     assert (first.subscribed_topic_names, first.subscribed_topic_regex) == (["t"], "")
-    [has] = first.assignment.topic_partitions
-    [shall_have] = first.target_assignment.topic_partitions
-    assert (has.topic_id, has.topic_name, has.partitions) == (topic_id, "t", [0, 1, 2, 3]), "until it gave it up"
-    assert shall_have.partitions == [0, 1]
+    [current] = first.assignment.topic_partitions
+    [target] = first.target_assignment.topic_partitions
+    assert (current.topic_id, current.topic_name, current.partitions) == (topic_id, "t", [0, 1, 2, 3]), (
+        "partitions stay assigned until their revocation is confirmed"
+    )
+    assert target.partitions == [0, 1]
     assert (second.member_id, second.member_epoch, second.assignment.topic_partitions) == ("two", 3, [])
     assert second.target_assignment.topic_partitions[0].partitions == [2, 3]
 
 
-def test_a_deleted_topic_is_left_out() -> None:
+def test_deleted_topics_are_omitted() -> None:
     broker, _, _ = two_members()
     broker.broker.delete_topic(broker.partition().topic)
     [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
     assert [member.target_assignment.topic_partitions for member in group.members] == [[], []]
 
 
-def test_an_empty_group_has_the_default_assignor() -> None:
+def test_empty_group_has_the_default_assignor() -> None:
     broker, one, two = two_members()
     one.leave()
     two.leave()
@@ -51,7 +53,7 @@ def test_an_empty_group_has_the_default_assignor() -> None:
     assert (group.group_state, group.assignor_name, group.members) == ("Empty", "uniform", [])
 
 
-def test_operations_are_told_to_who_asks() -> None:
+def test_authorized_operations_are_returned_on_request() -> None:
     broker, _, _ = two_members()
     request = ConsumerGroupDescribeRequest(group_ids=["group", "none"], include_authorized_operations=True)
     known, unknown = broker.client().ask(request, 1).groups
@@ -59,7 +61,7 @@ def test_operations_are_told_to_who_asks() -> None:
     assert unknown.authorized_operations == -(2**31)
 
 
-def test_what_is_no_consumer_group_is_not_found() -> None:
+def test_unknown_and_classic_groups_are_not_found() -> None:
     broker, _, _ = two_members()
     stable_group(broker, "classic")
     request = ConsumerGroupDescribeRequest(group_ids=["none", "classic", ""])

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members, with all they committed."""
+"""DeleteGroups: deletion of empty groups and their offsets."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_each_group_has_its_own_answer(version: int) -> None:
+def test_each_group_has_its_own_result(version: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     stable_group(broker, "busy")
     client = broker.client()
     client.ask(commit_request(group_id="simple"), 9)
     response = client.ask(DeleteGroupsRequest(groups_names=["busy", "simple", "none", "simple", ""]), version)
-    assert [(one.group_id, one.error_code) for one in response.results] == [
+    assert [(result.group_id, result.error_code) for result in response.results] == [
         ("busy", ErrorCode.NON_EMPTY_GROUP),
         ("simple", ErrorCode.NONE),
         ("none", ErrorCode.GROUP_ID_NOT_FOUND),
@@ -26,7 +26,7 @@ def test_each_group_has_its_own_answer(version: int) -> None:
     assert fetched(client.ask(fetch_request(group_id="simple"), 9)) == {("t", 0): (-1, 0)}
 
 
-def test_a_group_whose_members_left_may_be_deleted_and_begins_anew() -> None:
+def test_deleted_group_is_created_again_without_its_pending_members() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1)
     member.leave()
@@ -35,8 +35,8 @@ def test_a_group_whose_members_left_may_be_deleted_and_begins_anew() -> None:
     response = broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
     assert response.results[0].error_code == ErrorCode.NONE
     assert len(broker.broker.groups.heartbeats) == 0
-    # An id that was given out is not known to the group that comes after.
-    refusal = pending.client.ask(pending.join_request(), 9)
-    assert refusal.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    # The new group does not know the pending member id.
+    rejected = pending.client.ask(pending.join_request(), 9)
+    assert rejected.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     (newcomer,) = settled_group(broker, 1)
     assert newcomer.generation_id == 1

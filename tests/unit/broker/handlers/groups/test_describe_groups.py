@@ -1,4 +1,4 @@
-"""DescribeGroups: a group's state, its members and what they are assigned."""
+"""DescribeGroups: state, members and assignments of classic groups."""
 
 from typing import Any
 
@@ -11,34 +11,38 @@ from tests.support.virtual_broker import VirtualBroker
 
 # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS, by their numbers in Kafka's AclOperation.
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-NOT_ASKED = -0x8000_0000
+NOT_REQUESTED = -0x8000_0000
 
 
 def describe(broker: VirtualBroker, group_id: str = "group", version: int = 6, operations: bool = False) -> Any:
-    """The description of one group."""
+    """Return the description of one group."""
     request = DescribeGroupsRequest(groups=[group_id], include_authorized_operations=operations)
     [group] = broker.client().ask(request, version).groups
     return group
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_stable_group_is_described_whole(version: int) -> None:
+def test_stable_group_is_fully_described(version: int) -> None:
     broker = VirtualBroker()
-    member = Member(broker, instance_id="i", client_id="me")
+    member = Member(broker, instance_id="i", client_id="client")
     member.send_join(protocol("range", subscription("t")), protocol("sticky", b"other"))
     broker.advance(3_000)
     settle_round([member])
     group = describe(broker, version=version, operations=version >= 3)
     assert (group.error_code, group.group_id, group.group_state) == (0, "group", "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
-    assert group.authorized_operations == (GROUP_OPERATIONS if version >= 3 else NOT_ASKED)
-    [one] = group.members
-    assert (one.member_id, one.client_id, one.client_host) == (member.member_id, "me", "/127.0.0.1")
-    assert one.group_instance_id == ("i" if version >= 4 else None)
-    assert (one.member_metadata, one.member_assignment) == (subscription("t"), member.member_id.encode())
+    assert group.authorized_operations == (GROUP_OPERATIONS if version >= 3 else NOT_REQUESTED)
+    [described] = group.members
+    assert (described.member_id, described.client_id, described.client_host) == (
+        member.member_id,
+        "client",
+        "/127.0.0.1",
+    )
+    assert described.group_instance_id == ("i" if version >= 4 else None)
+    assert (described.member_metadata, described.member_assignment) == (subscription("t"), member.member_id.encode())
 
 
-def test_before_it_is_stable_only_its_members_are_told() -> None:
+def test_rebalancing_group_is_described_without_protocol_and_metadata() -> None:
     broker = VirtualBroker()
     member = Member(broker)
     member.send_join()
@@ -48,21 +52,23 @@ def test_before_it_is_stable_only_its_members_are_told() -> None:
     assert [group.group_state for group in states] == ["PreparingRebalance", "CompletingRebalance"]
     for group in states:
         assert (group.protocol_type, group.protocol_data) == ("consumer", "")
-        assert [(one.member_id, one.member_metadata) for one in group.members] == [(member.member_id, b"")]
+        assert [(described.member_id, described.member_metadata) for described in group.members] == [
+            (member.member_id, b"")
+        ]
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_group_that_is_not_there_is_dead(version: int) -> None:
+def test_unknown_group_is_dead(version: int) -> None:
     group = describe(VirtualBroker(), "other", version, operations=version >= 3)
     assert (group.group_state, group.members) == ("Dead", [])
     if version >= 6:
         assert (group.error_code, group.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group other not found.")
     else:
         assert group.error_code == ErrorCode.NONE
-    assert group.authorized_operations == (GROUP_OPERATIONS if 3 <= version < 6 else NOT_ASKED)
+    assert group.authorized_operations == (GROUP_OPERATIONS if 3 <= version < 6 else NOT_REQUESTED)
 
 
-def test_an_empty_group_keeps_the_type_of_those_who_left() -> None:
+def test_empty_group_keeps_its_protocol_type() -> None:
     broker = VirtualBroker()
     member = Member(broker)
     member.send_join()

@@ -1,4 +1,4 @@
-"""Heartbeat: members are alive, and learn whether they must join again."""
+"""Heartbeat of classic members: validation and rebalances."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from tests.support.virtual_broker import VirtualBroker
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, ErrorCode.NONE, id="a member"),
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
-        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="a group that is not there"),
-        pytest.param({"group_id": "empty"}, ErrorCode.UNKNOWN_MEMBER_ID, id="a group without members"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
-        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="the generation before"),
-        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="a generation to come"),
+        pytest.param({}, ErrorCode.NONE, id="member"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
+        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
+        pytest.param({"group_id": "empty"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group without members"),
+        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
+        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
+        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="future generation"),
     ],
 )
-def test_a_heartbeat_tells_whether_one_is_a_member(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_heartbeat_validates_its_fields(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
@@ -31,7 +31,7 @@ def test_a_heartbeat_tells_whether_one_is_a_member(version: int, fields: dict[st
     assert broker.client().ask(HeartbeatRequest(**(known | fields)), version).error_code == code
 
 
-def test_a_static_member_is_told_when_another_has_its_place() -> None:
+def test_replaced_static_member_is_fenced() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1, instance_id="i")
     assert member.heartbeat(member_id="i-another") == ErrorCode.FENCED_INSTANCE_ID
@@ -39,7 +39,7 @@ def test_a_static_member_is_told_when_another_has_its_place() -> None:
     assert member.heartbeat() == ErrorCode.NONE
 
 
-def test_in_each_round_a_heartbeat_tells_what_to_do() -> None:
+def test_heartbeat_returns_rebalance_in_progress_until_the_member_rejoins() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     newcomer = Member(broker)

@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave, one by one or together, and are told each for itself."""
+"""LeaveGroup: each member gets its own result."""
 
 import pytest
 
@@ -12,13 +12,13 @@ from tests.support.virtual_broker import VirtualBroker
 @pytest.mark.parametrize(
     ("group_id", "member_id", "code"),
     [
-        pytest.param("group", "member", ErrorCode.NONE, id="a member"),
-        pytest.param("group", "who", ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
-        pytest.param("group", "", ErrorCode.UNKNOWN_MEMBER_ID, id="no id"),
-        pytest.param("other", "member", ErrorCode.UNKNOWN_MEMBER_ID, id="a group that is not there"),
+        pytest.param("group", "member", ErrorCode.NONE, id="member"),
+        pytest.param("group", "unknown", ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
+        pytest.param("group", "", ErrorCode.UNKNOWN_MEMBER_ID, id="empty member id"),
+        pytest.param("other", "member", ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
     ],
 )
-def test_a_member_is_told_whether_it_left(version: int, group_id: str, member_id: str, code: ErrorCode) -> None:
+def test_leave_returns_a_result_per_member(version: int, group_id: str, member_id: str, code: ErrorCode) -> None:
     broker = VirtualBroker()
     stable_group(broker)
     request = LeaveGroupRequest(
@@ -29,21 +29,21 @@ def test_a_member_is_told_whether_it_left(version: int, group_id: str, member_id
         assert response.error_code == code
     else:
         assert response.error_code == 0
-        assert [(one.member_id, one.error_code) for one in response.members] == [(member_id, code)]
+        assert [(member.member_id, member.error_code) for member in response.members] == [(member_id, code)]
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_a_group_without_a_name_is_refused_as_a_whole(version: int) -> None:
+def test_empty_group_id_rejects_the_whole_request(version: int) -> None:
     request = LeaveGroupRequest(group_id="", members=[MemberIdentity(member_id="a")])
     response = VirtualBroker().client().ask(request, version)
     assert (response.error_code, response.members) == (ErrorCode.INVALID_GROUP_ID, [])
 
 
-def test_many_may_be_removed_at_once_and_static_ones_by_their_instance_id() -> None:
+def test_members_leave_by_member_id_or_instance_id() -> None:
     broker = VirtualBroker()
-    stays, dynamic = Member(broker), Member(broker)
+    remaining, dynamic = Member(broker), Member(broker)
     static, fenced = Member(broker, instance_id="s"), Member(broker, instance_id="f")
-    members = [stays, dynamic, static, fenced]
+    members = [remaining, dynamic, static, fenced]
     for member in members:
         member.send_join()
     broker.advance(10_000)
@@ -53,32 +53,34 @@ def test_many_may_be_removed_at_once_and_static_ones_by_their_instance_id() -> N
         MemberIdentity(member_id=dynamic.member_id),
         MemberIdentity(member_id="", group_instance_id="s"),
         MemberIdentity(member_id="another", group_instance_id="f"),
-        MemberIdentity(member_id="", group_instance_id="nobody"),
+        MemberIdentity(member_id="", group_instance_id="unknown"),
     ]
     response = broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
-    assert [(one.member_id, one.group_instance_id, one.error_code) for one in response.members] == [
+    assert [(member.member_id, member.group_instance_id, member.error_code) for member in response.members] == [
         (dynamic.member_id, None, ErrorCode.NONE),
         ("", "s", ErrorCode.NONE),
         ("another", "f", ErrorCode.FENCED_INSTANCE_ID),
-        ("", "nobody", ErrorCode.UNKNOWN_MEMBER_ID),
+        ("", "unknown", ErrorCode.UNKNOWN_MEMBER_ID),
     ]
-    assert list(classic_group(broker).members) == [stays.member_id, fenced.member_id]
+    assert list(classic_group(broker).members) == [remaining.member_id, fenced.member_id]
 
 
-def test_nobody_rebalances_where_nobody_left() -> None:
+def test_leave_of_unknown_members_starts_no_rebalance() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1)
-    broker.client().ask(LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="who")]), 5)
+    broker.client().ask(LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="unknown")]), 5)
     broker.client().ask(LeaveGroupRequest(group_id="group", members=[]), 5)
     assert member.heartbeat() == ErrorCode.NONE
 
 
-def test_an_id_that_was_given_out_may_be_given_back() -> None:
+def test_pending_member_id_may_leave() -> None:
     broker = VirtualBroker()
     (member,) = settled_group(broker, 1)
     pending = Member(broker)
     pending.member_id = pending.client.ask(pending.join_request(), 9).member_id
-    member.client.send(member.join_request(), 9)  # leads, and so begins a round that waits for the other
+    member.client.send(
+        member.join_request(), 9
+    )  # the leader's join starts a rebalance that waits for the pending member
     assert member.client.answers == []
     assert pending.leave().members[0].error_code == ErrorCode.NONE
     assert member.joined().generation_id == 2

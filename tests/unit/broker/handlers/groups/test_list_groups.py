@@ -1,4 +1,4 @@
-"""ListGroups: all groups, or those in some states, of some kinds."""
+"""ListGroups: all groups, or filtered by state and type."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_groups_are_listed_with_what_the_version_can_tell(version: int) -> None:
+def test_listed_fields_depend_on_the_version(version: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     stable_group(broker, "busy")
@@ -16,35 +16,37 @@ def test_groups_are_listed_with_what_the_version_can_tell(version: int) -> None:
     client.ask(commit_request(group_id="simple"), 9)
     response = client.ask(ListGroupsRequest(), version)
     states = ("Stable", "Empty") if version >= 4 else ("", "")
-    kind = "classic" if version >= 5 else ""
-    assert [(one.group_id, one.protocol_type, one.group_state, one.group_type) for one in response.groups] == [
-        ("busy", "consumer", states[0], kind),
-        ("simple", "", states[1], kind),
+    group_type = "classic" if version >= 5 else ""
+    assert [
+        (group.group_id, group.protocol_type, group.group_state, group.group_type) for group in response.groups
+    ] == [
+        ("busy", "consumer", states[0], group_type),
+        ("simple", "", states[1], group_type),
     ]
 
 
 @pytest.mark.parametrize(
-    ("states", "kinds", "expected"),
+    ("states", "types", "expected"),
     [
         pytest.param(["Stable"], [], ["busy"], id="one state"),
-        pytest.param([" stable ", "EMPTY"], [], ["busy", "empty"], id="states in any spelling"),
-        pytest.param(["PreparingRebalance"], [], [], id="a state that no group is in"),
-        pytest.param(["Whatever"], [], [], id="a state that nobody knows"),
-        pytest.param([], ["Classic"], ["busy", "empty"], id="a kind in any spelling"),
-        pytest.param([], ["consumer"], [], id="a kind that no group is of"),
-        pytest.param([], ["whatever"], [], id="a kind that nobody knows"),
-        pytest.param(["Empty"], ["classic", "share"], ["empty"], id="both"),
+        pytest.param([" stable ", "EMPTY"], [], ["busy", "empty"], id="states in other letter case"),
+        pytest.param(["PreparingRebalance"], [], [], id="state without groups"),
+        pytest.param(["Whatever"], [], [], id="unknown state"),
+        pytest.param([], ["Classic"], ["busy", "empty"], id="type in other letter case"),
+        pytest.param([], ["consumer"], [], id="type without groups"),
+        pytest.param([], ["whatever"], [], id="unknown type"),
+        pytest.param(["Empty"], ["classic", "share"], ["empty"], id="state and type"),
     ],
 )
-def test_groups_are_filtered(states: list[str], kinds: list[str], expected: list[str]) -> None:
+def test_groups_are_filtered_by_state_and_type(states: list[str], types: list[str], expected: list[str]) -> None:
     broker = VirtualBroker()
     stable_group(broker, "busy")
     broker.broker.groups.create_classic("empty")
-    response = broker.client().ask(ListGroupsRequest(states_filter=states, types_filter=kinds), 5)
+    response = broker.client().ask(ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert [group.group_id for group in response.groups] == expected
 
 
-def test_there_may_be_none() -> None:
+def test_listing_without_groups_does_not_create_the_offsets_topic() -> None:
     broker = VirtualBroker()
     assert broker.client().ask(ListGroupsRequest(), 5).groups == []
     assert broker.broker.cluster.topics == {}

@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit what."""
+"""OffsetCommit: validation of groups, members and partitions."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ MEMBER: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_whoever_has_no_group_to_be_in_may_commit(version: int) -> None:
+def test_commit_without_a_member_creates_a_simple_group(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic(partitions=3)
     client = broker.client()
@@ -37,15 +37,19 @@ def test_whoever_has_no_group_to_be_in_may_commit(version: int) -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"topic": "u"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a topic that is not there"),
-        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that is not there"),
-        pytest.param({"partition": -1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that cannot be"),
-        pytest.param({"committed_metadata": "x" * 4096}, ErrorCode.NONE, id="the longest metadata"),
-        pytest.param({"committed_metadata": "x" * 4097}, ErrorCode.OFFSET_METADATA_TOO_LARGE, id="longer metadata"),
+        pytest.param({"topic": "u"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+        pytest.param({"partition": -1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
+        pytest.param({"committed_metadata": "x" * 4096}, ErrorCode.NONE, id="metadata of the maximum length"),
+        pytest.param(
+            {"committed_metadata": "x" * 4097},
+            ErrorCode.OFFSET_METADATA_TOO_LARGE,
+            id="metadata above the maximum length",
+        ),
         pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
     ],
 )
-def test_every_partition_has_its_own_answer(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     topic_id = topic.topic_id if fields.get("topic") is None else bytes(range(16))
@@ -59,16 +63,16 @@ def test_every_partition_has_its_own_answer(version: int, fields: dict[str, Any]
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, ErrorCode.NONE, id="a member"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
-        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="the generation before"),
+        pytest.param({}, ErrorCode.NONE, id="member"),
+        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
+        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
         pytest.param({"generation_id_or_member_epoch": -1}, ErrorCode.ILLEGAL_GENERATION, id="no generation"),
         pytest.param(
-            {"member_id": "", "generation_id_or_member_epoch": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="a stranger"
+            {"member_id": "", "generation_id_or_member_epoch": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member id"
         ),
     ],
 )
-def test_into_a_group_with_members_only_they_may_commit(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_group_with_members_accepts_only_their_commits(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     stable_group(broker)
@@ -77,16 +81,16 @@ def test_into_a_group_with_members_only_they_may_commit(version: int, fields: di
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_a_generation_of_a_group_that_is_not_there_is_wrong(version: int) -> None:
+def test_generation_of_an_unknown_group_is_rejected(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     request = commit_request(topic_id=topic.topic_id, **MEMBER)
-    wanted = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
-    assert commit_code(broker.client().ask(request, version)) == wanted
+    expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
+    assert commit_code(broker.client().ask(request, version)) == expected
     assert broker.broker.groups.groups == {}
 
 
-def test_a_static_member_is_told_when_another_has_its_place() -> None:
+def test_replaced_static_member_is_fenced() -> None:
     broker = VirtualBroker()
     broker.topic()
     (member,) = settled_group(broker, 1, instance_id="i")
@@ -94,13 +98,13 @@ def test_a_static_member_is_told_when_another_has_its_place() -> None:
     assert member.commit(member_id="i-another") == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_commits_wait_for_assignments_but_not_for_members() -> None:
+def test_commit_is_rejected_only_between_join_and_sync() -> None:
     broker = VirtualBroker()
     broker.topic()
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()
-    assert members[0].commit() == ErrorCode.NONE  # what it did in its generation, before it joins the next
+    assert members[0].commit() == ErrorCode.NONE  # commits of its generation before it joins the next
     for member in members:
         member.send_join()
     for member in (*members, newcomer):
@@ -109,7 +113,7 @@ def test_commits_wait_for_assignments_but_not_for_members() -> None:
     assert members[0].commit(generation_id_or_member_epoch=1) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_an_offset_may_go_back_and_keeps_what_was_said_with_it() -> None:
+def test_later_commit_with_a_lower_offset_replaces_offset_and_metadata() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -119,13 +123,13 @@ def test_an_offset_may_go_back_and_keeps_what_was_said_with_it() -> None:
     assert (partition.committed_offset, partition.metadata, partition.committed_leader_epoch) == (5, "five", 3)
 
 
-def test_nothing_to_commit_makes_no_group() -> None:
+def test_commit_without_a_valid_partition_creates_no_group() -> None:
     broker = VirtualBroker()
     broker.client().ask(commit_request(topic="u"), 9)
     assert broker.broker.groups_in_use is None
 
 
-def test_commits_too_large_to_be_written_down_are_refused_as_a_whole() -> None:
+def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
     broker = VirtualBroker("offset.metadata.max.bytes=30000")
     broker.topic(partitions=40)
     client = broker.client()
@@ -133,8 +137,8 @@ def test_commits_too_large_to_be_written_down_are_refused_as_a_whole() -> None:
     request = commit_request()
     request.topics[0].partitions = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=8, committed_metadata="x" * 30_000)
-        for index in range(40)  # together more than a batch may have
+        for index in range(40)  # together above the maximum batch size
     ]
     response = client.ask(request, 9)
-    assert {one.error_code for one in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}

@@ -1,4 +1,4 @@
-"""OffsetDelete: offsets of topics that nobody consumes any more."""
+"""OffsetDelete: deletion of offsets of topics without subscribers."""
 
 import pytest
 
@@ -13,10 +13,10 @@ from tests.support.virtual_broker import Client, VirtualBroker
 
 
 def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, int] | int:
-    """The answer for partition 0 of each topic, or the error of the request."""
+    """Return the error code of partition 0 of each topic, or the error of the request."""
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
-    wanted = [OffsetDeleteRequestTopic(name=topic, partitions=partitions) for topic in topics]
-    response = client.ask(OffsetDeleteRequest(group_id=group_id, topics=wanted), 0)
+    requested = [OffsetDeleteRequestTopic(name=topic, partitions=partitions) for topic in topics]
+    response = client.ask(OffsetDeleteRequest(group_id=group_id, topics=requested), 0)
     if response.error_code:
         assert response.topics == []
         return int(response.error_code)
@@ -26,12 +26,12 @@ def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, i
 @pytest.mark.parametrize(
     ("group_id", "code"),
     [
-        pytest.param("", ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
-        pytest.param("other", ErrorCode.GROUP_ID_NOT_FOUND, id="a group that is not there"),
-        pytest.param("workers", ErrorCode.NON_EMPTY_GROUP, id="members whose topics cannot be told"),
+        pytest.param("", ErrorCode.INVALID_GROUP_ID, id="empty group id"),
+        pytest.param("other", ErrorCode.GROUP_ID_NOT_FOUND, id="unknown group"),
+        pytest.param("workers", ErrorCode.NON_EMPTY_GROUP, id="members with unreadable subscriptions"),
     ],
 )
-def test_the_group_may_be_wrong(group_id: str, code: ErrorCode) -> None:
+def test_invalid_group_is_rejected(group_id: str, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic()
     stable_group(broker, "workers").protocol_type = "connect"
@@ -47,11 +47,11 @@ def test_offsets_of_a_simple_group_are_deleted() -> None:
     assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
-def test_offsets_of_topics_that_are_consumed_stay() -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     broker = VirtualBroker()
     for name in ("t", "u"):
         broker.topic(name)
-    (member,) = settled_group(broker, 1)  # consumes t
+    (member,) = settled_group(broker, 1)  # subscribed to t
     for name in ("t", "u"):
         member.client.ask(commit_request(topic=name, member_id=member.member_id, generation_id_or_member_epoch=1), 9)
     assert delete(member.client, "t", "u") == {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "u": 0}
@@ -59,11 +59,11 @@ def test_offsets_of_topics_that_are_consumed_stay() -> None:
     assert fetched(member.client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}
 
 
-def test_there_may_be_nothing_to_delete() -> None:
+def test_deleting_a_missing_offset_writes_no_record() -> None:
     broker = VirtualBroker()
     topic = broker.topic(partitions=2)
     client = broker.client()
     client.ask(commit_request(partition=1, topic_id=topic.topic_id), 9)
-    written = broker.broker.groups.log.partition_of("group").log.log_end_offset
+    log_end = broker.broker.groups.log.partition_of("group").log.log_end_offset
     assert delete(client, "t") == {"t": 0}
-    assert broker.broker.groups.log.partition_of("group").log.log_end_offset == written
+    assert broker.broker.groups.log.partition_of("group").log.log_end_offset == log_end

@@ -1,4 +1,4 @@
-"""OffsetFetch: what was committed, of one group or many, of some partitions or all."""
+"""OffsetFetch: committed offsets of one or several groups, of some or all partitions."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def committed() -> tuple[VirtualBroker, Client, bytes]:
-    """A broker on which the group "group" has 5 for t-0, its client, and the topic's id."""
+    """Return a broker on which "group" committed 5 for t-0, its client, and the topic id."""
     broker = VirtualBroker()
     topic_id = broker.topic(partitions=2).topic_id
     client = broker.client()
@@ -26,13 +26,13 @@ def committed() -> tuple[VirtualBroker, Client, bytes]:
 @pytest.mark.parametrize(
     ("group_id", "partition", "offset"),
     [
-        pytest.param("group", 0, 5, id="an offset"),
-        pytest.param("group", 1, -1, id="a partition without one"),
-        pytest.param("group", 7, -1, id="a partition that is not there"),
-        pytest.param("other", 0, -1, id="a group that is not there"),
+        pytest.param("group", 0, 5, id="committed offset"),
+        pytest.param("group", 1, -1, id="partition without offset"),
+        pytest.param("group", 7, -1, id="unknown partition"),
+        pytest.param("other", 0, -1, id="unknown group"),
     ],
 )
-def test_an_offset_or_none(version: int, group_id: str, partition: int, offset: int) -> None:
+def test_committed_offset_or_minus_one_is_returned(version: int, group_id: str, partition: int, offset: int) -> None:
     _, client, topic_id = committed()
     response = client.ask(fetch_request(partition, version=version, topic_id=topic_id, group_id=group_id), version)
     code = UNKNOWN if version == 0 and offset == -1 else ErrorCode.NONE
@@ -44,7 +44,7 @@ def test_an_offset_or_none(version: int, group_id: str, partition: int, offset: 
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_null_asks_for_all_offsets_of_a_group(version: int) -> None:
+def test_null_topics_returns_all_offsets_of_the_group(version: int) -> None:
     broker, client, _ = committed()
     broker.topic("a")
     client.ask(commit_request(8, topic="a"), 9)
@@ -56,16 +56,16 @@ def test_null_asks_for_all_offsets_of_a_group(version: int) -> None:
     response = client.ask(request, version)
     topics = response.topics or response.groups[0].topics
     names = {topic.topic_id: topic.name for topic in broker.broker.cluster.topics.values()}
-    found = [
-        (names[topic.topic_id] if version >= 10 else topic.name, one.partition_index, one.committed_offset)
+    offsets = [
+        (names[topic.topic_id] if version >= 10 else topic.name, item.partition_index, item.committed_offset)
         for topic in topics
-        for one in topic.partitions
+        for item in topic.partitions
     ]
-    assert found == [("a", 0, 8), ("t", 0, 5), ("t", 1, 6)]
+    assert offsets == [("a", 0, 8), ("t", 0, 5), ("t", 1, 6)]
 
 
 @pytest.mark.parametrize("version", range(8, 11))
-def test_many_groups_are_asked_for_at_once(version: int) -> None:
+def test_several_groups_are_fetched_in_one_request(version: int) -> None:
     _, client, topic_id = committed()
     topics = [OffsetFetchRequestTopics(name="t", topic_id=topic_id, partition_indexes=[0])]
     groups = [OffsetFetchRequestGroup(group_id=group_id, topics=topics) for group_id in ("other", "group")]
@@ -78,24 +78,24 @@ def test_many_groups_are_asked_for_at_once(version: int) -> None:
 @pytest.mark.parametrize(
     ("topic_id", "expected"),
     [
-        pytest.param(bytes(range(16)), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="an id nobody has"),
-        pytest.param(bytes(16), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="no id"),
+        pytest.param(bytes(range(16)), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="unknown topic id"),
+        pytest.param(bytes(16), (-1, ErrorCode.UNKNOWN_TOPIC_ID), id="zero topic id"),
     ],
 )
-def test_from_version_10_on_topics_go_by_id(topic_id: bytes, expected: tuple[int, int]) -> None:
+def test_unknown_topic_id_is_rejected_from_version_10(topic_id: bytes, expected: tuple[int, int]) -> None:
     _, client, _ = committed()
     response = client.ask(fetch_request(version=10, topic_id=topic_id), 10)
     assert list(fetched(response).values()) == [expected]
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_deleting_a_topic_deletes_its_offsets() -> None:
     broker, client, _ = committed()
     client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
-    broker.topic()  # another one of that name
+    broker.topic()  # a new topic with the same name
     assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
-def test_no_topics_are_no_offsets() -> None:
+def test_empty_topic_list_returns_no_offsets() -> None:
     _, client, _ = committed()
     empty: Any = client.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=[])]), 9)
     assert empty.groups[0].topics == []

@@ -17,11 +17,11 @@ OLD = {"protocol_type": None, "protocol_name": None}
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
-        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="a group that is not there"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
-        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="the generation before"),
-        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="a generation to come"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="group without a name"),
+        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group that is not there"),
+        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="id nobody has"),
+        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="generation before"),
+        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation to come"),
     ],
 )
 def test_who_is_no_member_of_this_generation_is_told_so(version: int, fields: dict[str, Any], code: ErrorCode) -> None:

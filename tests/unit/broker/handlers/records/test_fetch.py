@@ -160,9 +160,9 @@ def test_the_deletion_of_a_topic_answers_the_fetches_that_wait_for_it() -> None:
     ("limits", "sizes"),
     [
         pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition's limit"),
-        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="the first batch is whole, however small the limit"),
+        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="first batch is whole, however small the limit"),
         pytest.param({"max_bytes": 2_500}, [2_000, 0], id="no more than the limit of the whole answer"),
-        pytest.param({"max_bytes": 3_000}, [3_000, 0], id="a limit that is met exactly"),
+        pytest.param({"max_bytes": 3_000}, [3_000, 0], id="limit that is met exactly"),
         pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in all, however small the limit of the answer"),
     ],
 )
@@ -286,17 +286,17 @@ NOBODY = bytes(15) + b"\7"
     ("wanted", "version", "code"),
     [
         pytest.param(
-            {"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a topic that is not there, by name"
+            {"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="topic that is not there, by name"
         ),
-        pytest.param({"topic_id": NOBODY}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="a topic that is not there, by id"),
+        pytest.param({"topic_id": NOBODY}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="topic that is not there, by id"),
         pytest.param({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="no topic id"),
-        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that is not there"),
-        pytest.param({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a negative partition"),
-        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="an offset beyond the end"),
-        pytest.param({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="a negative offset"),
-        pytest.param({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="the largest offset"),
-        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="a leader of the past"),
-        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="a leader of the future"),
+        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="partition that is not there"),
+        pytest.param({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
+        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="offset beyond the end"),
+        pytest.param({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative offset"),
+        pytest.param({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="largest offset"),
+        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="leader of the past"),
+        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="leader of the future"),
     ],
 )
 def test_errors_of_a_partition_are_kafka_s_and_do_not_wait(wanted: dict[str, Any], version: int, code: int) -> None:

@@ -58,16 +58,16 @@ def filled(*overrides: str) -> VirtualBroker:
     [
         pytest.param(LATEST, 1, (-1, 5), id="latest: the end"),
         pytest.param(EARLIEST, 1, (-1, 0), id="earliest: the start"),
-        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="the greatest timestamp, the first of several"),
+        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="greatest timestamp, the first of several"),
         pytest.param(EARLIEST_LOCAL, 8, (-1, 0), id="earliest local: the start, nothing is tiered"),
         pytest.param(LATEST_TIERED, 9, (-1, -1), id="latest tiered: none"),
         pytest.param(EARLIEST_PENDING_UPLOAD, 11, (-1, -1), id="earliest pending upload: none"),
-        pytest.param(-7, 99, (-1, -1), id="a timestamp that means nothing"),
-        pytest.param(0, 1, (NOW - 100, 0), id="a time before all"),
-        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="the first by offset that is new enough"),
-        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="a time between"),
-        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="a time that is met"),
-        pytest.param(NOW - 49, 1, (-1, -1), id="a time after all: none"),
+        pytest.param(-7, 99, (-1, -1), id="timestamp that means nothing"),
+        pytest.param(0, 1, (NOW - 100, 0), id="time before all"),
+        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="first by offset that is new enough"),
+        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="time between"),
+        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="time that is met"),
+        pytest.param(NOW - 49, 1, (-1, -1), id="time after all: none"),
     ],
 )
 def test_each_timestamp_finds_its_offset_in_the_versions_that_know_it(
@@ -151,9 +151,9 @@ def segmented() -> VirtualBroker:
         pytest.param(LATEST, 2, [3, 2], id="two"),
         pytest.param(LATEST, 0, [], id="none wanted"),
         pytest.param(LATEST, -1, [], id="fewer than none wanted"),
-        pytest.param(EARLIEST, 10, [0], id="the start"),
+        pytest.param(EARLIEST, 10, [0], id="start"),
         pytest.param(NOW + 1_000, 10, [1, 0], id="segments written by then"),
-        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="the end is as new as the request"),
+        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="end is as new as the request"),
         pytest.param(NOW + 3_000, 10, [3, 2, 1, 0], id="now"),
         pytest.param(NOW - 1, 10, [], id="before all"),
         pytest.param(EARLIEST_LOCAL, 10, [0], id="earliest local: the start"),
@@ -188,7 +188,7 @@ def test_version_0_tells_consumers_of_nothing_that_the_replicas_do_not_have(
 
 @pytest.mark.parametrize("version", range(1, 12))
 @pytest.mark.parametrize(
-    ("replica_id", "latest"), [pytest.param(-1, 0, id="a consumer"), (-2, 5), pytest.param(7, 5, id="a replica")]
+    ("replica_id", "latest"), [pytest.param(-1, 0, id="consumer"), (-2, 5), pytest.param(7, 5, id="replica")]
 )
 @pytest.mark.parametrize("committed", [False, True])
 def test_replicas_and_debugging_consumers_see_the_end(

@@ -91,24 +91,24 @@ def corrupt() -> bytes:
 @pytest.mark.parametrize(
     ("request_", "version", "code"),
     [
-        pytest.param(produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE, id="a bad CRC: 2"),
-        pytest.param(produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE, id="over message.max.bytes: 10"),
-        pytest.param(produce(9, topic="nowhere"), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="an unknown topic: 3"),
-        pytest.param(produce(9, partition=1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="an unknown partition: 3"),
-        pytest.param(produce(9, partition=-1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a negative partition: 3"),
-        pytest.param(produce(13, topic_id=ZERO_UUID), 13, ErrorCode.UNKNOWN_TOPIC_ID, id="an unknown topic id: 100"),
-        pytest.param(produce(9, acks=5), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=5: 21"),
-        pytest.param(produce(9, acks=-2), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=-2: 21"),
-        pytest.param(produce(9, b""), 9, ErrorCode.INVALID_RECORD, id="no batch: 87"),
-        pytest.param(produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD, id="two batches: 87"),
-        pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="an old message set in v9: 87"),
+        pytest.param(produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE, id="bad CRC"),
+        pytest.param(produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE, id="over message.max.bytes"),
+        pytest.param(produce(9, topic="nowhere"), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
+        pytest.param(produce(9, partition=1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+        pytest.param(produce(9, partition=-1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
+        pytest.param(produce(13, topic_id=ZERO_UUID), 13, ErrorCode.UNKNOWN_TOPIC_ID, id="unknown topic id"),
+        pytest.param(produce(9, acks=5), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=5"),
+        pytest.param(produce(9, acks=-2), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=-2"),
+        pytest.param(produce(9, b""), 9, ErrorCode.INVALID_RECORD, id="no batch"),
+        pytest.param(produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD, id="two batches"),
+        pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="old message set in v9"),
         pytest.param(
             produce(6, batch(b"a", compression=4)),
             6,
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            id="zstd before version 7: 76",
+            id="zstd before version 7",
         ),
-        pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="a cut batch: 87"),
+        pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="cut batch"),
     ],
 )
 def test_an_error_is_kafka_s_and_nothing_is_appended(request_: ProduceRequest, version: int, code: ErrorCode) -> None:
@@ -227,9 +227,9 @@ def test_a_batch_that_comes_twice_is_stored_once_and_answered_alike() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="a gap: 45"),
-        pytest.param(sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH, id="an older epoch: 47"),
-        pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="a new epoch not from 0: 45"),
+        pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="gap"),
+        pytest.param(sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
+        pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch not from 0"),
     ],
 )
 def test_a_sequence_that_does_not_follow_is_refused(data: bytes, code: ErrorCode) -> None:

@@ -83,10 +83,10 @@ def test_a_partition_that_was_added_is_written_to(version: int) -> None:
 @pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "code"),
     [
-        pytest.param("nobody", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="an id that nobody has"),
+        pytest.param("nobody", 0, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="id that nobody has"),
         pytest.param("tx", 7, 0, ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="another producer's"),
-        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="an epoch to come"),
-        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="an empty id"),
+        pytest.param("tx", 0, 1, ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch to come"),
+        pytest.param("", 0, 0, ErrorCode.INVALID_REQUEST, id="empty id"),
     ],
 )
 def test_who_writes_must_be_the_producer_of_the_id(

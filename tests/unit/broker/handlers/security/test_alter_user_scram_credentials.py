@@ -94,7 +94,7 @@ def test_who_is_deleted_gets_in_no_more() -> None:
         pytest.param(
             [upsertion("")],
             [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="a user without a name",
+            id="user without a name",
         ),
         pytest.param(
             [deletion("")],
@@ -112,7 +112,7 @@ def test_who_is_deleted_gets_in_no_more() -> None:
         pytest.param(
             [deletion("carol")],
             [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
-            id="a credential that is not there",
+            id="credential that is not there",
         ),
         pytest.param(
             [deletion("alice", SHA_256), deletion("alice", SHA_512)],

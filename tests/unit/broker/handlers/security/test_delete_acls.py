@@ -60,22 +60,22 @@ def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3)
             [one(resource_type_filter=99), one(operation=4)],
             [(UNKNOWN_PATTERN, []), (OK, [(3, 4)])],
             [READ, PREFIXED],
-            id="a type of resource that nobody knows",
+            id="type of resource that nobody knows",
         ),
         pytest.param(
             [one(pattern_type_filter=99)],
             [(UNKNOWN_PATTERN, [])],
             [READ, WRITE, PREFIXED],
-            id="a type of pattern that nobody knows",
+            id="type of pattern that nobody knows",
         ),
         pytest.param(
-            [one(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED], id="an operation that nobody knows"
+            [one(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED], id="operation that nobody knows"
         ),
         pytest.param(
             [one(permission_type=99)],
             [(UNKNOWN_ENTRY, [])],
             [READ, WRITE, PREFIXED],
-            id="a permission that nobody knows",
+            id="permission that nobody knows",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[An
         pytest.param({}, [T, TEA, GROUPS], id="all, by resource"),
         pytest.param({"resource_name_filter": "team", "pattern_type_filter": 2}, [TEA, GROUPS], id="what applies"),
         pytest.param({"permission_type": 2}, [(2, "t", 3, [T[3][1]])], id="of a resource only what matches"),
-        pytest.param({"resource_name_filter": ""}, [], id="a name that nothing has"),
+        pytest.param({"resource_name_filter": ""}, [], id="name that nothing has"),
         *(
             pytest.param({field: 99}, [], id=f"{field} of a number that nobody knows")
             for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")

@@ -74,9 +74,9 @@ def test_an_unknown_topic_is_created_where_client_and_broker_allow_it(version: i
 @pytest.mark.parametrize(
     ("broker_allows", "client_allows", "version"),
     [
-        pytest.param("false", True, 9, id="the broker forbids it"),
-        pytest.param("true", False, 9, id="the client forbids it"),
-        pytest.param("false", True, 0, id="the broker forbids it to an old client"),
+        pytest.param("false", True, 9, id="broker forbids it"),
+        pytest.param("true", False, 9, id="client forbids it"),
+        pytest.param("false", True, 0, id="broker forbids it to an old client"),
     ],
 )
 def test_an_unknown_topic_is_error_3_where_it_may_not_be_created(

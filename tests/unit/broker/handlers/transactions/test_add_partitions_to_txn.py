@@ -47,11 +47,11 @@ FENCED = {0: 47, 1: 47}  # before 2, PRODUCER_FENCED is INVALID_PRODUCER_EPOCH
 @pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "code"),
     [
-        pytest.param("", 0, 1, 42, id="an empty id"),
-        pytest.param("nobody", 0, 1, 49, id="an id that nobody has"),
+        pytest.param("", 0, 1, 42, id="empty id"),
+        pytest.param("nobody", 0, 1, 49, id="id that nobody has"),
         pytest.param("tx", 7, 1, 49, id="another producer's"),
-        pytest.param("tx", 0, 0, 90, id="the epoch before"),
-        pytest.param("tx", 0, 2, 90, id="an epoch to come"),
+        pytest.param("tx", 0, 0, 90, id="epoch before"),
+        pytest.param("tx", 0, 2, 90, id="epoch to come"),
     ],
 )
 def test_who_adds_must_be_the_producer_of_the_id(
@@ -105,7 +105,7 @@ def test_a_broker_asks_for_many_transactions_at_once(broker: VirtualBroker, vers
     [
         pytest.param(0, 1, {T_0: 0, ("t", 1): ErrorCode.TRANSACTION_ABORTABLE}, id="what is in the transaction"),
         pytest.param(7, 1, {T_0: 49, ("t", 1): 49}, id="another producer's"),
-        pytest.param(0, 0, {T_0: 90, ("t", 1): 90}, id="the epoch before"),
+        pytest.param(0, 0, {T_0: 90, ("t", 1): 90}, id="epoch before"),
     ],
 )
 def test_a_broker_may_only_verify(
@@ -187,10 +187,10 @@ def test_offsets_add_the_partition_of_their_group(broker: VirtualBroker, version
 @pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "code"),
     [
-        pytest.param("", 0, 1, 42, id="an empty id"),
-        pytest.param("nobody", 0, 1, 49, id="an id that nobody has"),
+        pytest.param("", 0, 1, 42, id="empty id"),
+        pytest.param("nobody", 0, 1, 49, id="id that nobody has"),
         pytest.param("tx", 7, 1, 49, id="another producer's"),
-        pytest.param("tx", 0, 0, 90, id="the epoch before"),
+        pytest.param("tx", 0, 0, 90, id="epoch before"),
     ],
 )
 def test_who_adds_offsets_must_be_the_producer_of_the_id(

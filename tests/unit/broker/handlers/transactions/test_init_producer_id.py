@@ -32,8 +32,8 @@ def test_each_producer_of_an_id_has_a_higher_epoch(version: int) -> None:
 @pytest.mark.parametrize(
     ("timeout_ms", "code"),
     [
-        pytest.param(1, 0, id="the shortest"),
-        pytest.param(1000, 0, id="the longest that is allowed"),
+        pytest.param(1, 0, id="shortest"),
+        pytest.param(1000, 0, id="longest that is allowed"),
         pytest.param(1001, 50, id="longer than transaction.max.timeout.ms"),
         pytest.param(0, 50, id="none"),
         pytest.param(-1, 50, id="negative"),
@@ -64,8 +64,8 @@ def test_a_producer_that_names_its_epoch_gets_the_next_one_and_the_same_when_it_
 @pytest.mark.parametrize(
     ("producer_id", "epoch"),
     [
-        pytest.param(0, 0, id="an epoch of which another producer was the next"),
-        pytest.param(0, 9, id="an epoch that is not there yet"),
+        pytest.param(0, 0, id="epoch of which another producer was the next"),
+        pytest.param(0, 9, id="epoch that is not there yet"),
         pytest.param(7, 1, id="another producer id"),
     ],
 )

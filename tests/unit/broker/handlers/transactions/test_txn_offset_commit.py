@@ -60,8 +60,8 @@ def committed(client: Client, **fields: Any) -> tuple[int, int]:
     ("fields", "code"),
     [
         pytest.param({}, ErrorCode.NONE, id="nothing wrong"),
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="a group without a name"),
-        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="a partition that is not there"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="group without a name"),
+        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="partition that is not there"),
         pytest.param({"committed_metadata": "x" * 4097}, ErrorCode.OFFSET_METADATA_TOO_LARGE, id="too long metadata"),
         pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
     ],
@@ -87,10 +87,10 @@ def test_a_topic_that_is_not_there_is_unknown_by_name_or_id(version: int) -> Non
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, ErrorCode.NONE, id="a member"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an id nobody has"),
-        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="the generation before"),
-        pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="an instance id nobody has"),
+        pytest.param({}, ErrorCode.NONE, id="member"),
+        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="id nobody has"),
+        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="generation before"),
+        pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="instance id nobody has"),
         pytest.param(
             {"member_id": "", "generation_id_or_member_epoch": -1},
             ErrorCode.NONE,

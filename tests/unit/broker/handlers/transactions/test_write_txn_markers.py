@@ -72,12 +72,12 @@ def test_a_marker_ends_the_transaction_of_its_partition(version: int, committed:
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="an epoch that is over"),
-        pytest.param(marker(0, 1), 0, id="the epoch of the records: version 1"),
+        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch that is over"),
+        pytest.param(marker(0, 1), 0, id="epoch of the records: version 1"),
         pytest.param(
-            marker(0, 1, transaction_version=2), ErrorCode.INVALID_PRODUCER_EPOCH, id="the epoch of the records: 2"
+            marker(0, 1, transaction_version=2), ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch of the records"
         ),
-        pytest.param(marker(0, 2, transaction_version=2), 0, id="a higher epoch: version 2"),
+        pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch: version 2"),
     ],
 )
 def test_the_epoch_is_judged_as_the_transaction_version_has_it(sent: WritableTxnMarker, code: int) -> None:
