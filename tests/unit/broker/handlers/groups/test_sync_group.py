@@ -1,4 +1,4 @@
-"""SyncGroup: everyone gets its assignment when the leader has sent it, and who is refused."""
+"""SyncGroup: distribution of the leader's assignment, and validation."""
 
 from typing import Any
 
@@ -10,21 +10,21 @@ from tests.support.groups import Member, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
 VERSIONS = range(6)
-OLD = {"protocol_type": None, "protocol_name": None}
+NO_PROTOCOL = {"protocol_type": None, "protocol_name": None}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="group without a name"),
-        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group that is not there"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="id nobody has"),
-        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="generation before"),
-        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation to come"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
+        pytest.param({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown group"),
+        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
+        pytest.param({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
+        pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="future generation"),
     ],
 )
-def test_who_is_no_member_of_this_generation_is_told_so(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_invalid_group_member_or_generation_is_rejected(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     stable_group(broker)
     member = Member(broker)
@@ -35,23 +35,23 @@ def test_who_is_no_member_of_this_generation_is_told_so(version: int, fields: di
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"protocol_type": "connect"}, id="another type"),
-        pytest.param({"protocol_name": "sticky"}, id="another protocol"),
-        pytest.param({"protocol_type": None}, id="no type"),
+        pytest.param({"protocol_type": "connect"}, id="other protocol type"),
+        pytest.param({"protocol_name": "sticky"}, id="other protocol"),
+        pytest.param({"protocol_type": None}, id="no protocol type"),
         pytest.param({"protocol_name": None}, id="no protocol"),
     ],
 )
-def test_from_version_5_on_the_protocol_must_be_named_and_right(fields: dict[str, Any]) -> None:
+def test_version_5_requires_the_groups_protocol_type_and_name(fields: dict[str, Any]) -> None:
     broker = VirtualBroker()
     stable_group(broker)
     member = Member(broker)
     member.member_id, member.generation_id = "member", 1
     response = member.client.ask(member.sync_request(**fields), 5)
     assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert member.client.ask(member.sync_request(**OLD), 4).error_code == 0
+    assert member.client.ask(member.sync_request(**NO_PROTOCOL), 4).error_code == 0
 
 
-def test_the_others_wait_for_the_leader() -> None:
+def test_followers_wait_for_the_leaders_assignment() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(3)]
     for member in members:
@@ -68,19 +68,19 @@ def test_the_others_wait_for_the_leader() -> None:
         assert (answer.message.error_code, answer.message.assignment) == (0, assignment)
         assert (answer.message.protocol_type, answer.message.protocol_name) == ("consumer", "range")
         assert answer.at_ms == 10_000 + 1_000
-    # Who comes later gets it at once; what the leader said nothing of is empty.
+    # A later sync completes immediately; a member without an assignment gets an empty one.
     members[2].send_sync()
     assert members[2].client.answer().message.assignment == b""
 
 
-def test_a_member_that_asks_again_gets_its_assignment_again() -> None:
+def test_repeated_sync_returns_the_same_assignment() -> None:
     member, _ = settled_group(VirtualBroker(), 2)
     for _ in range(2):
         member.send_sync()
         assert member.client.answer().message.assignment == member.member_id.encode()
 
 
-def test_while_others_join_there_is_no_assignment() -> None:
+def test_sync_during_a_rebalance_returns_rebalance_in_progress() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 2)
     newcomer = Member(broker)
@@ -89,7 +89,7 @@ def test_while_others_join_there_is_no_assignment() -> None:
     assert members[0].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_whoever_waits_when_another_joins_must_join_again() -> None:
+def test_new_member_fails_a_pending_sync_with_rebalance_in_progress() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:
@@ -103,7 +103,7 @@ def test_whoever_waits_when_another_joins_must_join_again() -> None:
     assert members[1].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_whoever_is_removed_while_it_waits_is_told_so() -> None:
+def test_removal_of_a_member_fails_its_pending_sync() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:
@@ -117,7 +117,7 @@ def test_whoever_is_removed_while_it_waits_is_told_so() -> None:
     assert members[1].client.answer().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_assignment_too_large_to_be_written_down_is_an_error_for_all_and_they_join_again() -> None:
+def test_assignment_above_the_batch_size_limit_fails_every_sync_and_starts_a_rebalance() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:

@@ -1,4 +1,4 @@
-"""What old consumers get: converted batches, no zstd, and errors where that cannot be."""
+"""Fetch by old clients: down-conversion, zstd, and errors."""
 
 import pytest
 
@@ -13,17 +13,17 @@ from tests.support.wire import error_codes
 
 
 def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
-    """Magic, offset and value of the messages in a message set."""
-    found, view = [], memoryview(data)
+    """Return magic, offset and value of the messages in a message set."""
+    converted, view = [], memoryview(data)
     while view:
         size = 12 + int.from_bytes(view[8:12])
-        found += [(view[16], one.offset, one.value) for one in iter_messages(read_message(view[:size]))]
+        converted += [(view[16], message.offset, message.value) for message in iter_messages(read_message(view[:size]))]
         view = view[size:]
-    return found
+    return converted
 
 
 def values(data: bytes) -> list[bytes | None]:
-    """The values of the records in record batches."""
+    """Return the values of the records in record batches."""
     view = memoryview(data)
     return [
         record.value
@@ -34,19 +34,19 @@ def values(data: bytes) -> list[bytes | None]:
 
 @pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("version", range(4))
-def test_up_to_version_3_batches_are_converted_down(version: int, compression: int) -> None:
+def test_batches_are_down_converted_for_versions_up_to_3(version: int, compression: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
     client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
     client.ask(produce(9, batch(b"d", compression=compression)), 9)
     magic = 1 if version >= 2 else 0
-    found = messages(fetched_bytes(client.ask(fetch(0), version)))
-    assert found == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
+    converted = messages(fetched_bytes(client.ask(fetch(0), version)))
+    assert converted == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_a_topic_compressed_with_zstd_is_for_clients_from_version_10_on(version: int) -> None:
+def test_zstd_topic_requires_fetch_version_10(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic(compression_type="zstd")
     client = broker.client()
@@ -60,7 +60,7 @@ def test_a_topic_compressed_with_zstd_is_for_clients_from_version_10_on(version:
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_zstd_that_a_producer_chose_is_sent_as_it_is_where_it_need_not_be_converted(version: int) -> None:
+def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
@@ -73,9 +73,9 @@ def test_zstd_that_a_producer_chose_is_sent_as_it_is_where_it_need_not_be_conver
 
 
 @pytest.mark.parametrize("version", range(19))
-@pytest.mark.parametrize("of_the_topic", [True, False], ids=["of the topic", "of the broker"])
-def test_message_downconversion_enable_forbids_it(version: int, of_the_topic: bool) -> None:
-    if of_the_topic:
+@pytest.mark.parametrize("topic_config", [True, False], ids=["topic config", "broker config"])
+def test_message_downconversion_enable_false_rejects_old_clients(version: int, topic_config: bool) -> None:
+    if topic_config:
         broker = VirtualBroker()
         topic = broker.topic(message_downconversion_enable="false")
     else:
@@ -88,7 +88,7 @@ def test_message_downconversion_enable_forbids_it(version: int, of_the_topic: bo
     assert (data.error_code, bool(records_of(data))) == expected
 
 
-def test_in_a_session_an_answer_that_cannot_be_given_is_not_given_again() -> None:
+def test_down_conversion_error_is_not_repeated_in_an_unchanged_session() -> None:
     broker = VirtualBroker()
     broker.topic(compression_type="zstd")
     client = broker.client()
@@ -96,19 +96,19 @@ def test_in_a_session_an_answer_that_cannot_be_given_is_not_given_again() -> Non
     request.session_epoch = 0
     opened = client.ask(request, 9)
     assert error_codes(opened) == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE]
-    for epoch, answered in ((1, []), (2, [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE])):
+    for epoch, expected in ((1, []), (2, [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE])):
         request = FetchRequest(session_id=opened.session_id, session_epoch=epoch)
-        assert error_codes(client.ask(request, 9)) == answered, "what conversion says is no part of the session"
+        assert error_codes(client.ask(request, 9)) == expected, "down-conversion errors are not part of the session"
         client.ask(produce(9, batch(b"a")), 9)
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_from_version_4_on_batches_are_served_as_they_are_stored(version: int) -> None:
+def test_batches_are_returned_as_stored_from_version_4(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
     sent = batch(b"a", b"b", compression=1)
     client.ask(produce(9, sent), 9)
     data = fetched_bytes(client.ask(fetch(0, topic_id=topic.topic_id), version))
-    assert data[17:] == sent[17:], "all but base offset, length and leader epoch is the producer's"
+    assert data[17:] == sent[17:], "only base offset, length and leader epoch differ from the producer's batch"
     assert read_header(data).partition_leader_epoch == 0

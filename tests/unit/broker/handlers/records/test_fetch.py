@@ -1,4 +1,4 @@
-"""Fetch: long polls, limits, what is visible, what old clients get, and its errors."""
+"""Fetch: long polls, limits, visibility and errors."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ VERSIONS = range(19)
 
 
 def values(data: bytes) -> list[bytes | None]:
-    """The values of the records in record batches."""
+    """Return the values of the records in record batches."""
     view = memoryview(data)
     return [
         record.value
@@ -31,7 +31,7 @@ def values(data: bytes) -> list[bytes | None]:
 # -- long polls --------------------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_waits_max_wait_ms_for_min_bytes() -> None:
+def test_fetch_waits_max_wait_ms_for_min_bytes() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -43,7 +43,7 @@ def test_a_fetch_waits_max_wait_ms_for_min_bytes() -> None:
     assert (answer.at_ms, fetched(answer.message).error_code, fetched_bytes(answer.message)) == (500, 0, b"")
 
 
-def test_a_fetch_of_what_is_there_does_not_wait() -> None:
+def test_fetch_of_available_records_does_not_wait() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -53,7 +53,7 @@ def test_a_fetch_of_what_is_there_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1])
-def test_a_fetch_that_does_not_want_to_wait_is_answered_with_what_there_is(max_wait_ms: int) -> None:
+def test_fetch_without_max_wait_returns_immediately(max_wait_ms: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -62,7 +62,7 @@ def test_a_fetch_that_does_not_want_to_wait_is_answered_with_what_there_is(max_w
 
 
 @pytest.mark.parametrize("min_bytes", [0, -1])
-def test_a_fetch_of_no_bytes_at_least_is_answered_at_once(min_bytes: int) -> None:
+def test_fetch_without_min_bytes_returns_immediately(min_bytes: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -70,7 +70,7 @@ def test_a_fetch_of_no_bytes_at_least_is_answered_at_once(min_bytes: int) -> Non
     assert client.answer().at_ms == 0
 
 
-def test_a_fetch_is_woken_by_the_produce_that_brings_the_bytes_it_waits_for() -> None:
+def test_produce_that_reaches_min_bytes_completes_a_pending_fetch() -> None:
     broker = VirtualBroker()
     broker.topic()
     consumer, producer = broker.client(), broker.client()
@@ -85,7 +85,7 @@ def test_a_fetch_is_woken_by_the_produce_that_brings_the_bytes_it_waits_for() ->
     assert (answer.at_ms, len(fetched_bytes(answer.message))) == (3_000, 3_000)
 
 
-def test_what_a_fetch_saw_before_it_waited_is_sent_once_and_counted_once() -> None:
+def test_bytes_found_before_a_fetch_waits_are_sent_and_counted_once() -> None:
     broker = VirtualBroker()
     broker.topic()
     consumer, producer = broker.client(), broker.client()
@@ -97,7 +97,7 @@ def test_what_a_fetch_saw_before_it_waited_is_sent_once_and_counted_once() -> No
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 2_000
 
 
-def test_a_fetch_is_woken_after_the_produce_got_its_own_answer() -> None:
+def test_produce_response_precedes_the_fetch_that_it_completes() -> None:
     broker = VirtualBroker()
     broker.topic()
     consumer, producer = broker.client(), broker.client()
@@ -109,12 +109,12 @@ def test_a_fetch_is_woken_after_the_produce_got_its_own_answer() -> None:
     assert order == ["produce", "fetch"]
 
 
-def test_a_fetch_of_several_partitions_counts_the_bytes_of_all() -> None:
+def test_min_bytes_counts_the_bytes_of_all_partitions() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     consumer, producer = broker.client(), broker.client()
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
-    request = FetchRequest(max_wait_ms=10_000, min_bytes=2_000, topics=[FetchTopic(topic="t", partitions=wanted)])
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
+    request = FetchRequest(max_wait_ms=10_000, min_bytes=2_000, topics=[FetchTopic(topic="t", partitions=partitions)])
     consumer.send(request, 11)
     producer.ask(produce(9, batch_of(1_000), partition=0), 9)
     assert consumer.answers == []
@@ -124,7 +124,7 @@ def test_a_fetch_of_several_partitions_counts_the_bytes_of_all() -> None:
     assert len(broker.broker.replicas.fetches) == 0
 
 
-def test_two_fetches_that_wait_for_the_same_partition_are_both_woken() -> None:
+def test_produce_completes_all_pending_fetches_of_a_partition() -> None:
     broker = VirtualBroker()
     broker.topic()
     consumers = [broker.client() for _ in range(3)]
@@ -135,7 +135,7 @@ def test_two_fetches_that_wait_for_the_same_partition_are_both_woken() -> None:
 
 
 @pytest.mark.parametrize("topics", [[], [FetchTopic(topic="t", partitions=[])]], ids=["no topic", "no partition"])
-def test_a_fetch_of_nothing_does_not_wait(topics: list[FetchTopic]) -> None:
+def test_fetch_without_partitions_does_not_wait(topics: list[FetchTopic]) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -143,7 +143,7 @@ def test_a_fetch_of_nothing_does_not_wait(topics: list[FetchTopic]) -> None:
     assert client.answer().at_ms == 0
 
 
-def test_the_deletion_of_a_topic_answers_the_fetches_that_wait_for_it() -> None:
+def test_topic_deletion_completes_pending_fetches() -> None:
     broker = VirtualBroker()
     broker.topic()
     consumer, admin = broker.client(), broker.client()
@@ -159,14 +159,18 @@ def test_the_deletion_of_a_topic_answers_the_fetches_that_wait_for_it() -> None:
 @pytest.mark.parametrize(
     ("limits", "sizes"),
     [
-        pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition's limit"),
-        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="first batch is whole, however small the limit"),
-        pytest.param({"max_bytes": 2_500}, [2_000, 0], id="no more than the limit of the whole answer"),
+        pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition limit"),
+        pytest.param(
+            {"partition_max_bytes": 1},
+            [1_000, 0],
+            id="first batch is returned whole, despite a smaller partition limit",
+        ),
+        pytest.param({"max_bytes": 2_500}, [2_000, 0], id="limit of the whole response"),
         pytest.param({"max_bytes": 3_000}, [3_000, 0], id="limit that is met exactly"),
-        pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in all, however small the limit of the answer"),
+        pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in total, despite a smaller response limit"),
     ],
 )
-def test_limits_are_kept_but_for_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
+def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     client = broker.client()
@@ -174,15 +178,15 @@ def test_limits_are_kept_but_for_the_first_batch(limits: dict[str, int], sizes: 
         client.ask(produce(9, batch_of(1_000)), 9)
     client.ask(produce(9, batch_of(1_000), partition=1), 9)
     partition_max_bytes = limits.get("partition_max_bytes", 1 << 20)
-    wanted = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in (0, 1)]
+    partitions = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in (0, 1)]
     request = FetchRequest(
-        max_bytes=limits.get("max_bytes", 1 << 20), topics=[FetchTopic(topic="t", partitions=wanted)]
+        max_bytes=limits.get("max_bytes", 1 << 20), topics=[FetchTopic(topic="t", partitions=partitions)]
     )
     response = client.ask(request, 11)
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
 
 
-def test_a_fetch_does_not_wait_for_more_than_it_would_take() -> None:
+def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -193,7 +197,7 @@ def test_a_fetch_does_not_wait_for_more_than_it_would_take() -> None:
     assert (answer.at_ms, len(fetched_bytes(answer.message))) == (0, 2_000)
 
 
-def test_fetch_max_bytes_of_the_broker_bounds_an_answer() -> None:
+def test_broker_fetch_max_bytes_limits_the_response() -> None:
     broker = VirtualBroker("fetch.max.bytes=2500")
     broker.topic()
     client = broker.client()
@@ -202,11 +206,11 @@ def test_fetch_max_bytes_of_the_broker_bounds_an_answer() -> None:
     assert len(fetched_bytes(client.ask(fetch(0), 11))) == 2_000
 
 
-# -- what is visible ---------------------------------------------------------------------------------------------------
+# -- visibility --------------------------------------------------------------------------------------------------------
 
 
 def append_transaction(broker: VirtualBroker) -> None:
-    """Two records of an open transaction, then one without."""
+    """Append two records of an open transaction, then one non-transactional record."""
     log = broker.partition().log
     for data in (
         batch(b"open-1", b"open-2", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True),
@@ -216,7 +220,7 @@ def append_transaction(broker: VirtualBroker) -> None:
     log.advance_high_watermark(3)
 
 
-def test_read_committed_sees_up_to_the_last_stable_offset() -> None:
+def test_read_committed_returns_records_below_the_last_stable_offset() -> None:
     broker = VirtualBroker()
     broker.topic()
     append_transaction(broker)
@@ -226,7 +230,7 @@ def test_read_committed_sees_up_to_the_last_stable_offset() -> None:
     assert values(fetched_bytes(client.ask(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
 
 
-def test_read_committed_is_told_which_transactions_were_aborted() -> None:
+def test_read_committed_returns_aborted_transactions() -> None:
     broker = VirtualBroker()
     broker.topic()
     append_transaction(broker)
@@ -239,11 +243,11 @@ def test_read_committed_is_told_which_transactions_were_aborted() -> None:
     client = broker.client()
     committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
     assert committed.last_stable_offset == 4
-    assert [(one.producer_id, one.first_offset) for one in committed.aborted_transactions or []] == [(7, 0)]
-    assert fetched(client.ask(fetch(0), 11)).aborted_transactions is None, "only read_committed asks for them"
+    assert [(aborted.producer_id, aborted.first_offset) for aborted in committed.aborted_transactions or []] == [(7, 0)]
+    assert fetched(client.ask(fetch(0), 11)).aborted_transactions is None, "only read_committed requests them"
 
 
-def test_a_read_committed_fetch_waits_for_the_end_of_a_transaction() -> None:
+def test_read_committed_fetch_waits_for_the_end_of_a_transaction() -> None:
     broker = VirtualBroker()
     broker.topic()
     append_transaction(broker)
@@ -253,7 +257,7 @@ def test_a_read_committed_fetch_waits_for_the_end_of_a_transaction() -> None:
     assert client.answers == []
 
 
-def test_what_the_replicas_do_not_have_is_not_visible() -> None:
+def test_unreplicated_records_are_not_visible() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     consumer, producer = broker.client(), broker.client()
@@ -266,7 +270,7 @@ def test_what_the_replicas_do_not_have_is_not_visible() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_offsets_in_the_answer_are_those_of_the_log(version: int) -> None:
+def test_response_contains_the_offsets_of_the_log(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
@@ -279,48 +283,46 @@ def test_offsets_in_the_answer_are_those_of_the_log(version: int) -> None:
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
-NOBODY = bytes(15) + b"\7"
+UNKNOWN_ID = bytes(15) + b"\7"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "version", "code"),
+    ("fields", "version", "code"),
     [
-        pytest.param(
-            {"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="topic that is not there, by name"
-        ),
-        pytest.param({"topic_id": NOBODY}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="topic that is not there, by id"),
-        pytest.param({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="no topic id"),
-        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="partition that is not there"),
+        pytest.param({"topic": "nowhere"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic name"),
+        pytest.param({"topic_id": UNKNOWN_ID}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="unknown topic id"),
+        pytest.param({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID, id="zero topic id"),
+        pytest.param({"partition": 1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
         pytest.param({"partition": -1}, 11, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
-        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="offset beyond the end"),
+        pytest.param({"offset": 3}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="offset above the log end"),
         pytest.param({"offset": -1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="negative offset"),
         pytest.param({"offset": 2**63 - 1}, 11, ErrorCode.OFFSET_OUT_OF_RANGE, id="largest offset"),
-        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="leader of the past"),
-        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="leader of the future"),
+        pytest.param({"current_leader_epoch": 4}, 11, ErrorCode.FENCED_LEADER_EPOCH, id="older leader epoch"),
+        pytest.param({"current_leader_epoch": 6}, 11, ErrorCode.UNKNOWN_LEADER_EPOCH, id="newer leader epoch"),
     ],
 )
-def test_errors_of_a_partition_are_kafka_s_and_do_not_wait(wanted: dict[str, Any], version: int, code: int) -> None:
+def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any], version: int, code: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
     for _ in range(2):
         client.ask(produce(9), 9)
     broker.partition().leader_epoch = 5
-    client.send(fetch(**({"max_wait_ms": 10_000} | wanted)), version)
+    client.send(fetch(**({"max_wait_ms": 10_000} | fields)), version)
     answer = client.answer()
     assert (answer.at_ms, fetched(answer.message).error_code) == (0, code)
     assert fetched_bytes(answer.message) == b""
 
 
 @pytest.mark.parametrize("epoch", [-1, 5])
-def test_a_client_with_the_right_leader_epoch_or_none_is_served(epoch: int) -> None:
+def test_matching_or_omitted_leader_epoch_is_accepted(epoch: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     broker.partition().leader_epoch = 5
     assert fetched(broker.client().ask(fetch(0, current_leader_epoch=epoch), 11)).error_code == 0
 
 
-def test_the_end_of_the_log_is_not_out_of_range() -> None:
+def test_offset_at_the_log_end_is_in_range() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -329,7 +331,7 @@ def test_the_end_of_the_log_is_not_out_of_range() -> None:
     assert (data.error_code, records_of(data)) == (0, b"")
 
 
-def test_what_cannot_be_read_tells_no_offsets() -> None:
+def test_out_of_range_response_contains_no_offsets() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -341,42 +343,42 @@ def test_what_cannot_be_read_tells_no_offsets() -> None:
     assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
 
 
-def test_a_partition_that_fails_does_not_keep_others_from_being_read() -> None:
+def test_failing_partition_does_not_affect_others() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
     client.ask(produce(9), 9)
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
-    response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
+    response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
     answers = response.responses[0].partitions
-    assert [(one.partition_index, one.error_code, len(one.records) > 0) for one in answers] == [
+    assert [(answer.partition_index, answer.error_code, len(answer.records) > 0) for answer in answers] == [
         (0, 0, True),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
-    ], "as in Kafka, what is not there comes last"
+    ], "as in Kafka, unknown partitions come last"
 
 
-def test_a_partition_that_is_not_there_is_no_reason_to_answer_for_the_others() -> None:
+def test_unknown_partition_does_not_complete_a_pending_fetch() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
-    wanted = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
-    client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
+    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
+    client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
     broker.advance(500)
     answer = client.answer()
     assert answer.at_ms == 500
     assert error_codes(answer.message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_of_a_partition_that_is_asked_for_twice_the_last_counts() -> None:
+def test_last_entry_of_a_duplicate_partition_counts() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     client = broker.client()
     for _ in range(3):
         client.ask(produce(9), 9)
-    wanted = [
+    partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
         for index, offset in ((0, 9), (1, 0), (0, 2))
     ]
-    (topic,) = client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=wanted)]), 11).responses
-    assert [(one.partition_index, one.error_code) for one in topic.partitions] == [(0, 0), (1, 0)]
+    (topic,) = client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=partitions)]), 11).responses
+    assert [(partition.partition_index, partition.error_code) for partition in topic.partitions] == [(0, 0), (1, 0)]
     assert len(values(records_of(topic.partitions[0]))) == 1

@@ -1,4 +1,4 @@
-"""ListOffsets: by time and each special timestamp, in every version; what is visible; version 0's lists; errors."""
+"""ListOffsets: lookup by time and by special timestamps, visibility, version 0 and errors."""
 
 from typing import Any
 
@@ -30,24 +30,24 @@ def look_up(
     replica_id: int = -1,
     **more: Any,
 ) -> ListOffsetsPartitionResponse:
-    wanted = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
+    partition = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
     request = ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=int(committed),
-        topics=[ListOffsetsTopic(name=topic, partitions=[wanted])],
+        topics=[ListOffsetsTopic(name=topic, partitions=[partition])],
     )
-    (found,) = broker.client().ask(request, version).topics[0].partitions
-    assert isinstance(found, ListOffsetsPartitionResponse)
-    return found
+    (result,) = broker.client().ask(request, version).topics[0].partitions
+    assert isinstance(result, ListOffsetsPartitionResponse)
+    return result
 
 
 def filled(*overrides: str) -> VirtualBroker:
-    """Five records whose timestamps are 100, 300, 200 ms before now, and 50 (twice); the log begins at 1."""
+    """Return a broker with five records, timestamped 100, 300, 200, 50 and 50 ms before now."""
     broker = VirtualBroker(*overrides)
     broker.topic()
     client = broker.client()
-    for before in (100, 300, 200, 50, 50):
-        client.ask(produce(9, batch(b"v", timestamp=NOW - before)), 9)
+    for age_ms in (100, 300, 200, 50, 50):
+        client.ask(produce(9, batch(b"v", timestamp=NOW - age_ms)), 9)
     broker.advance(0)
     return broker
 
@@ -56,31 +56,31 @@ def filled(*overrides: str) -> VirtualBroker:
 @pytest.mark.parametrize(
     ("timestamp", "since", "expected"),
     [
-        pytest.param(LATEST, 1, (-1, 5), id="latest: the end"),
-        pytest.param(EARLIEST, 1, (-1, 0), id="earliest: the start"),
-        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="greatest timestamp, the first of several"),
-        pytest.param(EARLIEST_LOCAL, 8, (-1, 0), id="earliest local: the start, nothing is tiered"),
-        pytest.param(LATEST_TIERED, 9, (-1, -1), id="latest tiered: none"),
-        pytest.param(EARLIEST_PENDING_UPLOAD, 11, (-1, -1), id="earliest pending upload: none"),
-        pytest.param(-7, 99, (-1, -1), id="timestamp that means nothing"),
-        pytest.param(0, 1, (NOW - 100, 0), id="time before all"),
-        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="first by offset that is new enough"),
-        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="time between"),
-        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="time that is met"),
-        pytest.param(NOW - 49, 1, (-1, -1), id="time after all: none"),
+        pytest.param(LATEST, 1, (-1, 5), id="latest is the log end"),
+        pytest.param(EARLIEST, 1, (-1, 0), id="earliest is the log start"),
+        pytest.param(MAX_TIMESTAMP, 7, (NOW - 50, 3), id="maximum timestamp, first of several"),
+        pytest.param(EARLIEST_LOCAL, 8, (-1, 0), id="earliest local is the log start, as nothing is tiered"),
+        pytest.param(LATEST_TIERED, 9, (-1, -1), id="latest tiered is undefined"),
+        pytest.param(EARLIEST_PENDING_UPLOAD, 11, (-1, -1), id="earliest pending upload is undefined"),
+        pytest.param(-7, 99, (-1, -1), id="unknown special timestamp"),
+        pytest.param(0, 1, (NOW - 100, 0), id="time before all records"),
+        pytest.param(NOW - 250, 1, (NOW - 100, 0), id="first record by offset with a timestamp at or after the time"),
+        pytest.param(NOW - 99, 1, (NOW - 50, 3), id="time between two records"),
+        pytest.param(NOW - 50, 1, (NOW - 50, 3), id="time equal to a timestamp"),
+        pytest.param(NOW - 49, 1, (-1, -1), id="time after all records is undefined"),
     ],
 )
-def test_each_timestamp_finds_its_offset_in_the_versions_that_know_it(
+def test_timestamp_is_looked_up_in_the_versions_that_support_it(
     version: int, timestamp: int, since: int, expected: tuple[int, int]
 ) -> None:
-    found = look_up(filled(), version, timestamp)
+    result = look_up(filled(), version, timestamp)
     if version < since:
-        assert found.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert result.error_code == ErrorCode.UNSUPPORTED_VERSION
     else:
-        assert (found.error_code, found.timestamp, found.offset) == (0, *expected)
+        assert (result.error_code, result.timestamp, result.offset) == (0, *expected)
 
 
-def test_the_leader_epoch_of_what_was_found_is_told_from_version_4_on() -> None:
+def test_leader_epoch_is_returned_from_version_4() -> None:
     broker = filled()
     assert look_up(broker, 4, LATEST).leader_epoch == 0
     assert look_up(broker, 4, NOW - 50).leader_epoch == 0
@@ -88,28 +88,28 @@ def test_the_leader_epoch_of_what_was_found_is_told_from_version_4_on() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST])
-def test_an_empty_log_begins_and_ends_at_0(timestamp: int) -> None:
+def test_empty_log_starts_and_ends_at_offset_0(timestamp: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     assert look_up(broker, 7, timestamp).offset == 0
 
 
-def test_an_empty_log_has_no_greatest_timestamp_and_none_at_any_time() -> None:
+def test_empty_log_has_no_offset_by_time() -> None:
     broker = VirtualBroker()
     broker.topic()
     for timestamp in (MAX_TIMESTAMP, 0):
-        found = look_up(broker, 7, timestamp)
-        assert (found.error_code, found.timestamp, found.offset) == (0, -1, -1)
+        result = look_up(broker, 7, timestamp)
+        assert (result.error_code, result.timestamp, result.offset) == (0, -1, -1)
 
 
-def test_the_start_is_where_records_were_deleted_to() -> None:
+def test_deleted_records_move_the_earliest_offset() -> None:
     broker = filled()
     broker.partition().log.delete_records_before(2)
     assert look_up(broker, 7, EARLIEST).offset == 2
     assert look_up(broker, 7, 0).offset == 2
 
 
-def test_what_the_replicas_do_not_have_is_not_found() -> None:
+def test_unreplicated_records_are_not_found() -> None:
     broker = filled("sluice.replication.delay.ms=1000")
     assert look_up(broker, 7, LATEST).offset == 0
     assert look_up(broker, 7, 0).offset == -1
@@ -134,7 +134,7 @@ def test_read_committed_ends_at_the_last_stable_offset() -> None:
 
 
 def segmented() -> VirtualBroker:
-    """Segments that begin at 0, 1 and 2, appended to a second apart."""
+    """Return a broker with segments at offsets 0, 1 and 2, appended one second apart."""
     broker = VirtualBroker("log.segment.bytes=4096")
     broker.topic()
     for _ in range(3):
@@ -144,37 +144,37 @@ def segmented() -> VirtualBroker:
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "most", "expected"),
+    ("timestamp", "max_offsets", "expected"),
     [
-        pytest.param(LATEST, 10, [3, 2, 1, 0], id="all, the end first"),
-        pytest.param(LATEST, 1, [3], id="one: the end"),
-        pytest.param(LATEST, 2, [3, 2], id="two"),
-        pytest.param(LATEST, 0, [], id="none wanted"),
-        pytest.param(LATEST, -1, [], id="fewer than none wanted"),
-        pytest.param(EARLIEST, 10, [0], id="start"),
-        pytest.param(NOW + 1_000, 10, [1, 0], id="segments written by then"),
-        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="end is as new as the request"),
-        pytest.param(NOW + 3_000, 10, [3, 2, 1, 0], id="now"),
-        pytest.param(NOW - 1, 10, [], id="before all"),
-        pytest.param(EARLIEST_LOCAL, 10, [0], id="earliest local: the start"),
-        pytest.param(MAX_TIMESTAMP, 10, [], id="what version 0 does not know is a time before all"),
+        pytest.param(LATEST, 10, [3, 2, 1, 0], id="all offsets, log end first"),
+        pytest.param(LATEST, 1, [3], id="one offset, the log end"),
+        pytest.param(LATEST, 2, [3, 2], id="two offsets"),
+        pytest.param(LATEST, 0, [], id="zero offsets"),
+        pytest.param(LATEST, -1, [], id="negative number of offsets"),
+        pytest.param(EARLIEST, 10, [0], id="earliest is the log start"),
+        pytest.param(NOW + 1_000, 10, [1, 0], id="segments modified up to the time"),
+        pytest.param(NOW + 2_999, 10, [2, 1, 0], id="log end counts as modified at the time of the request"),
+        pytest.param(NOW + 3_000, 10, [3, 2, 1, 0], id="current time"),
+        pytest.param(NOW - 1, 10, [], id="time before all segments"),
+        pytest.param(EARLIEST_LOCAL, 10, [0], id="earliest local is the log start"),
+        pytest.param(MAX_TIMESTAMP, 10, [], id="unknown special timestamp is a time before all segments"),
     ],
 )
-def test_version_0_answers_where_segments_begin_newest_first(timestamp: int, most: int, expected: list[int]) -> None:
-    found = look_up(segmented(), 0, timestamp, max_num_offsets=most)
-    assert (found.error_code, found.old_style_offsets) == (0, expected)
+def test_version_0_returns_segment_base_offsets_in_descending_order(
+    timestamp: int, max_offsets: int, expected: list[int]
+) -> None:
+    result = look_up(segmented(), 0, timestamp, max_num_offsets=max_offsets)
+    assert (result.error_code, result.old_style_offsets) == (0, expected)
 
 
-def test_version_0_answers_0_for_an_empty_log() -> None:
+def test_version_0_returns_0_for_an_empty_log() -> None:
     broker = VirtualBroker()
     broker.topic()
     assert look_up(broker, 0, LATEST).old_style_offsets == [0]
 
 
 @pytest.mark.parametrize(("replica_id", "expected"), [(-1, [2, 2, 1, 0]), (-2, [3, 2, 1, 0]), (7, [3, 2, 1, 0])])
-def test_version_0_tells_consumers_of_nothing_that_the_replicas_do_not_have(
-    replica_id: int, expected: list[int]
-) -> None:
+def test_version_0_hides_unreplicated_records_from_consumers(replica_id: int, expected: list[int]) -> None:
     broker = VirtualBroker("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
     broker.topic()
     for _ in range(3):
@@ -191,7 +191,7 @@ def test_version_0_tells_consumers_of_nothing_that_the_replicas_do_not_have(
     ("replica_id", "latest"), [pytest.param(-1, 0, id="consumer"), (-2, 5), pytest.param(7, 5, id="replica")]
 )
 @pytest.mark.parametrize("committed", [False, True])
-def test_replicas_and_debugging_consumers_see_the_end(
+def test_followers_and_debugging_consumers_see_the_log_end(
     version: int, replica_id: int, latest: int, committed: bool
 ) -> None:
     broker = filled("sluice.replication.delay.ms=1000")
@@ -203,7 +203,7 @@ def test_replicas_and_debugging_consumers_see_the_end(
 
 
 @pytest.mark.parametrize("version", range(12))
-def test_an_unknown_partition_is_error_3(version: int) -> None:
+def test_unknown_partition_is_rejected(version: int) -> None:
     broker = filled()
     assert look_up(broker, version, LATEST, topic="nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert look_up(broker, version, LATEST, partition_index=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -212,37 +212,40 @@ def test_an_unknown_partition_is_error_3(version: int) -> None:
 @pytest.mark.parametrize(
     ("epoch", "code"), [(4, ErrorCode.FENCED_LEADER_EPOCH), (5, 0), (-1, 0), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-def test_another_leader_epoch_is_refused(epoch: int, code: int) -> None:
+def test_other_leader_epoch_is_rejected(epoch: int, code: int) -> None:
     broker = filled()
     broker.partition().leader_epoch = 5
     assert look_up(broker, 4, LATEST, current_leader_epoch=epoch).error_code == code
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_a_partition_that_comes_twice_is_an_invalid_request(version: int) -> None:
+def test_duplicate_partition_is_an_invalid_request(version: int) -> None:
     broker = filled()
-    wanted = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
-    topics = [ListOffsetsTopic(name="t", partitions=wanted[:2]), ListOffsetsTopic(name="t", partitions=wanted[2:])]
+    partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
+    topics = [
+        ListOffsetsTopic(name="t", partitions=partitions[:2]),
+        ListOffsetsTopic(name="t", partitions=partitions[2:]),
+    ]
     (answer,) = broker.client().ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    assert [(one.partition_index, one.error_code, one.offset) for one in answer.partitions] == [
+    assert [(partition.partition_index, partition.error_code, partition.offset) for partition in answer.partitions] == [
         (0, ErrorCode.INVALID_REQUEST, -1),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
     ]
 
 
-def test_version_0_answers_a_partition_as_often_as_it_comes() -> None:
+def test_version_0_answers_duplicate_partitions_separately() -> None:
     broker = filled()
-    wanted = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=wanted)])
+    partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
     (topic,) = broker.client().ask(request, 0).topics
-    assert [one.old_style_offsets for one in topic.partitions] == [[5], [5]]
+    assert [partition.old_style_offsets for partition in topic.partitions] == [[5], [5]]
 
 
-def test_a_timestamp_that_the_version_does_not_know_is_told_before_an_unknown_partition() -> None:
+def test_unsupported_timestamp_is_reported_before_an_unknown_partition() -> None:
     assert look_up(filled(), 6, MAX_TIMESTAMP, topic="nowhere").error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_records_that_cannot_be_read_are_told() -> None:
+def test_unreadable_records_return_unknown_server_error() -> None:
     broker = VirtualBroker("sluice.record.validation.max.bytes=0")
     broker.topic()
     damaged = bytearray(batch_of(100))
@@ -253,7 +256,7 @@ def test_records_that_cannot_be_read_are_told() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, EARLIEST_LOCAL])
-def test_of_an_empty_log_the_epoch_in_which_it_is_led_is_known(timestamp: int) -> None:
+def test_empty_log_returns_the_current_leader_epoch(timestamp: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     assert look_up(broker, 8, timestamp).leader_epoch == 0

@@ -1,4 +1,4 @@
-"""Produce: what is appended, what is answered, when acks=all is, and the errors."""
+"""Produce: appends, errors, idempotence and acks=all."""
 
 import pytest
 
@@ -25,8 +25,8 @@ ALL = -1
 
 
 def produced(response: Message) -> PartitionProduceResponse:
-    """The answer for the one partition of a produce request."""
-    (topic,) = getattr(response, "responses")  # noqa: B009  (of a Message, mypy knows no more)
+    """Return the response for the only partition of a produce request."""
+    (topic,) = getattr(response, "responses")  # noqa: B009  (mypy knows no fields of Message)
     (answer,) = topic.partition_responses
     assert isinstance(answer, PartitionProduceResponse)
     return answer
@@ -36,7 +36,7 @@ def produced(response: Message) -> PartitionProduceResponse:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_base_offset_is_where_the_records_are(version: int) -> None:
+def test_base_offset_is_the_offset_of_the_first_record(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
@@ -48,7 +48,7 @@ def test_the_base_offset_is_where_the_records_are(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_produced_in_any_version_is_stored_as_one_batch_of_magic_2(version: int) -> None:
+def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
@@ -57,7 +57,7 @@ def test_what_is_produced_in_any_version_is_stored_as_one_batch_of_magic_2(versi
     assert (header.magic, header.last_offset, header.base_offset) == (2, 1, 0)
 
 
-def test_a_topic_with_append_time_tells_it() -> None:
+def test_log_append_time_is_returned() -> None:
     broker = VirtualBroker()
     broker.topic(message_timestamp_type="LogAppendTime")
     broker.advance(1234)
@@ -65,14 +65,14 @@ def test_a_topic_with_append_time_tells_it() -> None:
     assert answer.log_append_time_ms == WALL_START_MS + 1234
 
 
-def test_partitions_succeed_and_fail_each_for_itself() -> None:
+def test_partitions_succeed_and_fail_independently() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 1)]
     response = broker.client().ask(
         ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)]), 9
     )
-    assert [(one.index, one.error_code) for one in response.responses[0].partition_responses] == [
+    assert [(partition.index, partition.error_code) for partition in response.responses[0].partition_responses] == [
         (0, 0),
         (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (1, 0),
@@ -91,8 +91,8 @@ def corrupt() -> bytes:
 @pytest.mark.parametrize(
     ("request_", "version", "code"),
     [
-        pytest.param(produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE, id="bad CRC"),
-        pytest.param(produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE, id="over message.max.bytes"),
+        pytest.param(produce(9, corrupt()), 9, ErrorCode.CORRUPT_MESSAGE, id="wrong CRC"),
+        pytest.param(produce(9, batch_of(2_000)), 9, ErrorCode.MESSAGE_TOO_LARGE, id="batch above message.max.bytes"),
         pytest.param(produce(9, topic="nowhere"), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
         pytest.param(produce(9, partition=1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
         pytest.param(produce(9, partition=-1), 9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
@@ -101,53 +101,55 @@ def corrupt() -> bytes:
         pytest.param(produce(9, acks=-2), 9, ErrorCode.INVALID_REQUIRED_ACKS, id="acks=-2"),
         pytest.param(produce(9, b""), 9, ErrorCode.INVALID_RECORD, id="no batch"),
         pytest.param(produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD, id="two batches"),
-        pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="old message set in v9"),
+        pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="message set in version 9"),
         pytest.param(
             produce(6, batch(b"a", compression=4)),
             6,
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             id="zstd before version 7",
         ),
-        pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="cut batch"),
+        pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="truncated batch"),
     ],
 )
-def test_an_error_is_kafka_s_and_nothing_is_appended(request_: ProduceRequest, version: int, code: ErrorCode) -> None:
+def test_invalid_produce_returns_kafkas_error_and_appends_nothing(
+    request_: ProduceRequest, version: int, code: ErrorCode
+) -> None:
     broker = VirtualBroker("message.max.bytes=1000")
     broker.topic()
     client = broker.client()
     answer = produced(client.ask(request_, version))
     assert (answer.error_code, answer.base_offset) == (code, -1)
     assert broker.partition().log.log_end_offset == 0
-    assert client.is_open, "an error of a partition is no reason to close"
+    assert client.is_open, "a partition error does not close the connection"
 
 
-def test_a_record_too_new_is_named_with_the_reason_from_version_8_on() -> None:
+def test_version_8_names_the_invalid_record_and_the_reason() -> None:
     broker = VirtualBroker()
     broker.topic()
     future = WALL_START_MS + 7_200_000  # log.message.timestamp.after.max.ms is an hour
     answer = produced(broker.client().ask(produce(9, batch(b"a", timestamp=future)), 9))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
-    assert [one.batch_index for one in answer.record_errors] == [0]
+    assert [error.batch_index for error in answer.record_errors] == [0]
     assert answer.error_message
 
 
-def test_min_insync_replicas_of_2_refuses_acks_all_with_19_and_no_other() -> None:
+def test_min_insync_replicas_applies_only_to_acks_all() -> None:
     broker = VirtualBroker("min.insync.replicas=2")
     broker.topic()
-    broker.partition().replicas = (1, 2)  # of which one is in sync
+    broker.partition().replicas = (1, 2)  # one of them is in sync
     client = broker.client()
     assert produced(client.ask(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.partition().log.log_end_offset == 0
     assert produced(client.ask(produce(9, acks=1), 9)).error_code == 0
 
 
-def test_a_partition_of_one_replica_needs_no_more_than_that_in_sync() -> None:
+def test_min_insync_replicas_is_capped_at_the_replication_factor() -> None:
     broker = VirtualBroker("min.insync.replicas=2")
     broker.topic()
     assert produced(broker.client().ask(produce(9, acks=ALL), 9)).error_code == 0
 
 
-def test_without_enough_replicas_it_is_told_where_the_log_starts() -> None:
+def test_not_enough_replicas_returns_the_log_start_offset() -> None:
     broker = VirtualBroker()
     log = broker.topic(min_insync_replicas="2").partitions[0].log
     broker.partition().replicas = (1, 2)
@@ -163,7 +165,7 @@ def test_without_enough_replicas_it_is_told_where_the_log_starts() -> None:
     ("client_id", "code"),
     [("client", ErrorCode.INVALID_TOPIC_EXCEPTION), (None, ErrorCode.INVALID_TOPIC_EXCEPTION), ("__admin_client", 0)],
 )
-def test_the_coordinators_topics_are_not_for_clients(version: int, name: str, client_id: str | None, code: int) -> None:
+def test_clients_cannot_produce_to_internal_topics(version: int, name: str, client_id: str | None, code: int) -> None:
     broker = VirtualBroker()
     topic = broker.broker.cluster.internal_topic(name)
     keyed = [Record(0, WALL_START_MS, b"key", b"value")]
@@ -174,7 +176,7 @@ def test_the_coordinators_topics_are_not_for_clients(version: int, name: str, cl
     assert topic.partitions[0].log.log_end_offset == (0 if code else 1)
 
 
-def test_what_is_wrong_with_records_is_told_before_what_is_wrong_with_acks() -> None:
+def test_record_errors_precede_the_acks_error() -> None:
     broker = VirtualBroker()
     broker.topic()
     answer = produced(broker.client().ask(produce(9, b"", acks=5), 9))
@@ -182,7 +184,7 @@ def test_what_is_wrong_with_records_is_told_before_what_is_wrong_with_acks() -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_of_a_partition_that_comes_twice_the_last_records_count(version: int) -> None:
+def test_last_records_of_a_duplicate_partition_are_appended(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic(partitions=2)
     sent = [(0, b"a"), (1, b"b"), (0, b"c")]
@@ -192,7 +194,9 @@ def test_of_a_partition_that_comes_twice_the_last_records_count(version: int) ->
     ]
     client = broker.client()
     (answered,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
-    assert [(one.index, one.error_code, one.base_offset) for one in answered.partition_responses] == [
+    assert [
+        (partition.index, partition.error_code, partition.base_offset) for partition in answered.partition_responses
+    ] == [
         (0, 0, 0),
         (1, 0, 0),
     ]
@@ -212,7 +216,7 @@ def sequenced(sequence: int, *, epoch: int = 0, records: int = 1, producer_id: i
     return batch(*[b"v"] * records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
 
-def test_a_batch_that_comes_twice_is_stored_once_and_answered_alike() -> None:
+def test_duplicate_batch_is_stored_once_and_gets_the_same_response() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -227,12 +231,14 @@ def test_a_batch_that_comes_twice_is_stored_once_and_answered_alike() -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="gap"),
+        pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="sequence gap"),
         pytest.param(sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
-        pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch not from 0"),
+        pytest.param(
+            sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch with a sequence above 0"
+        ),
     ],
 )
-def test_a_sequence_that_does_not_follow_is_refused(data: bytes, code: ErrorCode) -> None:
+def test_out_of_order_sequence_or_older_epoch_is_rejected(data: bytes, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -244,7 +250,7 @@ def test_a_sequence_that_does_not_follow_is_refused(data: bytes, code: ErrorCode
 # -- acks=all ----------------------------------------------------------------------------------------------------------
 
 
-def test_acks_all_without_a_delay_of_the_replicas_is_answered_at_once() -> None:
+def test_acks_all_without_replication_delay_returns_immediately() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -253,7 +259,7 @@ def test_acks_all_without_a_delay_of_the_replicas_is_answered_at_once() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_acks_all_is_answered_when_the_replicas_have_it(version: int) -> None:
+def test_acks_all_waits_for_the_replicas(version: int) -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     topic = broker.topic()
     client = broker.client()
@@ -263,7 +269,7 @@ def test_acks_all_is_answered_when_the_replicas_have_it(version: int) -> None:
     assert broker.partition().log.high_watermark == 0
     broker.advance(1)
     answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (300, 0), "waiting for replicas is no throttle"
+    assert (answer.at_ms, answer.throttle_time_ms) == (300, 0), "waiting for replicas is not throttling"
     assert produced(answer.message).error_code == 0
     assert broker.partition().log.high_watermark == 1
 
@@ -276,7 +282,7 @@ def test_acks_1_does_not_wait_for_the_replicas() -> None:
     assert client.answer().at_ms == 0
 
 
-def test_acks_all_that_runs_out_of_time_is_error_7_and_stays_appended() -> None:
+def test_acks_all_that_times_out_keeps_the_records() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     client = broker.client()
@@ -284,10 +290,10 @@ def test_acks_all_that_runs_out_of_time_is_error_7_and_stays_appended() -> None:
     broker.advance(10_000)
     answer = client.answer()
     assert (answer.at_ms, produced(answer.message).error_code) == (100, ErrorCode.REQUEST_TIMED_OUT)
-    assert broker.partition().log.high_watermark == 1, "running out of time undoes no append"
+    assert broker.partition().log.high_watermark == 1, "the timeout does not undo the append"
 
 
-def test_an_error_beside_what_waits_is_answered_with_it() -> None:
+def test_partition_error_is_returned_with_the_pending_partitions() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     client = broker.client()
@@ -296,10 +302,13 @@ def test_an_error_beside_what_waits_is_answered_with_it() -> None:
     client.send(request, 9)
     broker.advance(100)
     answers = client.answer().message.responses[0].partition_responses
-    assert [one.error_code for one in answers] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [answer.error_code for answer in answers] == [
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
-def test_acks_all_of_nothing_but_errors_does_not_wait() -> None:
+def test_acks_all_with_only_errors_does_not_wait() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     client = broker.client()
@@ -307,7 +316,7 @@ def test_acks_all_of_nothing_but_errors_does_not_wait() -> None:
     assert client.answer().at_ms == 0
 
 
-def test_the_deletion_of_a_topic_answers_the_produces_that_wait_for_it() -> None:
+def test_topic_deletion_completes_pending_produces() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     client = broker.client()
@@ -315,15 +324,15 @@ def test_the_deletion_of_a_topic_answers_the_produces_that_wait_for_it() -> None
     broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
     answer = client.answer()
     assert (answer.at_ms, produced(answer.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    broker.advance(10_000)  # the replicas of what is gone bring nothing
+    broker.advance(10_000)  # replication of the deleted topic completes nothing
     assert client.take_answers() == []
 
 
-def test_pipelined_produces_with_acks_all_are_answered_in_order() -> None:
+def test_pipelined_acks_all_requests_complete_in_order() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     client = broker.client()
     client.send_together(*[(produce(9, acks=ALL), 9)] * 3)
     broker.advance(10_000)
-    # One request in flight a connection, so each waits for its own replication after the one before.
-    assert [(one.correlation_id, one.at_ms) for one in client.take_answers()] == [(1, 300), (2, 600), (3, 900)]
+    # A connection has one request in flight, so each waits for its own replication after the previous one.
+    assert [(answer.correlation_id, answer.at_ms) for answer in client.take_answers()] == [(1, 300), (2, 600), (3, 900)]

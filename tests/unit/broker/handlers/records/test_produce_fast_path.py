@@ -1,4 +1,4 @@
-"""The fast path of Produce has the responses and the effects of the general path, and is taken where it can be."""
+"""The fast path of Produce: same responses and effects as the general path, and the requests that it serves."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 ALL = -1
 NO_ID = b"0123456789abcdef"
 HOUR_MS = 3_600_000
-# The responses name leaders, and these must not be at the ports that brokers happen to get.
+# The responses name leaders, so the addresses must be fixed.
 ADVERTISED = "advertised.listeners=PLAINTEXT://localhost:9092"
 BROKERS: dict[str, tuple[str, ...]] = {
     "one broker": (),
@@ -46,20 +46,20 @@ RECORDS = {
     "a key": build_batch([Record(0, WALL_START_MS, b"key", b"value")]),
     "zstd": batch(b"a", compression=4),
     "gzip": batch(b"a", compression=1),
-    "first of a producer": batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0),
-    "second of a producer": batch(b"b", producer_id=5, producer_epoch=0, base_sequence=1),
-    "a gap of a producer": batch(b"b", producer_id=5, producer_epoch=0, base_sequence=7),
+    "first batch of a producer": batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0),
+    "second batch of a producer": batch(b"b", producer_id=5, producer_epoch=0, base_sequence=1),
+    "sequence gap of a producer": batch(b"b", producer_id=5, producer_epoch=0, base_sequence=7),
     "transactional": batch(b"a", producer_id=6, producer_epoch=0, base_sequence=0, transactional=True),
     "a control batch": build_transaction_marker(ABORT, producer_id=7, **MARKER),
-    "an offset that is not 0": batch(b"a", base_offset=3),
-    "a timestamp in the future": batch(b"a", timestamp=WALL_START_MS + 2 * HOUR_MS),
+    "base offset above 0": batch(b"a", base_offset=3),
+    "timestamp in the future": batch(b"a", timestamp=WALL_START_MS + 2 * HOUR_MS),
     "too large": batch_of(2_000),
     "truncated": batch(b"a")[:-1],
     "two batches": batch(b"a") + batch(b"b"),
     "a message set": records_for(2),
 }
 TOPICS = ("t", "secret", "safe", "compacted", "__consumer_offsets", "nowhere")
-# One connection each: client id and user.
+# Client id and user of each connection.
 CLIENTS = (("client", None), ("__admin_client", None), ("client", "alice"))
 
 
@@ -75,12 +75,12 @@ class Send(NamedTuple):
 
 
 class Simulation:
-    """A broker with topics and clients, and all that can be observed of it."""
+    """A broker with topics and clients, and its observable state."""
 
     def __init__(self, overrides: tuple[str, ...]) -> None:
         self.broker = broker = VirtualBroker("message.max.bytes=1000", ADVERTISED, *overrides)
         broker.topic("t", partitions=2)
-        broker.topic("secret")  # alice may write to "t" alone
+        broker.topic("secret")  # alice may write only to "t"
         broker.topic("safe", min_insync_replicas="2")
         broker.topic("compacted", cleanup_policy="compact")
         broker.cluster.internal_topic("__consumer_offsets")
@@ -214,7 +214,7 @@ def no_fast_path(*_: object) -> None:
 
 
 def outcomes(overrides: tuple[str, ...], steps: list[Send | str]) -> list[object]:
-    """Return what can be observed after each step, and long after the last."""
+    """Return the observable state after each step, and long after the last."""
     simulation = Simulation(overrides)
     observed: list[object] = []
     for step in steps:
@@ -265,15 +265,17 @@ def test_one_batch_for_one_partition_takes_the_fast_path(version: int, acks: int
     assert takes_fast_path(Simulation(()), Send(version, acks))
 
 
-@pytest.mark.parametrize("records", ["three records", "zstd", "first of a producer", "a gap of a producer"])
-def test_these_records_take_the_fast_path(records: str) -> None:
+@pytest.mark.parametrize(
+    "records", ["three records", "zstd", "first batch of a producer", "sequence gap of a producer"]
+)
+def test_plain_and_idempotent_batches_take_the_fast_path(records: str) -> None:
     assert takes_fast_path(Simulation(()), Send(records=RECORDS[records]))
 
 
 @pytest.mark.parametrize(
     ("brokers", "step"),
     [
-        pytest.param("one broker", Send(6), id="version before zstd"),
+        pytest.param("one broker", Send(6), id="version before zstd support"),
         pytest.param("one broker", Send(acks=0), id="acks=0"),
         pytest.param("one broker", Send(acks=5), id="acks=5"),
         pytest.param("one broker", Send(topic="nowhere"), id="unknown topic"),
@@ -287,10 +289,10 @@ def test_these_records_take_the_fast_path(records: str) -> None:
         pytest.param("one broker", Send(records=RECORDS["none"]), id="no records"),
         pytest.param("an authorizer", Send(), id="authorizer"),
         pytest.param("three replicas", Send(), id="followers"),
-        pytest.param("compression", Send(), id="batch that has to be compressed"),
+        pytest.param("compression", Send(), id="batch that the broker recompresses"),
     ],
 )
-def test_all_else_takes_the_general_path(brokers: str, step: Send) -> None:
+def test_other_requests_take_the_general_path(brokers: str, step: Send) -> None:
     assert not takes_fast_path(Simulation(BROKERS[brokers]), step)
 
 

@@ -1,4 +1,4 @@
-"""The short way of a fetch of one partition gives what the other way gives, and is gone where it can be."""
+"""The fast path of single-partition fetches: same results as the general path, and the requests that it serves."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -25,7 +25,7 @@ from sluice.quotas.entity import QuotaEntity
 from tests.support.records import batch, batch_of, fetch, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-SHORT_WAY = "sluice.broker.handlers.records.fetch.eligible_partition"
+FAST_PATH = "sluice.broker.handlers.records.fetch.eligible_partition"
 NAMES = ("t", "zstd", "nowhere")
 AUTHORIZER = (
     "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -40,7 +40,7 @@ def append(log: PartitionLog, data: bytes, origin: int) -> None:
 
 @cache
 def broker_with_logs(*overrides: str) -> VirtualBroker:
-    """Topics with logs of several segments: records of different sizes, an aborted transaction, one that is open."""
+    """Return topics with several segments: records of several sizes, an aborted and an open transaction."""
     broker = VirtualBroker(*overrides)
     client = broker.client()
     for name, compression in (("t", "producer"), ("zstd", "zstd")):
@@ -84,24 +84,24 @@ BROKERS = st.sampled_from(
 )
 
 
-def told(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple[object, ...]:
-    """What the client is told, when, and what is counted."""
+def outcome(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple[object, ...]:
+    """Return the response bytes, their delay, the counted bytes and the error code."""
     client = broker.client()
-    arrived = bytearray()
-    client.on_bytes = arrived.extend
-    began_ms = broker.now_ms
+    received = bytearray()
+    client.on_bytes = received.extend
+    started_ms = broker.now_ms
     topics = broker.cluster.topics.values()
     traffic = [topic.traffic_on(broker.broker.node_id) for topic in topics]
-    sent_before = sum(each.bytes_out for each in traffic)
+    sent_before = sum(counter.bytes_out for counter in traffic)
     client.send(request, version)
-    while not arrived:
+    while not received:
         broker.advance(1)
     client.leave()
     assert client.connection.ctx.fetch is None
     return (
-        bytes(arrived),
-        broker.now_ms - began_ms,
-        sum(each.bytes_out for each in traffic) - sent_before,
+        bytes(received),
+        broker.now_ms - started_ms,
+        sum(counter.bytes_out for counter in traffic) - sent_before,
         client.connection.ctx.error_code,
     )
 
@@ -114,7 +114,7 @@ def told(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple[ob
     is_follower=st.sampled_from((False, False, False, True)),
     session=st.sampled_from(((0, -1), (0, -1), (0, -1), (5, -1), (0, 0), (5, 1))),
 )
-def test_both_ways_tell_the_same(
+def test_both_paths_have_the_same_outcome(
     overrides: tuple[str, ...], version: int, request: FetchRequest, is_follower: bool, session: tuple[int, int]
 ) -> None:
     broker = broker_with_logs(*overrides)
@@ -125,12 +125,12 @@ def test_both_ways_tell_the_same(
         name = request.topics[0].topic
         request.topics[0].topic_id = broker.cluster.topics[name].topic_id if name in broker.cluster.topics else NO_ID
     with patch.object(FetchSessionCache, "_new_id", lambda cache: 5):
-        short = told(broker, request, version)
+        fast = outcome(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-        with patch(SHORT_WAY, lambda ctx, broker, request: None):
-            long = told(broker, request, version)
+        with patch(FAST_PATH, lambda ctx, broker, request: None):
+            general = outcome(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-    assert short == long
+    assert fast == general
 
 
 def write(broker: VirtualBroker, size: int) -> None:
@@ -164,35 +164,35 @@ def set_quota(broker: VirtualBroker) -> None:
 
 
 EVENTS: dict[str, Callable[[VirtualBroker], object]] = {
-    "a little is written": partial(write, size=200),
-    "much is written": partial(write, size=3_000),
-    "a transaction begins": write_in_transaction,
+    "small batch is written": partial(write, size=200),
+    "large batch is written": partial(write, size=3_000),
+    "transaction starts": write_in_transaction,
     "records are deleted": delete_records,
     "the topic is deleted": delete_topic,
-    "a leader epoch begins": begin_epoch,
+    "leader epoch increases": begin_epoch,
     "a quota is set": set_quota,
     "time passes": lambda broker: broker.advance(60),
 }
 
 
-def told_meanwhile(request: FetchRequest, version: int, events: list[str]) -> tuple[object, ...]:
-    """What a client is told, and when, that asks before all this happens."""
+def outcome_with_events(request: FetchRequest, version: int, events: list[str]) -> tuple[object, ...]:
+    """Return response, delay and counters of a request that is followed by these events."""
     broker = VirtualBroker()
     topic = broker.topic()
     if version >= 13:
         request.topics[0].topic_id = topic.topic_id
     write(broker, 200)
     client = broker.client()
-    arrived: list[tuple[float, bytes]] = []
-    client.on_bytes = lambda data: arrived.append((broker.now_ms, data))
+    received: list[tuple[float, bytes]] = []
+    client.on_bytes = lambda data: received.append((broker.now_ms, data))
     client.send(request, version)
     for event in events:
         EVENTS[event](broker)
         broker.settle()
     broker.advance(120_000)  # longer than any throttle time of 6,400 bytes above 100 B/s
     fetches = broker.broker.replicas.fetches
-    assert len(arrived) == 1, "each request has one answer"
-    return *arrived[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
+    assert len(received) == 1, "each request has one response"
+    return *received[0], topic.traffic_on(broker.broker.node_id).bytes_out, fetches.delayed, client.is_open
 
 
 LONG_POLL = {
@@ -203,7 +203,7 @@ LONG_POLL = {
 
 @settings(max_examples=60)
 @given(
-    version=st.sampled_from((4, 11, 12, 15)),  # later ones name the leader, at the port that a broker happens to get
+    version=st.sampled_from((4, 11, 12, 15)),  # later versions return the leader's address, whose port is random
     offset=st.sampled_from((1, 1, 1, 0, 2)),
     fields=st.fixed_dictionaries(
         {
@@ -217,44 +217,49 @@ LONG_POLL = {
     ),
     events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
 )
-@example(11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "much is written"])  # the limit is the arrival's
-@example(4, 1, LONG_POLL | {"partition_max_bytes": 0}, ["a quota is set", "much is written"])
-def test_both_ways_tell_the_same_of_what_happens_meanwhile(
+@example(
+    11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "large batch is written"]
+)  # the limit at arrival counts
+@example(4, 1, LONG_POLL | {"partition_max_bytes": 0}, ["a quota is set", "large batch is written"])
+def test_both_paths_have_the_same_outcome_with_concurrent_events(
     version: int, offset: int, fields: dict[str, Any], events: list[str]
 ) -> None:
     request = partial(fetch, offset, **fields)
-    short = told_meanwhile(request(), version, events)
-    with patch(SHORT_WAY, lambda ctx, broker, request: None):
-        long = told_meanwhile(request(), version, events)
-    assert short == long
+    fast = outcome_with_events(request(), version, events)
+    with patch(FAST_PATH, lambda ctx, broker, request: None):
+        general = outcome_with_events(request(), version, events)
+    assert fast == general
 
 
-def way_of(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
-    """Whether a request goes the short way."""
-    ways: list[Partition | None] = []
+def takes_fast_path(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
+    """Return whether a request takes the fast path."""
+    partitions: list[Partition | None] = []
 
-    def noted(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Partition | None:
-        ways.append(eligible_partition(ctx, broker, request))
-        return ways[-1]
+    def recorded(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Partition | None:
+        partitions.append(eligible_partition(ctx, broker, request))
+        return partitions[-1]
 
     client = broker.client()
-    with patch(SHORT_WAY, noted), patch("sluice.broker.handlers.records.general_fetch.Fetch", wraps=Fetch) as others:
+    with (
+        patch(FAST_PATH, recorded),
+        patch("sluice.broker.handlers.records.general_fetch.Fetch", wraps=Fetch) as general_fetch,
+    ):
         client.send(request, version)
     client.leave()
-    return ways[0] is not None and not others.called
+    return partitions[0] is not None and not general_fetch.called
 
 
 @pytest.mark.parametrize("version", range(4, 13))
 @pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
-def test_what_is_there_is_read_the_short_way(version: int, isolation_level: int) -> None:
-    assert way_of(broker_with_logs(), fetch(1, max_wait_ms=500, isolation_level=isolation_level), version)
+def test_available_records_take_the_fast_path(version: int, isolation_level: int) -> None:
+    assert takes_fast_path(broker_with_logs(), fetch(1, max_wait_ms=500, isolation_level=isolation_level), version)
 
 
 @pytest.mark.parametrize("version", range(13, 19))
-def test_what_is_there_is_read_the_short_way_by_topic_id(version: int) -> None:
+def test_fetch_by_topic_id_takes_the_fast_path(version: int) -> None:
     broker = broker_with_logs()
     topic_id = broker.cluster.topics["t"].topic_id
-    assert way_of(broker, fetch(1, topic="", topic_id=topic_id, max_wait_ms=500), version)
+    assert takes_fast_path(broker, fetch(1, topic="", topic_id=topic_id, max_wait_ms=500), version)
 
 
 def with_fields(**fields: int) -> FetchRequest:
@@ -262,10 +267,10 @@ def with_fields(**fields: int) -> FetchRequest:
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
-def test_what_is_not_there_yet_is_waited_for_the_short_way(isolation_level: int) -> None:
+def test_long_poll_takes_the_fast_path(isolation_level: int) -> None:
     broker = VirtualBroker()
     broker.topic()
-    assert way_of(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
+    assert takes_fast_path(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
 
 
 TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0), FetchPartition(1)])])
@@ -274,26 +279,26 @@ TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartiti
 @pytest.mark.parametrize(
     ("overrides", "request_", "version"),
     [
-        pytest.param((), fetch(1), 3, id="old clients get message sets"),
-        pytest.param((), fetch(1, topic="zstd"), 9, id="clients before zstd are told so"),
+        pytest.param((), fetch(1), 3, id="versions with message sets"),
+        pytest.param((), fetch(1, topic="zstd"), 9, id="zstd topic before version 10"),
         pytest.param((), TWO, 11, id="two partitions"),
         pytest.param((), FetchRequest(min_bytes=1), 11, id="no partition"),
-        pytest.param((), fetch(0), 11, id="what is no longer there"),
-        pytest.param((), fetch(99), 11, id="what is beyond the end"),
-        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="nobody who waits"),
-        pytest.param((), fetch(1, topic="nowhere"), 11, id="topic that is not there"),
-        pytest.param((), fetch(1, partition=2), 11, id="partition that is not there"),
-        pytest.param((), fetch(1, current_leader_epoch=3), 11, id="another leader epoch"),
-        pytest.param((), fetch(1, last_fetched_epoch=0), 12, id="where logs may diverge"),
-        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="more bytes than there are"),
-        pytest.param((), fetch(1, partition_max_bytes=100), 11, id="first batch that is larger than wanted"),
-        pytest.param((), with_fields(session_epoch=0), 11, id="session that begins"),
-        pytest.param((), with_fields(session_id=5, session_epoch=1), 11, id="session that goes on"),
-        pytest.param((), with_fields(session_id=5, session_epoch=-1), 11, id="session that ends"),
+        pytest.param((), fetch(0), 11, id="offset below the log start"),
+        pytest.param((), fetch(99), 11, id="offset above the log end"),
+        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="min_bytes without max_wait"),
+        pytest.param((), fetch(1, topic="nowhere"), 11, id="unknown topic"),
+        pytest.param((), fetch(1, partition=2), 11, id="unknown partition"),
+        pytest.param((), fetch(1, current_leader_epoch=3), 11, id="other leader epoch"),
+        pytest.param((), fetch(1, last_fetched_epoch=0), 12, id="last fetched epoch, as logs may diverge"),
+        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="min_bytes above the available bytes"),
+        pytest.param((), fetch(1, partition_max_bytes=100), 11, id="first batch above the partition limit"),
+        pytest.param((), with_fields(session_epoch=0), 11, id="new session"),
+        pytest.param((), with_fields(session_id=5, session_epoch=1), 11, id="existing session"),
+        pytest.param((), with_fields(session_id=5, session_epoch=-1), 11, id="closing session"),
         pytest.param((), with_fields(replica_id=2), 11, id="follower"),
-        pytest.param(AUTHORIZER, fetch(1), 11, id="what may be forbidden"),
+        pytest.param(AUTHORIZER, fetch(1), 11, id="authorizer"),
         pytest.param(("quota.consumer.default=100M",), fetch(1), 11, id="quota"),
     ],
 )
-def test_all_else_goes_the_other_way(overrides: tuple[str, ...], request_: Any, version: int) -> None:
-    assert not way_of(broker_with_logs(*overrides), request_, version)
+def test_other_requests_take_the_general_path(overrides: tuple[str, ...], request_: Any, version: int) -> None:
+    assert not takes_fast_path(broker_with_logs(*overrides), request_, version)

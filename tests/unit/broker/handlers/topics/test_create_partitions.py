@@ -61,9 +61,7 @@ REFUSED = "The manual partition assignment includes "
     ("topic", "code", "message"),
     [
         pytest.param(wanted("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, id="unknown topic"),
-        pytest.param(
-            wanted("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s).", id="as many"
-        ),
+        pytest.param(wanted("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s).", id="as many"),
         pytest.param(
             wanted("t", 1),
             ErrorCode.INVALID_PARTITIONS,

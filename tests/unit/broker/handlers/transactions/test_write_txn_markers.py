@@ -73,9 +73,11 @@ def test_a_marker_ends_the_transaction_of_its_partition(version: int, committed:
     ("sent", "code"),
     [
         pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch that is over"),
-        pytest.param(marker(0, 1), 0, id="epoch of the records: version 1"),
+        pytest.param(marker(0, 1), 0, id="epoch of the records, transaction version 1"),
         pytest.param(
-            marker(0, 1, transaction_version=2), ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch of the records"
+            marker(0, 1, transaction_version=2),
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            id="epoch of the records, transaction version 2",
         ),
         pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch: version 2"),
     ],
