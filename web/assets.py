@@ -31,8 +31,6 @@ _HEADERS = {
 
 
 class Asset(NamedTuple):
-    """A file of the page."""
-
     content: bytes
     headers: dict[str, str]
 
@@ -42,7 +40,6 @@ class Asset(NamedTuple):
 
 
 def assets() -> dict[str, Asset]:
-    """Return all files by name."""
     return {file.name: _asset(file) for file in sorted(_FOLDER.iterdir())}
 
 

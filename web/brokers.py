@@ -43,8 +43,6 @@ class _Counts(Struct, frozen=True):
 
 
 class Brokers:
-    """All brokers of a cluster."""
-
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._leads: Counter[int] = Counter()

@@ -38,8 +38,6 @@ class ClientSeen(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClientRow:
-    """The state and history of one client."""
-
     __slots__ = (
         "_meters",
         "client_id",

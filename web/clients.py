@@ -57,7 +57,6 @@ class Clients:
             self._forget_gone()
 
     def found(self, text: str, sort: Sort) -> list[ClientRow]:
-        """Return the clients whose client id or user contains this text, sorted."""
         folded = text.casefold()
         rows: Iterable[ClientRow] = self._rows.values()
         if folded:

@@ -1,6 +1,6 @@
-"""The feed of snapshots: two per second while there is a viewer.
+"""Snapshots for all viewers: two per second while there is a viewer.
 
-Snapshots use at most a twentieth of the time: if they take longer, the next one is later.
+They use at most a twentieth of the time.
 """
 
 from collections import deque
@@ -39,7 +39,6 @@ class Feed:
 
     @contextmanager
     def watching(self, view: View) -> Iterator[Viewer]:
-        """Add a viewer until the context exits."""
         viewer = Viewer(view, self._server.cluster.journal)
         if not self._viewers and self._clock.monotonic_ms() - self._left_ms > _FORGET_AFTER_MS:
             self._taker, self.newest = SnapshotTaker(self._server), None

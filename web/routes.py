@@ -20,7 +20,6 @@ _FILES = assets()  # read at import, when no client waits
 
 
 def page(server: ClusterServer) -> AdminExtension:
-    """Return the routes and the operation of the page."""
     return AdminExtension([_stream(Feed(server))], [Route("/", _get_page), Route("/page/{name}", _get_file)])
 
 

@@ -91,7 +91,6 @@ class SnapshotTaker:
         self._number = 0
 
     def take(self, views: Iterable[View]) -> Snapshot:
-        """Take a snapshot for these views."""
         number, self._number = self._number, self._number + 1
         found = Snapshot(self._server, number, msgspec.json.encode(self._brokers.read(number)))
         clients = self._clients

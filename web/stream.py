@@ -20,8 +20,6 @@ _NOTHING = b"{}"
 
 
 class EventStream(StreamingResponse):
-    """The response to one viewer."""
-
     def __init__(self, feed: Feed, view: View) -> None:
         super().__init__((), media_type=EVENTS, headers={"cache-control": "no-store"})
         self._feed = feed

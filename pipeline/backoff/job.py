@@ -111,7 +111,6 @@ def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) 
 
 
 def _load_state(group_state: GroupState) -> HostState:
-    """Return the state of a host, a new one if it has none."""
     if not group_state.exists:
         return HostState(Host())
     return _decoder.decode(group_state.get[0])

@@ -78,8 +78,6 @@ class Requests:
 
 
 class Columns:
-    """Rows of one client."""
-
     __slots__ = ("at_ns", "lane", "throttle_ms", "value")
 
     def __init__(self) -> None:

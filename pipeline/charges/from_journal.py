@@ -96,7 +96,6 @@ def take_line(line: bytes, gathered: Gathered) -> str | None:
 
 
 def _why_not(line: bytes, error: msgspec.ValidationError) -> str:
-    """Return why this JSON is not an event."""
     found: object = msgspec.json.decode(line)
     kind = found.get("kind") if isinstance(found, dict) else None
     if isinstance(kind, str) and kind in KINDS:
@@ -180,7 +179,6 @@ def _are_whole(batch: RecordBatch) -> _Bools:
 
 
 def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
-    """Add answered Produce and Fetch requests, by client."""
     numbers = {name: _ints(batch, name) for name in _LIMITS}
     is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
     waits_ns = numbers["throttle_time_ms"] * _MS

@@ -43,7 +43,7 @@ class _Completed(NamedTuple):
     connection: str
     principal: str
     value: int
-    after_ms: float  # between the charge, without a delay of the response, and the log line
+    after_ms: float  # in the response queue, and sending
     throttle_ms: int
     was_delayed: bool  # the response, by the throttle time
 

@@ -4,7 +4,7 @@ A split is a byte range of a text file, a whole gzip file, or row groups of a Pa
 `{` is a journal event, any other a line of Kafka's request log. Unreadable input is quarantined with a reason; no
 content of a file ends the job.
 
-Paths are local or have a scheme that pyarrow supports (s3://, gs://, hdfs://). Every reading process needs access.
+Paths are local, or have a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
 """
 
 import gzip

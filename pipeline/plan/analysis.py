@@ -31,8 +31,6 @@ class Limits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The settings of a plan."""
-
     quotas: tuple[float, ...]  # candidates, in bytes/s
     profiles: tuple[str, ...]
     loops: tuple[Loop, ...]

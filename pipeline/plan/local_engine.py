@@ -13,7 +13,6 @@ from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, ro
 
 
 def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress) -> dict[str, int]:
-    """Write the tables to `out`; return counts of the input by kind."""
     counts: Counter[str] = Counter()
     parts: dict[Client, list[bytes]] = {}
     quarantine = Writer(out, QUARANTINE, QUARANTINED)

@@ -49,8 +49,6 @@ _FIRST_ROWS = 64  # bisected before all later rows, as most runs are short
 
 
 class Candidate(NamedTuple):
-    """A quota to evaluate."""
-
     quota: float  # bytes/s on one broker
     profile: str  # a key of `PROFILES`
     loop: Loop

@@ -32,8 +32,6 @@ def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
 
 
 class Report(NamedTuple):
-    """The contents of the page."""
-
     inputs: Sequence[str]
     settings: Settings
     counts: Mapping[str, int]
@@ -42,7 +40,6 @@ class Report(NamedTuple):
 
 
 def write_report(out: Path, report: Report) -> None:
-    """Write the page and its plots."""
     from .plots import plot_effects, plot_needs  # deferred: importing matplotlib takes a second
 
     lines = ["# Quota plan", "", *_input(report)]
@@ -77,7 +74,7 @@ def _recommended(found: Recommendation, settings: Settings) -> list[str]:
         f"## {found.kind}: recommendation",
         "",
         f"With these quotas, at most {limits.throttled_share:.1%} of each client's responses have a throttle time, and "
-        f"the p99 of all throttle times is at most {limits.delay_p99_ms:,} ms. This assumes "
+        f"its p99 throttle time is at most {limits.delay_p99_ms:,} ms. This assumes "
         f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}.",
         "",
         f"- Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), sufficient for "

@@ -40,14 +40,12 @@ _POLL_S = 0.5
 
 
 def engine_on(session: "SparkSession") -> Engine:
-    """Return the engine that uses this session."""
     return partial(_run, session)
 
 
 def _run(
     session: "SparkSession", splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress
 ) -> dict[str, int]:
-    """Write the tables to `out`; return counts of the input by kind."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as f
 
@@ -81,7 +79,6 @@ def _run(
 def _read_splits(
     batches: Iterator[pa.RecordBatch], splits: Sequence[Split], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the contents of the splits with these numbers."""
     for batch in batches:
         for place in batch.column(0).to_pylist():
             for part, found in enumerate(read(splits[place], settings.by)):

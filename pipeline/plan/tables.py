@@ -44,12 +44,10 @@ def sql_columns(columns: Columns) -> str:
 
 
 def row_of(finding: Finding) -> tuple[object, ...]:
-    """Return the row of a finding, with the columns `FINDING`."""
     return (*finding.client, *finding.candidate, *finding.outcome, finding.outcome.throttled_share)
 
 
 def finding_of(row: Sequence[object]) -> Finding:
-    """Return the finding of a row."""
     clients, candidates = len(Client._fields), len(Client._fields) + len(Candidate._fields)
     outcome = Outcome._make(row[candidates : candidates + len(Outcome._fields)])
     return Finding(Client._make(row[:clients]), Candidate._make(row[clients:candidates]), outcome)
@@ -87,6 +85,5 @@ class Writer:
 
 
 def read_table(out: Path, table: str, columns: Columns) -> Iterator[tuple[object, ...]]:
-    """Yield all rows of a table, from all its files."""
     for batch in dataset.dataset(out / table, arrow_schema(columns), format="parquet").to_batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

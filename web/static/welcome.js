@@ -28,7 +28,7 @@ export class Welcome {
     this.card.replaceChildren(
       el("h3", {}, "No client has connected yet"),
       el("ol", {},
-        el("li", {}, "Connect a client with an id to ", el("code", {}, bootstrap), ":",
+        el("li", {}, "Connect a client with a client id to ", el("code", {}, bootstrap), ":",
           el("pre", { tabindex: "0", role: "region", "aria-label": "A producer in Python" }, `from kafka import KafkaProducer
 
 producer = KafkaProducer(bootstrap_servers="${bootstrap}", client_id="bronze")
