@@ -1,7 +1,7 @@
-"""docs/conformance.md, from the pages about KIPs: `python -m tests.docs.conformance` writes it.
+"""Writes docs/conformance.md from the pages about KIPs: `python -m tests.docs.conformance`.
 
-Each page `docs/kip-*.md` has a table of the KIP's testable statements: number, statement, and the tests that hold it,
-or why there are none. Where a test is, is looked up.
+Each page `docs/kip-*.md` has a table of the KIP's testable statements: number, statement, and its tests, or the reason
+why there are none. The files of the tests are found by name.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
-# How many statements each KIP has.
+# Number of statements of each KIP.
 STATEMENTS = {"13": 21, "91": 16, "144": 15, "572": 13, "580": 18}
 NAMES = {
     "13": "quotas",
-    "91": "how long a record may take",
+    "91": "delivery timeout",
     "144": "reconnect backoff",
-    "572": "how long a task may take",
+    "572": "task timeout",
     "580": "retry backoff",
 }
 _ROW = re.compile(r"\| (\d[\d, ]*) \| (.+) \| (.+) \|")
@@ -26,7 +26,7 @@ _TABLE = re.compile(r"(<!-- statements: [^\n]*-->\n).*?(<!-- end of statements -
 
 
 class Statement(NamedTuple):
-    """One statement, as its page has it. `state`: why no test holds it; "" where one does."""
+    """One statement of a page. `state`: why it has no test, or ""."""
 
     number: int
     text: str
@@ -35,13 +35,13 @@ class Statement(NamedTuple):
 
 
 def pages() -> dict[str, Path]:
-    """Those that are there, by the KIP's number."""
+    """Return the pages by KIP number."""
     found = {path.stem.removeprefix("kip-"): path for path in (ROOT / "docs").glob("kip-*.md")}
     return dict(sorted(found.items(), key=lambda item: int(item[0])))
 
 
 def statements(kip: str) -> Iterator[Statement]:
-    """Those of a KIP's page; a row that is about several is each of them."""
+    """Yield the statements of a KIP's page; a row can have several numbers."""
     for line in pages()[kip].read_text(encoding="utf-8").splitlines():
         row = _ROW.fullmatch(line)
         if row is None:
@@ -53,7 +53,7 @@ def statements(kip: str) -> Iterator[Statement]:
 
 @cache
 def files_of_tests() -> dict[str, list[str]]:
-    """Where tests are, by their names, from the folder `tests` on."""
+    """Return the files of each test, by test name, relative to `tests`."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE):
@@ -62,14 +62,14 @@ def files_of_tests() -> dict[str, list[str]]:
 
 
 def table() -> str:
-    """All statements, KIP by KIP."""
-    lines = ["| | statement | state | tests in |", "| --- | --- | --- | --- |"]
+    """Return the table of all statements."""
+    lines = ["| | statement | tests | files |", "| --- | --- | --- | --- |"]
     for kip in pages():
         lines.append(f"| **[KIP-{kip}](kip-{kip}.md)** | **{NAMES[kip]}** | | |")
         for number, text, tests, state in sorted(statements(kip)):
-            held = state or f"held by {len(tests)} test{'s' * (len(tests) > 1)}"
+            count = state or str(len(tests))
             files = dict.fromkeys(file for test in tests for file in files_of_tests()[test])
-            lines.append(f"| {kip}/{number} | {text} | {held} | {', '.join(f'`{file}`' for file in files)} |")
+            lines.append(f"| {kip}/{number} | {text} | {count} | {', '.join(f'`{file}`' for file in files)} |")
     return "\n".join([*lines, ""])
 
 
