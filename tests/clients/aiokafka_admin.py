@@ -206,7 +206,7 @@ def cluster(bootstrap: str, given: Given) -> list[Step]:
     return finished(main())
 
 
-NO_KIP_848 = "has the classic protocol only"
+NO_KIP_848 = "has only the classic protocol"
 NO_ADMIN_CALL = "has no such call in its admin client"
 
 AIOKAFKA = InProcess(
@@ -235,12 +235,12 @@ AIOKAFKA = InProcess(
         "cluster": cluster,
     },
     {
-        "null-record": "refuses to send one",
+        "null-record": "refuses to send it",
         "group-cooperative": "has no cooperative assignor",
         **dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"), NO_KIP_848
         ),
-        "max-timestamp": "asks for timestamps of 0 and later only",
+        "max-timestamp": "requests only timestamps of 0 and later",
         **dict.fromkeys(
             (
                 "incremental-alter-configs",

@@ -27,10 +27,10 @@ CLIENTS: Sequence[Driver] = (
     External(
         "kafka-python-2",
         ("venv/bin/python", "-m", "tests.clients.kafka_python_2_driver"),
-        dict.fromkeys(("null-header", "null-record"), "refuses to send one")
+        dict.fromkeys(("null-header", "null-record"), "refuses to send it")
         | dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has the classic protocol only",
+            "has only the classic protocol",
         )
         | dict.fromkeys(
             (
@@ -45,41 +45,41 @@ CLIENTS: Sequence[Driver] = (
             "has no such call in its admin client",
         )
         | {
-            "acks-0": "loses what it sent with acks=0 when it is closed soon after",
+            "acks-0": "loses records sent with acks=0 when it is closed soon afterwards",
             "group-cooperative": "has no cooperative assignor",
-            "max-timestamp": "asks for timestamps of 0 and later only",
-            "log-dirs": "asks with a version of DescribeLogDirs that Kafka 4 has dropped",
+            "max-timestamp": "requests only timestamps of 0 and later",
+            "log-dirs": "uses a version of DescribeLogDirs that Kafka 4 removed",
         },
     ),
     External("java-3.9", JAVA, {}),
-    External("java-4", JAVA, {"alter-configs": "lost the call with 4.0"}),
+    External("java-4", JAVA, {"alter-configs": "removed the call in 4.0"}),
     External(
         "franz-go",
         ("./driver",),
-        {"static-consumer": "leaves without its instance id, which Kafka refuses; so it cannot come back at once"},
+        {"static-consumer": "leaves without its instance id, which Kafka rejects, so it cannot rejoin at once"},
     ),
     External(
         "sarama",
         ("./driver",),
         dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has the classic protocol only",
+            "has only the classic protocol",
         )
         | dict.fromkeys(
             ("list-transactions", "describe-transactions", "describe-producers"), "has no such call in its admin client"
         )
-        | {"max-timestamp": "asks with a version of ListOffsets that is too old for it"},
+        | {"max-timestamp": "uses a version of ListOffsets that is too old"},
     ),
     External(
         "kafkajs",
         ("node", "main.js"),
         dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has the classic protocol only",
+            "has only the classic protocol",
         )
         | dict.fromkeys(
             ("compression-lz4", "compression-zstd"),
-            "has it only through packages that are compiled when they are installed",
+            "supports it only with packages that are compiled during installation",
         )
         | dict.fromkeys(
             (
@@ -94,10 +94,10 @@ CLIENTS: Sequence[Driver] = (
             "has no such call in its admin client",
         )
         | {
-            "null-header": "refuses to send one",
+            "null-header": "refuses to send it",
             "group-cooperative": "has no cooperative assignor",
             "static-classic": "has no static members",
-            "max-timestamp": "asks for timestamps of 0 and later only",
+            "max-timestamp": "requests only timestamps of 0 and later",
         },
     ),
 )

@@ -288,10 +288,10 @@ KAFKA_PYTHON = InProcess(
         "log_dirs": log_dirs,
     },
     {
-        **dict.fromkeys(("null-header", "null-record"), "refuses to send one"),
+        **dict.fromkeys(("null-header", "null-record"), "refuses to send it"),
         **dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has the classic protocol only",
+            "has only the classic protocol",
         ),
         "client-quotas": "has no such call in its admin client",
     },

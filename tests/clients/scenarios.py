@@ -139,12 +139,12 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("null-header", "header without a value", round_trip([Row(b"k", b"v", [("null", None)], START_MS)])),
     Scenario("nulls", "null and empty keys and values", round_trip(NULLS)),
     Scenario("null-record", "record without key and value", round_trip([Row(None, None, [], START_MS)])),
-    Scenario("timestamps", "timestamps that the application sets", round_trip(TIMESTAMPS)),
+    Scenario("timestamps", "timestamps set by the application", round_trip(TIMESTAMPS)),
     Scenario("50000-records", "50,000 records in order", round_trip(MANY)),
-    Scenario("auto-create", "a topic is there once it is asked for", round_trip(SOME), topics={}),
+    Scenario("auto-create", "a missing topic is created on request", round_trip(SOME), topics={}),
     Scenario(
         "oversize-record",
-        "record above max.message.bytes refused",
+        "record above max.message.bytes is rejected",
         alone("oversize", [{"error": 10}], Given(size=50_000)),
         configs={"max.message.bytes": "10000"},
     ),
@@ -164,7 +164,9 @@ SCENARIOS: Sequence[Scenario] = (
         ],
     ),
     Scenario(
-        "fencing", "the later of two producers with one transactional id wins", alone("fence", [{"fenced": True}])
+        "fencing",
+        "a second producer with the same transactional id fences the first",
+        alone("fence", [{"fenced": True}]),
     ),
     Scenario(
         "offsets-in-transactions",
@@ -229,7 +231,7 @@ SCENARIOS: Sequence[Scenario] = (
     ),
     Scenario(
         "incremental-alter-configs",
-        "alter configs one by one",
+        "alter configs with IncrementalAlterConfigs",
         alone(
             "incremental_alter_configs",
             [
@@ -241,7 +243,7 @@ SCENARIOS: Sequence[Scenario] = (
     ),
     Scenario(
         "alter-configs",
-        "alter configs all at once (the legacy way)",
+        "alter configs with AlterConfigs (legacy)",
         alone("alter_configs", [{"retention.ms": "5000"}]),
     ),
     Scenario(

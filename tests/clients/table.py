@@ -1,5 +1,5 @@
-"""The table "what works", docs/clients.md: scenarios by clients, written from what the tests found (--write-table). The
-README has a short one.
+"""Writes docs/clients.md, the results of all scenarios by client, from a test run (--write-table), and the short table of
+README.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ README = ROOT / "README.md"
 SHORT_BEGIN, SHORT_END = "<!-- compatibility: written by `make matrix` -->\n", "<!-- end of compatibility -->\n"
 HEAD = """# Client compatibility
 
-Which features of each client work with sluice. Use this page to check whether your client, and what you do with it, is
-tested.
+This table shows which features of nine Kafka clients work with sluice. Use it to see what your client can test;
+[Faults and clients](faults-clients.md) and [the audit](audit-matrix.md) show how clients handle failures.
 
-Each cell is a test with the real client (`tests/clients/test_matrix.py`); `make matrix` writes this page from the
-results. "ok": the client behaves as with Apache Kafka 4.4, where the same tests pass. A number: the client does not
-support it, for the reason below the table.
+"ok" means that a test with the real client passes, as it does with Apache Kafka 4.4. A number means that the client
+lacks the feature, for the reason below the table. The tests are in `tests/clients/test_matrix.py`; `make matrix` runs
+them and rewrites this page.
 """
 
 Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run, by client and scenario

@@ -1,4 +1,4 @@
-"""The page "what works" has the scenarios and the clients that there are, and says what the tests would find."""
+"""docs/clients.md has all scenarios and clients, and no result that the tests do not have."""
 
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import InProcess

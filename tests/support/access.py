@@ -206,7 +206,7 @@ TABLE = (
 
 def as_markdown() -> str:
     """The table as it stands in the documentation."""
-    lines = ["| request | needs | without it |", "| --- | --- | --- |"]
+    lines = ["| request | required permission | error without it |", "| --- | --- | --- |"]
     for access in TABLE:
         request = f"{access.api} {access.use}".strip()
         for need in access.needs:
