@@ -1,6 +1,4 @@
-"""Writes docs/clients.md, the results of all scenarios by client, from a test run (--write-table), and the short table of
-README.md.
-"""
+"""Writes docs/clients.md and the short table of README.md, results of scenarios by client, from a test run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
