@@ -14,7 +14,7 @@ _NO_WATERMARK = "1970-01-01T00:00:00.000Z"  # Spark's initial value, until it ha
 
 
 class Progress(NamedTuple):
-    """The totals of a query since it was started in this process."""
+    """The totals of a query since its start in this process."""
 
     batches: int = 0
     read: int = 0  # records
@@ -49,7 +49,6 @@ class Tally:
 
 
 def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: Callable[[], None]) -> None:
-    """Call `show` every second until all queries have ended or one fails."""
     tallies = list(tallies)
     while active := [query for query in queries if query.isActive]:
         active[0].awaitTermination(_POLL_S)

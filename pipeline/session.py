@@ -43,12 +43,12 @@ def open_session(
 
     Args:
         name: the application name
-        master: Spark's master URL; ignored under spark-submit
+        master: ignored under spark-submit
         jars: a folder with the connector's jars, instead of downloaded ones
         settings: Spark properties
 
     Raises:
-        SluiceError: if PySpark, Java or a jar is missing; the message has the remedy
+        SluiceError: if PySpark, Java or a jar is missing
     """
     pyspark_version = installed_pyspark()
     if _SUBMITTED in os.environ:

@@ -13,8 +13,7 @@ from .meter import Meter, MeterSeen
 # Two snapshots a second for two minutes.
 POINTS = 240
 ClientKey = tuple[str, str]  # user, client id
-# Snapshot number, bytes per second since the previous snapshot, 1 if the client was throttled. Points with neither are
-# omitted, as most clients are idle most of the time.
+# Snapshot number, bytes per second since the previous snapshot, 1 if throttled. Points of idle clients are omitted.
 Point = tuple[int, int, int]
 _BYTES = ("Produce", "Fetch")
 

@@ -64,7 +64,7 @@ class Clients:
         return sorted(rows, key=SORTS[sort])
 
     def read(self, number: int, shown: Iterable[ClientRow]) -> None:
-        """Read the recorded usage of the clients in `shown` and of some others."""
+        """Read the usage of the clients in `shown` and of some others."""
         now_ms = self._server.cluster.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
         for row in {row.id: row for row in (*shown, *self._others(number))}.values():

@@ -1,8 +1,7 @@
 """The usage that a quota manager has recorded for one client, read often and cheaply.
 
-`Rate.peek` and `peek_window_size_ms` each read all samples, together in 0.1 ms. Here the samples are read once, for the
-rate and the charges since the last read. As they are added in another order, the rate may differ from the enforced one
-in the last bits.
+`Rate.peek` and `peek_window_size_ms` each read all samples, together in 0.1 ms. Here the samples are read once, in
+another order, so the rate may differ from the enforced one in the last bits.
 """
 
 from msgspec import Struct

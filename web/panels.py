@@ -60,7 +60,7 @@ class ConnectionNow(Struct, frozen=True, gc=False):
 
 
 class Connections(Struct, frozen=True, gc=False):
-    """The first connections that match the search, waiting ones before others, and the number of all that match."""
+    """The first matching connections, waiting ones before others, and the number of all that match."""
 
     rows: list[ConnectionNow]
     total: int

@@ -14,8 +14,6 @@ _MOST_PAGES = 100_000
 
 
 class View(Struct, frozen=True):
-    """The data that one viewer requests."""
-
     search: str = ""
     sort: Sort = "activity"
     page: int = 0

@@ -1,12 +1,10 @@
 """The `backoff` job: verdicts on how a fleet's clients back off, from the journal, by the judge of the audit.
 
-It reads the journal's topic with Structured Streaming and keeps a state per client host: the events of the current span
-(spans.py), and events newer than the watermark. Events are processed, sorted in journal order, when the watermark has
-passed them. Spark drops and counts events that are later than allowed. A span becomes rows when it ends.
+It reads the journal's topic with Structured Streaming and keeps a state per client host: the current span (spans.py),
+and events newer than the watermark. Events are processed in journal order when the watermark has passed them; Spark
+drops and counts later ones. A span becomes rows when it ends.
 
 Exactly once: the checkpoint has the state and the position, and only files of complete batches are valid.
-
-For an exported journal, all events of a host are judged in one step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,7 +86,7 @@ def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def _lines(records: DataFrame) -> DataFrame:
-    """Return the client events with their times and hosts, and count all events."""
+    """Return the client events, and count all events."""
     events = records.where(f.col(REASON).isNull())
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum(f"{EVENT}.lost"), f.lit(0)).alias("lost")

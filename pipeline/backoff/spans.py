@@ -1,11 +1,10 @@
 """Failure spans of one client host: the events around failures, and the state of its open connections.
 
-Most operations succeed at once and show nothing of a client's backoff. A *span* begins with a failure: an error
-response, no response, or a connection that the broker closed or refused. It ends after a time without failures, or at
-its longest duration. A span keeps only the successes that end a sequence of attempts: the first success of a failed
-operation, and the first request of each API on each connection.
+A *span* begins with a failure: an error response, no response, or a connection that the broker closed or refused. It
+ends after a time without failures, or at its longest duration. Of successful requests it keeps the first of each failed
+operation, and the first of each API on each connection.
 
-Spans depend only on the events and their order, so a stream and an exported journal have the same spans.
+Spans depend only on the order of events, so a stream and an exported journal have the same spans.
 """
 
 import msgspec
@@ -60,7 +59,7 @@ class Host(msgspec.Struct):
         return self.end()
 
     def ends_ns(self, limits: Limits) -> int:
-        """Return when the span ends without further failures."""
+        """Return when the span ends, without further failures."""
         return min(self.failed_ns + limits.quiet_ns, self.began_ns + limits.longest_ns)
 
     def end(self) -> list[HostEvent]:

@@ -102,7 +102,7 @@ class Columns:
             column.frombytes(values.tobytes())
 
     def pack(self) -> bytes:
-        """Return all rows in the format that `requests_of` reads."""
+        """Return all rows for `requests_of`."""
         return b"".join((self.at_ns, self.value, self.lane, self.throttle_ms))
 
 
@@ -121,7 +121,6 @@ class Gathered:
         self._by_row_key: dict[tuple[Kind, str | int, str, str], Columns] = {}  # a cache by the values in rows
 
     def columns(self, kind: Kind, broker: str | int, principal: str, client_id: str) -> Columns:
-        """Return the columns that a row belongs to."""
         row_key = kind, broker, principal, client_id
         found = self._by_row_key.get(row_key)
         if found is None:
@@ -155,9 +154,8 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
 
     Args:
         parts: packed rows, in the order in which they were read
-        undelayed: remove the recorded throttle times from the timestamps, as the closed loop requires. A client's think
-            time after a throttled request is the time until its next request minus the throttle time, at least 0: a
-            lower bound of the real think time.
+        undelayed: remove the recorded throttle times from the timestamps, as the closed loop requires. Think time after
+            a throttled request is then the rest of the time until the next request, a lower bound.
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])
@@ -195,11 +193,10 @@ def _throttle_ms(part: bytes) -> Int32s:
 
 
 def _without_waits(at_ns: Ints, lane: Ints, throttle_ms: Int32s) -> Ints:
-    """Return the times of the rows, with the waits of each lane removed."""
     order = np.argsort(lane, kind="stable")
     at_ns, lane, waits_ns = at_ns[order], lane[order], throttle_ms[order].astype(np.int64) * _MS
     think_ns = np.maximum(np.diff(at_ns) - waits_ns[:-1], 0)
-    # The throttle time, or the whole gap if the client waited for less than that.
+    # The throttle time, or the whole gap if that is shorter.
     saved_ns = np.where(waits_ns[:-1] > 0, np.diff(at_ns) - think_ns, 0)
     saved_ns[lane[1:] != lane[:-1]] = 0
     total_ns = np.concatenate(([0], np.cumsum(saved_ns)))

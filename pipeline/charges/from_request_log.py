@@ -3,7 +3,7 @@
 - Since Kafka 2.8 a line has request and response as JSON (KIP-673), with the sizes of records instead of the records.
   The other sizes follow from the schemas, so charges are exact to the byte.
 - Before 2.8 it has the text of Java objects, with the record sizes of a fetch, but those of a Produce request only at
-  TRACE. Lines without sizes are quarantined, as their charge is unknown, not 0.
+  TRACE. Lines without sizes are quarantined.
 
 Kafka writes a line after it has sent the response. The time of the charge is earlier by the time in the response queue
 and of sending, and up to Kafka 1.1 also by the throttle time. Timestamps without a zone are read as UTC, which shifts
@@ -35,8 +35,6 @@ class NotUnderstoodError(ValueError):
 
 
 class _Completed(NamedTuple):
-    """A Produce or Fetch request of the log."""
-
     kind: Kind
     version: int
     client_id: str

@@ -77,7 +77,7 @@ def read(split: Split, by: By) -> Iterator[Found]:
 
 
 def _files(path: str) -> list[tuple[str, int]]:
-    """Return each file and its size, sorted by name."""
+    """Return files with their sizes, sorted by name."""
     try:
         if "://" in path:
             filesystem, inner = fs.FileSystem.from_uri(path)
@@ -143,7 +143,6 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
-    """Yield after each batch."""
     with _open(split.path) as opened:
         try:
             file = parquet.ParquetFile(opened)
@@ -163,7 +162,6 @@ def _read_parquet(split: Split, gathered: Gathered) -> Iterator[None]:
 
 
 def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
-    """Yield after each block of whole lines."""
     with _open(split.path) as opened:
         file = (
             cast("IO[bytes]", gzip.GzipFile(fileobj=opened)) if split.form == "gzip" else opened

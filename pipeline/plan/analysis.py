@@ -104,8 +104,8 @@ def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Fin
 class _Search:
     """A bisection between a sufficient and an insufficient quota, to `_PRECISION`.
 
-    A larger quota throttles less, except for a few requests that fall into another sample. So the result was replayed
-    and is sufficient, but a smaller quota may sometimes be sufficient too.
+    The result was replayed and is sufficient. A smaller quota may sometimes be sufficient too, if requests then fall
+    into another sample.
     """
 
     def __init__(self, client: Client, requests: Requests, settings: Settings, limits: Limits) -> None:

@@ -8,21 +8,21 @@ profile specifies:
 - KIP-219: the response is sent at once and the connection is muted. A muted fetch returned no records; its charge is
   removed, and it is sent again.
 
-Other connections of the client share the sensor but are not throttled. The two loops differ in the later requests of a
+Other connections of the client share the sensor but are not throttled. The loops differ in the later requests of a
 throttled connection:
 
-- open: they arrive at their recorded times and queue up. For clients whose load does not depend on responses.
-- closed: the client sends the next request after the response plus its think time, the recorded time between the two
-  requests. After a delayed response, think time starts when the response is sent; during a mute it passes in parallel.
+- open: they arrive at their recorded times and queue up.
+- closed: each is sent after the response plus the think time, the recorded time between the two requests. Think time
+  starts when a delayed response is sent; it passes during a mute.
 
 So a connection follows the trace until it is throttled. It is then detached, with a due time for its next request,
 until that equals the trace's time again. In the closed loop, a client with one lane is never detached: all its later
 requests shift by the same time.
 
 While every connection follows the trace, charges that cannot exceed the bound are recorded as runs, found by bisection
-(`Sensor.room`). A client far below its quota costs a few steps per second, for any number of requests.
+(`Sensor.room`). So a client far below its quota costs a few steps per second.
 
-Pure: no clock, no randomness, no I/O. Times are in nanoseconds; charges are at whole milliseconds, as in the broker.
+Pure: no clock, no randomness, no I/O.
 """
 
 from bisect import bisect_left
@@ -45,7 +45,7 @@ API_KEYS: dict[Kind, int] = {"Produce": ApiKey.PRODUCE, "Fetch": ApiKey.FETCH}
 _MS = 1_000_000  # nanoseconds
 _LEAST_SPAN_MS = 1000.0  # rates over less than a second are meaningless
 _EXPIRES_AFTER_NS = INACTIVE_SENSOR_EXPIRATION_MS * _MS
-_FIRST_ROWS = 64  # bisected before all later rows, as most runs are short
+_FIRST_ROWS = 64  # bisected first, as most runs are short
 
 
 class Candidate(NamedTuple):
@@ -126,8 +126,6 @@ def replay(client: Client, requests: Requests, candidate: Candidate, config: Quo
 
 
 class _Replay:
-    """One replay: its sensor, detached connections and results."""
-
     def __init__(self, client: Client, requests: Requests, candidate: Candidate, config: QuotaConfig) -> None:
         profile = PROFILES[candidate.profile]
         windows = QuotaConfig(config.num_samples, config.window_ms, profile.rate)
@@ -199,7 +197,7 @@ class _Replay:
         return end
 
     def _charge(self, row: int, due_ns: int, waited_ns: int, trace_row: int) -> None:
-        """Charge one request and detach its lane if its next request is not due as recorded."""
+        """Charge one request; detach its lane if the next request is not due as recorded."""
         requests = self._requests
         throttling = self._throttling[requests.lane[row]]
         throttle_ns = self._record(row, due_ns)
@@ -234,7 +232,6 @@ class _Replay:
         return True, next_wait_ns
 
     def _record(self, row: int, due_ns: int) -> int:
-        """Charge one request; return the throttle time in nanoseconds."""
         now_ms = due_ns // _MS
         client, manager = self._client, self._manager
         if due_ns - self._last_ns > _EXPIRES_AFTER_NS:

@@ -1,8 +1,8 @@
 """The engine on Spark: splits are read in parallel, then each client's requests on each broker are replayed.
 
-Both steps are the functions of `local_engine`, in Spark's Python workers. Between them a row has up to half a million
-packed requests, so that Spark shuffles few rows and no request becomes an object of the JVM. Quarantined input and
-counts are rows of the same data set, so that the input is read once.
+Both steps are the functions of `local_engine`, in Spark's Python workers. A row between them has up to half a million
+packed requests, so that Spark shuffles few rows. Quarantined input and counts are rows of the same data set, so the
+input is read once.
 
 Executors need this package, and the input at the same paths.
 """
@@ -123,8 +123,6 @@ def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa
 
 
 class _Progress:
-    """A thread that reports the completed tasks of the running stage."""
-
     def __init__(self, session: "SparkSession", on_progress: OnProgress) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._on_progress = on_progress

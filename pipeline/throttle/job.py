@@ -1,8 +1,8 @@
 """The `throttle` job: traffic and throttle times of clients per window, from the journal.
 
 It reads the journal's topic with Structured Streaming. A row is one window of event time of one broker, user, client id
-and API. Spark drops and counts events that are later than allowed. Records that are not journal events go to the
-quarantine, which is a separate query, so that each of the two is exactly once.
+and API. Spark drops and counts late events. Records that are not journal events go to the quarantine, in a separate
+query, so that both outputs are exactly once.
 
 Bytes are counted on the wire, and as byte quotas count them (`quota_bytes`): Produce by the request, Fetch by the
 response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the response of an older
@@ -36,7 +36,7 @@ class Windows(NamedTuple):
     """The windows of events; both fields are intervals such as "10 seconds"."""
 
     length: str = "10 seconds"
-    lateness: str = "10 seconds"  # later events are dropped
+    lateness: str = "10 seconds"
 
 
 def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFrame:
