@@ -1,7 +1,6 @@
-"""Every action of a fault rule, and what is expected of the clients in Python that meet it, with the reason.
+"""Every action of a fault rule, with the expected outcome for each Python client, and the reason.
 
-What is not said is expected of none: an error that the application sees, a client that does not recover, a record that
-is lost or read twice.
+Errors, clients that do not recover, and records that are lost or read twice are expected only where a case lists them.
 """
 
 from collections.abc import Mapping
@@ -42,17 +41,18 @@ SASL_SETTINGS: Mapping[str, Settings] = {
     },
 }
 
-RESET = "what a consumer that resets its offset has read: auto.offset.reset is earliest"
-REJOINED = "what a consumer has read that joins its group again, since it commits nothing"
-RETRIED = "The error is retriable: the client asks for metadata and sends again what was not taken"
-RECONNECTS = "The request is sent again on a new connection; the broker knows by its sequence number what it has"
+RESET = "records that a consumer has read before it resets its offset, as auto.offset.reset is earliest"
+REJOINED = "records that a consumer has read before it rejoins its group, as it commits no offsets"
+RETRIED = "The error is retriable: the client refreshes its metadata and sends the batch again"
+RECONNECTS = "The batch is sent again on a new connection; the broker recognizes it by its sequence number"
+REDIRECTED = "The previous leader returns NOT_LEADER_OR_FOLLOWER until metadata is current"
 
 
 _OF_RULES = ("api", "broker", "client_id", "times")
 
 
 def rule(kind: str, **fields: object) -> Rule:
-    """A rule with an action that has these fields, but for those that a rule has itself."""
+    """Return a rule; fields that are not a rule's own are those of its action."""
     own: dict[str, object] = {
         name: fields.pop(name) for name in ("api", "client_id", "times", "broker") if name in fields
     }
@@ -62,21 +62,21 @@ def rule(kind: str, **fields: object) -> Rule:
 CASES = (
     # -- errors --------------------------------------------------------------------------------------------------------
     Case(
-        "answers three Produce with NOT_LEADER_OR_FOLLOWER",
+        "returns NOT_LEADER_OR_FOLLOWER for three Produce requests",
         rule("error", code="NOT_LEADER_OR_FOLLOWER", api="Produce", times=3),
         RETRIED,
     ),
     Case(
-        "takes what two Produce bring, and answers NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "appends the records of two Produce requests, and returns NOT_ENOUGH_REPLICAS_AFTER_APPEND",
         rule("error", code="NOT_ENOUGH_REPLICAS_AFTER_APPEND", when="after", api="Produce", times=2),
-        "The error is retriable, and the broker knows by its sequence number what it has",
+        "The error is retriable, and the broker recognizes the batch by its sequence number",
     ),
     Case(
-        "answers one Produce with TOPIC_AUTHORIZATION_FAILED",
+        "returns TOPIC_AUTHORIZATION_FAILED for one Produce request",
         rule("error", code="TOPIC_AUTHORIZATION_FAILED", api="Produce", times=1),
-        "The error is not retriable, so the application is told. After it kafka-python takes its idempotent producer "
-        "for lost, and aiokafka goes on with the sequence number after that of the record that was never written; "
-        "librdkafka begins with a new epoch",
+        "The error is not retriable, so the application receives it. Then the idempotent producer of "
+        "kafka-python fails permanently, aiokafka continues with a gap in its sequence numbers, and "
+        "librdkafka continues with a new epoch",
         errors={
             AIOKAFKA: frozenset({"send: TopicAuthorizationFailedError", "send: OutOfOrderSequenceNumber"}),
             KAFKA_PYTHON: frozenset({"send: TopicAuthorizationFailedError"}),
@@ -85,62 +85,64 @@ CASES = (
         replaced={AIOKAFKA: frozenset({"producer"}), KAFKA_PYTHON: frozenset({"producer"})},
     ),
     Case(
-        "answers one Fetch with OFFSET_OUT_OF_RANGE",
+        "returns OFFSET_OUT_OF_RANGE for one Fetch request",
         rule("error", code="OFFSET_OUT_OF_RANGE", api="Fetch", times=1),
-        "The consumer does what auto.offset.reset says",
+        "The consumer resets its offset by auto.offset.reset",
         reads_twice=RESET,
     ),
     Case(
-        "answers one Heartbeat with NOT_COORDINATOR",
+        "returns NOT_COORDINATOR for one heartbeat",
         rule("error", code="NOT_COORDINATOR", api="Heartbeat", times=1),
-        "The member looks for its coordinator and goes on as it was",
+        "The member finds its coordinator and continues",
         in_group=True,
     ),
     Case(
-        "answers one Heartbeat with UNKNOWN_MEMBER_ID",
+        "returns UNKNOWN_MEMBER_ID for one heartbeat",
         rule("error", code="UNKNOWN_MEMBER_ID", api="Heartbeat", times=1),
-        "The consumer joins as a new member, which gets its partitions when the session of the old one is over",
+        "The consumer joins as a new member, and receives its partitions when the session of the old member "
+        "has expired",
         in_group=True,
         reads_twice=REJOINED,
     ),
-    # -- answers that are late, or never come --------------------------------------------------------------------------
+    # -- delayed and missing responses ---------------------------------------------------------------------------------
     Case(
-        "answers three Produce 300 ms late",
+        "delays the responses of three Produce requests by 300 ms",
         rule("delay", ms=300, when="after", api="Produce", times=3),
-        "A slow answer is an answer",
+        "The delay is shorter than the request timeout",
     ),
     Case(
-        "takes one Produce and never answers",
+        "handles one Produce request, and never responds",
         rule("black-hole", when="after", api="Produce", times=1),
-        f"It times out. {RECONNECTS}",
+        f"The request times out. {RECONNECTS}",
     ),
     Case(
-        "never answers one Fetch",
+        "never responds to one Fetch request",
         rule("black-hole", api="Fetch", times=1),
         "The request times out, and is sent again on a new connection",
     ),
     Case(
-        "takes one Produce and closes the connection",
+        "handles one Produce request, and closes the connection",
         rule("close", when="after", api="Produce", times=1),
         RECONNECTS,
     ),
     Case(
-        "resets one connection in the middle of the answer to a Fetch",
+        "resets one connection in the middle of a Fetch response",
         rule("close", when="mid-response", how="rst", api="Fetch", times=1),
         "The request is sent again on a new connection",
     ),
-    # -- answers that cannot be right ----------------------------------------------------------------------------------
+    # -- malformed responses ------------------------------------------------------------------------------------------
     Case(
-        "gives the answer to one Produce another correlation id",
+        "responds to one Produce request with another correlation id",
         rule("correlation-id", api="Produce", times=1),
-        "The answer belongs to no request: the client closes the connection, or waits for another answer until the "
-        "request times out. Then it sends again, and the broker knows by its sequence number what it has",
+        "The response matches no request: the client closes the connection, or waits until the request "
+        "times out. Then it sends the batch again, and the broker recognizes it by its sequence number",
     ),
     Case(
-        "cuts the answer to one Produce short",
+        "truncates one Produce response",
         rule("truncate", api="Produce", times=1),
-        "aiokafka closes the connection and sends again. To the others an answer that cannot be read is an error that "
-        "is not retriable, though the record is written; kafka-python takes its idempotent producer for lost",
+        "aiokafka closes the connection and sends the batch again. For the others, a malformed response is "
+        "an error that is not retriable, although the record is in the log; the idempotent producer of "
+        "kafka-python then fails permanently",
         errors={
             KAFKA_PYTHON: frozenset({"send: KafkaProtocolError"}),
             CONFLUENT: frozenset({"send: _UNDERFLOW"}),
@@ -148,18 +150,19 @@ CASES = (
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
     Case(
-        "answers one Produce with garbage",
+        "responds to one Produce request with random bytes",
         rule("garbage", api="Produce", times=1),
-        "kafka-python waits for another answer until the request times out. To librdkafka it is an error that is not "
-        "retriable. aiokafka finds an answer in it without the record, and never tells what became of that",
+        "kafka-python waits until the request times out. librdkafka reports an error that is not retriable. "
+        "aiokafka parses a response without the partition, and never reports the outcome of the record",
         patience_s=5.0,
         errors={AIOKAFKA: frozenset({f"send: {NO_ANSWER}"}), CONFLUENT: frozenset({"send: _UNDERFLOW"})},
     ),
     Case(
-        "answers one Produce with a size that cannot be",
+        "responds to one Produce request with an impossible size",
         rule("oversize", api="Produce", times=1),
-        "aiokafka waits for the rest until the request times out, and sends again. To the others it is an error that "
-        "is not retriable, though the record is written; kafka-python takes its idempotent producer for lost",
+        "aiokafka waits until the request times out, and sends the batch again. For the others, it is an "
+        "error that is not retriable, although the record is in the log; the idempotent producer of "
+        "kafka-python then fails permanently",
         errors={
             KAFKA_PYTHON: frozenset({"send: InvalidReceiveError"}),
             CONFLUENT: frozenset({"send: _BAD_MSG"}),
@@ -167,10 +170,10 @@ CASES = (
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
     Case(
-        "breaks the checksums of records in the answers to five Fetch",
+        "corrupts the CRCs in five Fetch responses",
         rule("corrupt-records", api="Fetch", times=5),
-        "The application is told, and aiokafka fetches them again. kafka-python does not: the next poll never returns. "
-        "librdkafka looks at no CRC unless check.crcs is set",
+        "The application receives the error. aiokafka fetches the records again. The next poll of "
+        "kafka-python never returns. librdkafka checks CRCs only with check.crcs",
         errors={
             AIOKAFKA: frozenset({"poll: CorruptRecordException"}),
             KAFKA_PYTHON: frozenset({"poll: CorruptRecordError"}),
@@ -179,43 +182,43 @@ CASES = (
         replaced={KAFKA_PYTHON: frozenset({"consumer"})},
     ),
     Case(
-        "handles two Produce twice",
+        "handles two Produce requests twice",
         rule("duplicate", what="request", api="Produce", times=2),
-        "The broker knows by its sequence number that it has the record",
+        "The broker recognizes the batch by its sequence number",
     ),
     Case(
-        "answers two Produce twice",
+        "sends two Produce responses twice",
         rule("duplicate", what="response", api="Produce", times=2),
-        "The second answer belongs to no request: the client leaves it alone, or connects again",
+        "The second response matches no request: the client ignores it or reconnects",
     ),
     Case(
-        "delivers the records of five Fetch twice",
+        "returns the records of five Fetch requests twice",
         rule("duplicate", what="records", api="Fetch", times=5),
-        "aiokafka leaves out records from before its position",
-        reads_twice="what comes twice",
+        "aiokafka skips records before its position",
+        reads_twice="the duplicated records",
     ),
     Case(
-        "tells two Produce to wait for 200 ms, and makes sure of it",
+        "throttles two Produce requests for 200 ms",
         rule("throttle", throttle_time_ms=200, mute=True, api="Produce", times=2),
-        "The client waits, or is made to",
+        "The client waits, or the broker mutes its connection",
     ),
     # -- connections ---------------------------------------------------------------------------------------------------
     Case(
-        "is killed and starts, and refuses connections for 0.7 s",
+        "restarts after a crash, and refuses connections for 0.7 s",
         rule("refuse-connections"),
-        "The client tries to connect again and again",
+        "The client retries to connect",
         lasts_s=0.7,
         meanwhile="restarts",
     ),
     Case(
-        "is killed and starts, and says nothing on new connections for 0.7 s",
+        "restarts after a crash, and sends nothing on new connections for 0.7 s",
         rule("silent-connections"),
-        "The client waits for the answer to its first request",
+        "The client waits for the response to its first request",
         lasts_s=0.7,
         meanwhile="restarts",
     ),
     Case(
-        "is killed and starts, and answers no TLS handshake for 0.7 s",
+        "restarts after a crash, and answers no TLS handshake for 0.7 s",
         rule("stall-tls"),
         "The client waits for the handshake",
         lasts_s=0.7,
@@ -224,102 +227,101 @@ CASES = (
         settings=TLS_SETTINGS,
     ),
     Case(
-        "is killed and starts, and lets nobody log in for 0.7 s",
+        "restarts after a crash, and answers no authentication for 0.7 s",
         rule("stall-sasl"),
-        "The client waits for the answer to its SASL request",
+        "The client waits for the response to its SASL request",
         lasts_s=0.7,
         meanwhile="restarts",
         config=SASL,
         settings=SASL_SETTINGS,
     ),
     Case(
-        "takes and gives 2,000 bytes a second on each connection, for a second",
+        "limits each connection to 2,000 bytes/s for 1 s",
         rule("bandwidth", in_bytes_per_s=2000, out_bytes_per_s=2000),
-        "What is slow arrives",
+        "The client only becomes slower",
         lasts_s=1.0,
     ),
     Case(
-        "drops connections that are idle for 10 ms, without a word, for 0.3 s",
+        "drops connections that are idle for 10 ms, for 0.3 s",
         rule("drop-idle", idle=10),
         "The next request on such a connection times out, and is sent again on a new one",
         lasts_s=0.3,
     ),
-    # -- what is told of the cluster -----------------------------------------------------------------------------------
+    # -- wrong metadata ------------------------------------------------------------------------------------------------
     Case(
-        "does not know for 0.7 s that the leader has moved",
+        "returns old metadata for 0.7 s after the leader moved",
         rule("stale-metadata", broker=[2, 3]),
-        "The leader that was says NOT_LEADER_OR_FOLLOWER, until metadata says who leads",
+        REDIRECTED,
         lasts_s=0.7,
         brokers=3,
         meanwhile="moves",
     ),
     Case(
-        "learns 300 ms late that the leader has moved",
+        "returns metadata that is 300 ms old after the leader moved",
         rule("metadata-lag", lag="300ms"),
-        "The leader that was says NOT_LEADER_OR_FOLLOWER, until metadata says who leads",
+        REDIRECTED,
         lasts_s=0.7,
         brokers=3,
         meanwhile="moves",
     ),
-    # The producer: of librdkafka's consumers that had heard of no broker one in twelve was not back after 6 s.
+    # Only for the producer: one in twelve consumers of librdkafka did not recover within 6 s.
     Case(
-        "tells the producer twice of no broker and no topic",
+        "returns Metadata without brokers and topics to the producer twice",
         rule("empty-metadata", client_id="producer", times=2),
-        "aiokafka and kafka-python go on with the brokers they know. librdkafka forgets them, and begins again with "
-        "bootstrap.servers",
+        "aiokafka and kafka-python continue with the brokers that they know. librdkafka forgets them, and "
+        "restarts from bootstrap.servers",
     ),
     Case(
-        "is killed and starts, and says three times that the partition has no leader",
+        "restarts after a crash, and reports the partition without a leader three times",
         rule("unknown-leader", times=3),
-        "The client asks again until it has one",
+        "The client refreshes its metadata until there is a leader",
         meanwhile="restarts",
     ),
     Case(
-        "names another leader, twice",
+        "names a wrong leader twice",
         rule("wrong-leader", times=2),
-        "The broker that is named says NOT_LEADER_OR_FOLLOWER, until metadata says who leads",
+        "The named broker returns NOT_LEADER_OR_FOLLOWER until metadata is correct",
         brokers=3,
     ),
     Case(
-        "names another leader with a new epoch to the producer, once",
+        "names a wrong leader with a new epoch to the producer once",
         rule("wrong-leader", epoch="new", client_id="producer", times=1),
-        "librdkafka believes no metadata whose leader epoch is older than the one it has, so that it never hears of "
-        "the leader again",
+        "librdkafka ignores metadata with an older leader epoch than it knows, so it never finds the leader again",
         brokers=3,
         settings={CONFLUENT: {"message.timeout.ms": 3000}},
         errors={CONFLUENT: frozenset({"send: _MSG_TIMED_OUT"})},
         replaced={CONFLUENT: frozenset({"producer"})},
     ),
     Case(
-        "moves the leader, and hints for 0.5 s at the one that was",
+        "moves the leader, and hints at the previous one for 0.5 s",
         rule("stale-leader-hint", epoch="current"),
-        "Who follows the hint is sent back, until metadata says who leads",
+        "A client that follows the hint is redirected until metadata is current",
         lasts_s=0.5,
         untouched={
-            AIOKAFKA: "asks in versions without hints",
-            KAFKA_PYTHON: "asks in versions without hints",
+            AIOKAFKA: "uses versions without hints",
+            KAFKA_PYTHON: "uses versions without hints",
         },
         brokers=3,
         meanwhile="moves",
     ),
     Case(
-        "moves the coordinator of the group, for 0.7 s",
+        "moves the coordinator of the group for 0.7 s",
         rule("coordinator-moved"),
-        "The member looks for its coordinator, which knows the group from its log",
+        "The member finds the new coordinator, which loads the group from its log",
         lasts_s=0.7,
         brokers=3,
         in_group=True,
     ),
     Case(
-        "loses the controller for 0.7 s, as the leader is killed",
+        "loses the controller for 0.7 s while the leader is killed",
         rule("controller-lost"),
-        "Nobody is elected until the controller is back",
+        "No leader is elected until the controller is back",
         lasts_s=0.7,
         brokers=3,
         meanwhile="is killed",
     ),
     Case(
-        "takes 500 ms for an election, as the leader is killed",
+        "takes 500 ms for an election when the leader is killed",
         rule("slow-election", takes="500ms"),
         "Metadata has no leader until then",
         lasts_s=0.7,
@@ -327,13 +329,13 @@ CASES = (
         meanwhile="is killed",
     ),
     Case(
-        "tells a consumer that resets its offset one that is not there",
+        "returns an offset beyond the end to a consumer that resets its offset",
         rule("offset-lie", offset=1_000_000, times=1),
         "The offset is out of range, and is reset again",
         also=rule("error", code="OFFSET_OUT_OF_RANGE", api="Fetch", times=1),
         reads_twice=RESET,
     ),
-    # -- what is so ----------------------------------------------------------------------------------------------------
+    # -- brokers -------------------------------------------------------------------------------------------------------
     Case(
         "moves the leader, and back after 0.5 s",
         rule("leader-moved"),
@@ -342,37 +344,39 @@ CASES = (
         brokers=3,
     ),
     Case(
-        "that leads is killed, and back after 0.7 s",
+        "is the leader, is killed, and restarts after 0.7 s",
         rule("broker-down", broker=1),
-        "Another one leads after the election, and has all that was acknowledged",
+        "Another broker with all acknowledged records leads after the election",
         lasts_s=0.7,
         brokers=3,
     ),
     Case(
-        "that leads is cut off from the others for 0.7 s",
+        "is the leader, and is isolated from the others for 0.7 s",
         rule("isolate", broker=1),
-        "What it takes is not acknowledged, since the others do not have it; another one leads after the election",
+        "New records are not acknowledged, since the followers do not have them; another broker leads after "
+        "the election",
         lasts_s=0.7,
         brokers=3,
     ),
     Case(
-        "takes 100 ms for each write and read, for 0.7 s",
+        "takes 100 ms for each write and read for 0.7 s",
         rule("slow-disk", latency="100ms"),
-        "A slow answer is an answer",
+        "The delay is shorter than the request timeout",
         lasts_s=0.7,
     ),
     Case(
         "has a full disk for 0.5 s",
         rule("disk-full"),
-        "KAFKA_STORAGE_ERROR is retriable: the client sends again until there is room",
+        "KAFKA_STORAGE_ERROR is retriable: the client retries until there is space",
         lasts_s=0.5,
     ),
     Case(
-        "that has not the last two records is elected",
+        "is elected without the last two records",
         rule("unclean-election", records=2),
-        "The new leader has not the records, nor the sequence numbers that they had: OUT_OF_ORDER_SEQUENCE_NUMBER. "
-        "kafka-python gives up one record and begins with a new epoch; to librdkafka the error is fatal, as records "
-        "are lost; aiokafka gets it again and again. Consumers do what auto.offset.reset says",
+        "The new leader lacks the records and their sequence numbers: OUT_OF_ORDER_SEQUENCE_NUMBER. "
+        "kafka-python fails one record and continues with a new epoch; for librdkafka the error is fatal, "
+        "as records are lost; aiokafka receives it repeatedly. Consumers reset their offset by "
+        "auto.offset.reset",
         lasts_s=0.5,
         brokers=3,
         loses="the last two records",
