@@ -12,8 +12,8 @@ from tests.clients.fault_settings import SETTINGS
 from tests.clients.table import line
 
 DOES_NOT_RECOVER = "**does not recover**"
-SETTINGS_HEAD = """The clients run with these settings, most of them timeouts shorter than the defaults. Some cases add others, in
-`tests/clients/fault_cases.py`.
+SETTINGS_HEAD = """The clients run with these settings, most of them timeouts shorter than the defaults. Some cases add
+others, in `tests/clients/fault_cases.py`.
 """
 PAGE = Path(__file__).parents[2] / "docs" / "faults-clients.md"
 HEAD = """# Faults and clients
