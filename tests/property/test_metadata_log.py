@@ -32,7 +32,7 @@ from sluice.protocol.apis.incremental_alter_configs import (
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker
-from tests.unit.broker.controller.metadata_log.cluster_metadata import known, led, start
+from tests.unit.broker.controller.metadata_log.cluster_metadata import durable_state, partition_states, start
 
 TOPICS = ("a", "b", "c", "__consumer_offsets")
 # Type and name of a resource, a config of it, and values it can have; None takes it away.
@@ -159,17 +159,17 @@ class Restarts(RuleBasedStateMachine):
         self._start_again()
 
     def _start_again(self) -> None:
-        before = known(self.cluster)
-        epochs = {topic: led(self.cluster, topic) for topic in self.cluster.cluster.topics}
+        before = durable_state(self.cluster)
+        epochs = {topic: partition_states(self.cluster, topic) for topic in self.cluster.cluster.topics}
         self.cluster = start(self.directory, "sluice.brokers=2")
-        assert known(self.cluster) == before
+        assert durable_state(self.cluster) == before
         for topic, states in epochs.items():
-            again = led(self.cluster, topic)
+            again = partition_states(self.cluster, topic)
             assert [state.leader_epoch for state in again] == [state.leader_epoch + 1 for state in states]
 
     @invariant()
     def it_is_what_its_twin_is(self) -> None:
-        assert _without_chance(known(self.cluster)) == _without_chance(known(self.twin))
+        assert _without_chance(durable_state(self.cluster)) == _without_chance(durable_state(self.twin))
 
 
 def _results(answer: object) -> list[object]:

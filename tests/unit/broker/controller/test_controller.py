@@ -1,4 +1,4 @@
-"""Brokers that stop, start, are isolated and come back: who leads, who is in sync, what is lost, what clients see."""
+"""Brokers that stop, start, are isolated and rejoin: leaders, ISR, lost records, and what clients receive."""
 
 import pytest
 
@@ -27,7 +27,7 @@ ALL = -1
 
 
 def three(*overrides: str, replicas: int = 3, **configs: str) -> VirtualBroker:
-    """Three brokers, and a topic whose partition has replicas on 1, 2 and 3, and is led by 1."""
+    """Return three brokers with one partition that has replicas on 1, 2 and 3 and leader 1."""
     cluster = VirtualBroker("sluice.brokers=3", *overrides)
     dotted = {name.replace("_", "."): value for name, value in configs.items()}
     created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)[:replicas]}, configs=dotted))
@@ -50,25 +50,25 @@ def state(cluster: VirtualBroker) -> tuple[int, tuple[int, ...]]:
 
 
 def send(cluster: VirtualBroker, node_id: int, acks: int = 1) -> list[int]:
-    """The error codes of a produce request that is answered at once."""
+    """Return the error codes of a produce request that completes immediately."""
     return error_codes(cluster.client(node_id=node_id).ask(produce(9, acks=acks), 9))
 
 
-# -- leaving and coming back -------------------------------------------------------------------------------------------
+# -- stop and restart --------------------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_crashed_is_followed_when_the_delay_is_over() -> None:
+def test_crashed_leader_is_replaced_after_the_election_delay() -> None:
     cluster = three()
     stop(cluster, 1)
     cluster.advance(DELAY_MS - 1)
-    assert state(cluster) == (1, (1, 2, 3)), "nobody has missed it yet"
+    assert state(cluster) == (1, (1, 2, 3)), "a crash is noticed only after the delay"
     cluster.advance(1)
     assert state(cluster) == (2, (2, 3))
     assert (cluster.partition().leader_epoch, cluster.partition().partition_epoch) == (1, 1)
     assert send(cluster, 2, ALL) == []
 
 
-def test_a_follower_that_crashed_leaves_the_isr_and_the_leader_leads_on_in_its_epoch() -> None:
+def test_crashed_follower_leaves_the_isr_and_the_leader_epoch_stays() -> None:
     cluster = three()
     stop(cluster, 2)
     cluster.advance(DELAY_MS)
@@ -76,7 +76,7 @@ def test_a_follower_that_crashed_leaves_the_isr_and_the_leader_leads_on_in_its_e
     assert (cluster.partition().leader_epoch, cluster.partition().partition_epoch) == (0, 1)
 
 
-def test_who_stops_in_order_gives_up_its_leadership_at_once() -> None:
+def test_controlled_shutdown_moves_leadership_immediately() -> None:
     cluster = three()
     waiting = cluster.client(node_id=1)
     waiting.send(fetch(0, max_wait_ms=60_000), 11)
@@ -86,7 +86,7 @@ def test_who_stops_in_order_gives_up_its_leadership_at_once() -> None:
     assert not waiting.is_open
 
 
-def test_a_broker_that_is_back_follows_joins_the_isr_and_leads_again_when_it_is_preferred() -> None:
+def test_restarted_broker_rejoins_the_isr_and_later_leads_as_preferred() -> None:
     cluster = three()
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
@@ -98,7 +98,7 @@ def test_a_broker_that_is_back_follows_joins_the_isr_and_leads_again_when_it_is_
     assert state(cluster) == (1, (1, 2, 3)), "leader.imbalance.check.interval.seconds"
 
 
-def test_preferred_leaders_stay_away_where_that_is_wished() -> None:
+def test_preferred_leader_is_not_restored_if_auto_rebalance_is_disabled() -> None:
     cluster = three("auto.leader.rebalance.enable=false")
     stop(cluster, 1, controlled=True)
     start(cluster, 1)
@@ -106,16 +106,16 @@ def test_preferred_leaders_stay_away_where_that_is_wished() -> None:
     assert state(cluster) == (2, (1, 2, 3))
 
 
-def test_a_broker_that_is_started_before_it_was_missed_is_another_one() -> None:
+def test_broker_restarted_within_the_election_delay_loses_leadership() -> None:
     cluster = three()
     stop(cluster, 1)
     start(cluster, 1)
     assert state(cluster) == (2, (1, 2, 3))
     cluster.advance(DELAY_MS)
-    assert state(cluster) == (2, (1, 2, 3)), "the old absence was noticed late"
+    assert state(cluster) == (2, (1, 2, 3)), "a crash before the restart must not count after it"
 
 
-def test_a_broker_that_is_started_again_listens_where_it_did_and_has_forgotten_its_clients() -> None:
+def test_restarted_broker_keeps_its_port_and_forgets_quota_usage() -> None:
     cluster = three("quota.producer.default=1000")
     ports = [server.endpoints[0].port for server in cluster.cluster_server.servers.values()]
     before = cluster.cluster_server.brokers[2]
@@ -128,7 +128,7 @@ def test_a_broker_that_is_started_again_listens_where_it_did_and_has_forgotten_i
     assert after.quotas.produce.record("ANONYMOUS", "client", 1.0, 0) == 0
 
 
-def test_quotas_that_were_set_hold_on_a_broker_that_is_started_again() -> None:
+def test_configured_quotas_apply_on_a_restarted_broker() -> None:
     cluster = three()
     cluster.cluster.client_quotas.alter({"client-id": "client"}, {"producer_byte_rate": 1000.0})
     stop(cluster, 2)
@@ -136,37 +136,41 @@ def test_quotas_that_were_set_hold_on_a_broker_that_is_started_again() -> None:
     assert cluster.cluster_server.brokers[2].quotas.produce.record("ANONYMOUS", "client", 25_000.0, 0) > 0
 
 
-def test_without_a_replica_in_sync_a_partition_is_offline_until_one_is_back() -> None:
+def test_partition_is_offline_until_an_in_sync_replica_restarts() -> None:
     cluster = three(replicas=1)
     send(cluster, 1)
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (NO_LEADER, (1,))
     (topic,) = cluster.client(node_id=2).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
-    (told,) = topic.partitions
-    assert (told.error_code, told.leader_id, told.offline_replicas) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+    (metadata_partition,) = topic.partitions
+    assert (metadata_partition.error_code, metadata_partition.leader_id, metadata_partition.offline_replicas) == (
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        -1,
+        [1],
+    )
     counted = {
         route.label: route.errors for route in cluster.cluster_server.brokers[2].dispatcher.routes if route.errors
     }
-    assert list(counted.values()) == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "what a partition's answer says is counted"
+    assert list(counted.values()) == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "partition errors are counted"
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     start(cluster, 1)
     assert state(cluster) == (1, (1,))
     assert cluster.partition().log.log_end_offset == 1
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["set before", "set while it is offline"])
-def test_an_unclean_leader_is_elected_where_that_is_allowed_and_what_it_has_not_is_lost(at_once: bool) -> None:
+@pytest.mark.parametrize("set_before", [True, False], ids=["set before", "set while it is offline"])
+def test_allowed_unclean_election_loses_records_that_the_new_leader_lacks(set_before: bool) -> None:
     allowed = {"unclean_leader_election_enable": "true"}
-    cluster = three(replicas=2, **(allowed if at_once else {}))
+    cluster = three(replicas=2, **(allowed if set_before else {}))
     send(cluster, 1, ALL)
     stop(cluster, 2)
     cluster.advance(DELAY_MS)
-    assert send(cluster, 1, ALL) == [], "it is alone in sync"
+    assert send(cluster, 1, ALL) == [], "broker 1 is the only in-sync replica"
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (NO_LEADER, (1,))
-    if not at_once:
+    if not set_before:
         cluster.cluster.configure(cluster.partition().topic, {"unclean.leader.election.enable": "true"})
     start(cluster, 2)
     assert state(cluster) == (2, (2,))
@@ -175,20 +179,20 @@ def test_an_unclean_leader_is_elected_where_that_is_allowed_and_what_it_has_not_
     assert state(cluster) == (2, (1, 2))
 
 
-def test_live_brokers_are_those_that_are_told() -> None:
+def test_metadata_lists_live_brokers() -> None:
     cluster = three()
     client = cluster.client(node_id=3)
 
-    def told() -> tuple[list[int], int]:
+    def brokers_and_controller() -> tuple[list[int], int]:
         metadata = client.ask(MetadataRequest(topics=[]), 9)
         return [broker.node_id for broker in metadata.brokers], metadata.controller_id
 
     stop(cluster, 1)
-    assert told() == ([1, 2, 3], 1)
+    assert brokers_and_controller() == ([1, 2, 3], 1)
     cluster.advance(DELAY_MS)
-    assert told() == ([2, 3], 2)
+    assert brokers_and_controller() == ([2, 3], 2)
     start(cluster, 1)
-    assert told() == ([1, 2, 3], 1)
+    assert brokers_and_controller() == ([1, 2, 3], 1)
 
 
 # -- replication -------------------------------------------------------------------------------------------------------
@@ -204,19 +208,19 @@ def test_acks_all_waits_for_the_followers() -> None:
     assert client.answer().at_ms == 100
 
 
-def test_acks_all_waits_for_a_follower_that_is_gone_until_it_is_missed() -> None:
+def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr() -> None:
     cluster = three()
     stop(cluster, 3)
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(DELAY_MS - 1)
     assert client.take_answers() == []
-    assert fetched_bytes(cluster.client(node_id=1).ask(fetch(0), 11)) == b"", "consumers see what all in sync have"
+    assert fetched_bytes(cluster.client(node_id=1).ask(fetch(0), 11)) == b"", "consumers read up to the high watermark"
     cluster.advance(1)
     assert error_codes(client.answer().message) == []
 
 
-def test_a_follower_that_lags_leaves_the_isr_though_the_controller_takes_it_for_alive() -> None:
+def test_lagging_follower_leaves_the_isr_though_the_controller_sees_it_alive() -> None:
     cluster = three("sluice.election.delay.ms=100000000")
     stop(cluster, 3)
     send(cluster, 1)
@@ -225,7 +229,7 @@ def test_a_follower_that_lags_leaves_the_isr_though_the_controller_takes_it_for_
     assert cluster.partition().log.high_watermark == 1
 
 
-def test_a_follower_that_has_everything_does_not_lag_however_long_it_is_gone() -> None:
+def test_stopped_follower_without_lag_stays_in_the_isr() -> None:
     cluster = three("sluice.election.delay.ms=100000000")
     stop(cluster, 3)
     cluster.advance(5 * LAG_MS)
@@ -235,13 +239,13 @@ def test_a_follower_that_has_everything_does_not_lag_however_long_it_is_gone() -
     assert state(cluster) == (1, (1, 2))
 
 
-def test_too_few_in_sync_refuse_acks_all_before_and_after_the_append() -> None:
+def test_acks_all_below_min_isr_fails_or_waits_if_already_appended() -> None:
     cluster = three(min_insync_replicas="2", replicas=2)
     stop(cluster, 2)
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(DELAY_MS)
-    assert client.take_answers() == [], "with too few in sync the high watermark stays"
+    assert client.take_answers() == [], "the high watermark must not advance below min.insync.replicas"
     assert send(cluster, 1, ALL) == [ErrorCode.NOT_ENOUGH_REPLICAS]
     assert send(cluster, 1, 1) == []
     start(cluster, 2)
@@ -249,7 +253,7 @@ def test_too_few_in_sync_refuse_acks_all_before_and_after_the_append() -> None:
     assert cluster.partition().log.high_watermark == 2
 
 
-def test_acks_all_is_told_when_min_insync_replicas_was_raised_after_the_append() -> None:
+def test_acks_all_fails_after_append_if_min_isr_was_raised() -> None:
     cluster = three("sluice.replication.delay.ms=100", replicas=2)
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
@@ -265,7 +269,7 @@ def test_acks_all_is_told_when_min_insync_replicas_was_raised_after_the_append()
     assert error_codes(client.answer().message) == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
 
 
-def test_what_only_the_leader_had_is_lost_with_it_and_what_all_had_is_not() -> None:
+def test_records_only_on_the_leader_are_lost_with_it() -> None:
     cluster = three("sluice.replication.delay.ms=100")
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
@@ -278,32 +282,36 @@ def test_what_only_the_leader_had_is_lost_with_it_and_what_all_had_is_not() -> N
     assert (log.high_watermark, log.log_end_offset) == (1, 1)
 
 
-def test_a_producer_that_waits_when_the_leader_goes_is_sent_to_the_next() -> None:
+def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
     cluster = three("sluice.replication.delay.ms=100")
     client = cluster.client(node_id=1)
     client.send(produce(10, acks=ALL), 10)
     cluster.cluster_server.move_leader("t", 0, 2)
     answer = client.answer().message
-    (told,) = answer.responses[0].partition_responses
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (2, 1)
+    (partition_response,) = answer.responses[0].partition_responses
+    assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (partition_response.current_leader.leader_id, partition_response.current_leader.leader_epoch) == (2, 1)
     assert [node.node_id for node in answer.node_endpoints] == [2]
 
 
 @pytest.mark.parametrize(
     ("version", "timestamp", "code"),
     [
-        pytest.param(5, -1, ErrorCode.OFFSET_NOT_AVAILABLE, id="the latest"),
-        pytest.param(4, -1, ErrorCode.LEADER_NOT_AVAILABLE, id="the latest, for an older client"),
-        pytest.param(5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="a time that is behind the high watermark"),
-        pytest.param(7, -3, ErrorCode.OFFSET_NOT_AVAILABLE, id="the greatest timestamp"),
-        pytest.param(5, 2 * WALL_START_MS, None, id="a time without records"),
-        pytest.param(5, -2, None, id="the earliest"),
+        pytest.param(5, -1, ErrorCode.OFFSET_NOT_AVAILABLE, id="latest offset"),
+        pytest.param(4, -1, ErrorCode.LEADER_NOT_AVAILABLE, id="latest offset, older version"),
+        pytest.param(
+            5, WALL_START_MS, ErrorCode.OFFSET_NOT_AVAILABLE, id="timestamp of a record above the high watermark"
+        ),
+        pytest.param(7, -3, ErrorCode.OFFSET_NOT_AVAILABLE, id="maximum timestamp"),
+        pytest.param(5, 2 * WALL_START_MS, None, id="timestamp without records"),
+        pytest.param(5, -2, None, id="earliest offset"),
     ],
 )
-def test_a_new_leader_tells_no_offset_that_it_may_not_know(version: int, timestamp: int, code: int | None) -> None:
+def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
+    version: int, timestamp: int, code: int | None
+) -> None:
     cluster = three("sluice.replication.delay.ms=100")
-    stop(cluster, 3)  # so that the high watermark stays, though 2 has everything
+    stop(cluster, 3)  # the high watermark stays at 0 although broker 2 has all records
     send(cluster, 1)
     cluster.advance(100)
     cluster.cluster_server.move_leader("t", 0, 2)
@@ -315,10 +323,10 @@ def test_a_new_leader_tells_no_offset_that_it_may_not_know(version: int, timesta
     assert error_codes(client.ask(request, version)) == []
 
 
-# -- moving leaders ----------------------------------------------------------------------------------------------------
+# -- leader moves ------------------------------------------------------------------------------------------------------
 
 
-def test_a_leader_is_moved_and_the_epochs_tell() -> None:
+def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced() -> None:
     cluster = three()
     client = cluster.client(node_id=1)
     client.ask(produce(9), 9)
@@ -326,7 +334,7 @@ def test_a_leader_is_moved_and_the_epochs_tell() -> None:
     assert state(cluster) == (3, (1, 2, 3))
     old = fetch(0, current_leader_epoch=0)
     assert error_codes(cluster.client(node_id=3).ask(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH]
-    assert error_codes(client.ask(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH], "a follower, too, knows better"
+    assert error_codes(client.ask(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH], "a follower fences old epochs too"
     new = fetch(0, current_leader_epoch=1)
     assert fetched(cluster.client(node_id=3).ask(new, 11)).high_watermark == 1
     newer = fetch(0, current_leader_epoch=2)
@@ -334,7 +342,7 @@ def test_a_leader_is_moved_and_the_epochs_tell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "index", "node_id", "words"),
+    ("topic", "index", "node_id", "error"),
     [
         pytest.param("nowhere", 0, 1, "there is no topic nowhere", id="an unknown topic"),
         pytest.param("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0", id="an unknown partition"),
@@ -342,16 +350,16 @@ def test_a_leader_is_moved_and_the_epochs_tell() -> None:
         pytest.param("t", 0, 2, "broker 2 is not in sync for t-0; expected one of 1", id="not in sync"),
     ],
 )
-def test_a_leader_cannot_be_moved_anywhere(topic: str, index: int, node_id: int, words: str) -> None:
+def test_invalid_leader_move_is_rejected(topic: str, index: int, node_id: int, error: str) -> None:
     cluster = three(replicas=2)
     stop(cluster, 2, controlled=True)
     with pytest.raises(ClusterError) as caught:
         cluster.cluster_server.move_leader(topic, index, node_id)
-    assert str(caught.value) == words
+    assert str(caught.value) == error
 
 
 @pytest.mark.parametrize(
-    ("steps", "words"),
+    ("steps", "error"),
     [
         pytest.param(["start"], "broker 2 is running", id="started twice"),
         pytest.param(["rejoin"], "broker 2 is running", id="rejoined without having been isolated"),
@@ -361,24 +369,24 @@ def test_a_leader_cannot_be_moved_anywhere(topic: str, index: int, node_id: int,
         pytest.param(["isolate", "start"], "broker 2 is isolated", id="started when isolated"),
     ],
 )
-def test_what_cannot_happen_to_a_broker(steps: list[str], words: str) -> None:
+def test_invalid_state_change_of_a_broker_is_rejected(steps: list[str], error: str) -> None:
     cluster = three()
-    whole = cluster.cluster_server
-    happens = {
-        "stop": lambda: whole.stop_broker(2),
-        "start": lambda: cluster.run(whole.start_broker(2)),
-        "isolate": lambda: whole.isolate_broker(2),
-        "rejoin": lambda: whole.rejoin_broker(2),
+    server = cluster.cluster_server
+    actions = {
+        "stop": lambda: server.stop_broker(2),
+        "start": lambda: cluster.run(server.start_broker(2)),
+        "isolate": lambda: server.isolate_broker(2),
+        "rejoin": lambda: server.rejoin_broker(2),
     }
     *before, last = steps
     for step in before:
-        happens[step]()
+        actions[step]()
     with pytest.raises(ClusterError) as caught:
-        happens[last]()
-    assert str(caught.value) == words
+        actions[last]()
+    assert str(caught.value) == error
 
 
-def test_nothing_happens_to_a_broker_that_is_not_there() -> None:
+def test_state_change_of_an_unknown_broker_is_rejected() -> None:
     with pytest.raises(UnknownResourceError, match="there is no broker 4; expected one of 1, 2, 3"):
         three().cluster_server.stop_broker(4)
 
@@ -391,7 +399,7 @@ def elect(cluster: VirtualBroker, election: Election) -> list[int]:
     ]
 
 
-def test_an_election_is_held_when_it_is_asked_for() -> None:
+def test_preferred_election_on_request_restores_the_preferred_leader() -> None:
     cluster = three()
     assert elect(cluster, Election.PREFERRED) == [ErrorCode.ELECTION_NOT_NEEDED]
     stop(cluster, 1, controlled=True)
@@ -401,7 +409,7 @@ def test_an_election_is_held_when_it_is_asked_for() -> None:
     assert state(cluster) == (1, (1, 2, 3))
 
 
-def test_an_unclean_election_is_held_when_it_is_asked_for() -> None:
+def test_unclean_election_on_request_elects_an_out_of_sync_replica() -> None:
     cluster = three(replicas=2)
     assert elect(cluster, Election.UNCLEAN) == [ErrorCode.ELECTION_NOT_NEEDED]
     stop(cluster, 2, controlled=True)
@@ -432,7 +440,7 @@ def ongoing(cluster: VirtualBroker) -> list[tuple[list[int], list[int], list[int
     )
 
 
-def test_a_partition_moves_when_its_new_replicas_have_everything() -> None:
+def test_reassignment_completes_when_the_new_replicas_are_in_sync() -> None:
     cluster = three("sluice.replication.delay.ms=100", replicas=1)
     cluster.client(node_id=1).ask(produce(9), 9)
     cluster.advance(100)
@@ -446,7 +454,7 @@ def test_a_partition_moves_when_its_new_replicas_have_everything() -> None:
     assert fetched(cluster.client(node_id=2).ask(fetch(0), 11)).high_watermark == 1
 
 
-def test_a_reassignment_waits_for_a_broker_that_is_down_and_can_be_taken_back() -> None:
+def test_reassignment_to_a_stopped_broker_waits_and_can_be_cancelled() -> None:
     cluster = three(replicas=1)
     stop(cluster, 3)
     assert reassign(cluster, [3]) == (0, None)
@@ -457,21 +465,21 @@ def test_a_reassignment_waits_for_a_broker_that_is_down_and_can_be_taken_back() 
     assert (partition.leader, partition.replicas, partition.isr, partition.adding) == (1, (1,), (1,), ())
 
 
-def test_without_a_reassignment_there_is_none_to_take_back() -> None:
+def test_cancelling_without_a_reassignment_fails() -> None:
     assert reassign(three(), None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-def test_another_number_of_replicas_may_be_forbidden() -> None:
+def test_change_of_the_replication_factor_can_be_disallowed() -> None:
     cluster = three(replicas=1)
     message = "The replication factor is changed from 1 to 2"
     assert reassign(cluster, [2, 3], factor=False) == (ErrorCode.INVALID_REPLICATION_FACTOR, message)
     assert reassign(cluster, [2], factor=False) == (0, None)
 
 
-# -- a broker that nobody reaches --------------------------------------------------------------------------------------
+# -- isolated brokers --------------------------------------------------------------------------------------------------
 
 
-def test_an_isolated_leader_takes_acks_1_which_is_lost_and_acks_all_runs_out_of_time() -> None:
+def test_isolated_leader_accepts_acks_1_and_times_out_acks_all() -> None:
     cluster = three("sluice.replication.delay.ms=10")
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
@@ -480,7 +488,7 @@ def test_an_isolated_leader_takes_acks_1_which_is_lost_and_acks_all_runs_out_of_
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (2, (2, 3))
-    assert send(cluster, 1, 1) == [], "it does not know better"
+    assert send(cluster, 1, 1) == [], "an isolated leader accepts acks=1"
     assert send(cluster, 2, 1) == []
     client.send(produce(9, acks=ALL, timeout_ms=500), 9)
     cluster.advance(500)
@@ -494,7 +502,7 @@ def test_an_isolated_leader_takes_acks_1_which_is_lost_and_acks_all_runs_out_of_
     assert cluster.partition().log.log_end_offset == 2
 
 
-def test_what_an_isolated_leader_took_stays_if_it_is_back_before_it_is_missed() -> None:
+def test_records_of_an_isolated_leader_survive_if_it_rejoins_within_the_delay() -> None:
     cluster = three()
     cluster.cluster_server.isolate_broker(1)
     assert send(cluster, 1, 1) == []
@@ -506,7 +514,7 @@ def test_what_an_isolated_leader_took_stays_if_it_is_back_before_it_is_missed() 
     assert (log.high_watermark, log.log_end_offset) == (1, 1)
 
 
-def test_what_an_isolated_leader_took_before_it_was_missed_is_lost_when_another_led() -> None:
+def test_records_of_an_isolated_leader_are_lost_after_an_election() -> None:
     cluster = three()
     send(cluster, 1, ALL)
     cluster.cluster_server.isolate_broker(1)
@@ -518,7 +526,7 @@ def test_what_an_isolated_leader_took_before_it_was_missed_is_lost_when_another_
     assert cluster.partition().log.log_end_offset == 1
 
 
-def test_the_only_replica_loses_nothing_by_being_isolated() -> None:
+def test_only_replica_loses_nothing_when_isolated() -> None:
     cluster = three(replicas=1)
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
@@ -530,25 +538,25 @@ def test_the_only_replica_loses_nothing_by_being_isolated() -> None:
     assert cluster.partition().log.high_watermark == 1
 
 
-def test_an_isolated_broker_tells_what_it_knew() -> None:
+def test_isolated_broker_returns_metadata_from_before_its_isolation() -> None:
     cluster = three()
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
     cluster.topic("later")
 
-    def told(node_id: int) -> tuple[list[int], dict[str, int]]:
+    def brokers_and_leaders(node_id: int) -> tuple[list[int], dict[str, int]]:
         metadata = cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9)
         brokers = [broker.node_id for broker in metadata.brokers]
         return brokers, {topic.name: topic.partitions[0].leader_id for topic in metadata.topics}
 
-    assert told(1) == ([1, 2, 3], {"t": 1})
-    brokers, leaders = told(2)
+    assert brokers_and_leaders(1) == ([1, 2, 3], {"t": 1})
+    brokers, leaders = brokers_and_leaders(2)
     assert (brokers, leaders["t"], sorted(leaders)) == ([2, 3], 2, ["later", "t"])
     cluster.cluster_server.rejoin_broker(1)
-    assert told(1)[1] == told(2)[1]
+    assert brokers_and_leaders(1)[1] == brokers_and_leaders(2)[1]
 
 
-def test_what_is_for_the_controller_waits_until_it_is_reached() -> None:
+def test_request_for_the_controller_waits_until_the_broker_rejoins() -> None:
     cluster = three()
     cluster.cluster_server.isolate_broker(1)
     client = cluster.client(node_id=1)
@@ -561,7 +569,7 @@ def test_what_is_for_the_controller_waits_until_it_is_reached() -> None:
     assert "new" in cluster.cluster.topics
 
 
-def test_an_isolated_broker_can_be_stopped_and_is_started_as_any_other() -> None:
+def test_isolated_broker_can_be_stopped_and_restarted() -> None:
     cluster = three()
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
@@ -570,52 +578,52 @@ def test_an_isolated_broker_can_be_stopped_and_is_started_as_any_other() -> None
     assert state(cluster) == (2, (1, 2, 3))
 
 
-# -- metadata that lags ------------------------------------------------------------------------------------------------
+# -- metadata lag ------------------------------------------------------------------------------------------------------
 
 
-def leader_told(cluster: VirtualBroker, node_id: int, name: str = "t") -> int:
+def metadata_leader(cluster: VirtualBroker, node_id: int, name: str = "t") -> int:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
     (topic,) = cluster.client(node_id=node_id).ask(request, 9).topics
     leader_id: int = topic.partitions[0].leader_id if topic.partitions else -topic.error_code
     return leader_id
 
 
-def test_brokers_tell_of_a_new_leader_when_they_have_heard_of_it() -> None:
+def test_metadata_shows_a_new_leader_after_the_lag() -> None:
     cluster = three("sluice.metadata.lag.ms=200")
     cluster.advance(200)
     cluster.cluster_server.move_leader("t", 0, 2)
-    assert send(cluster, 2) == [], "who leads knows at once"
+    assert send(cluster, 2) == [], "the new leader accepts produce requests immediately"
     answer = cluster.client(node_id=1).ask(produce(10), 10)
-    (told,) = answer.responses[0].partition_responses
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert told.current_leader.leader_id == 1, "as far as it knows"
+    (partition_response,) = answer.responses[0].partition_responses
+    assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition_response.current_leader.leader_id == 1, "current_leader comes from delayed metadata"
     cluster.advance(199)
-    assert [leader_told(cluster, node_id) for node_id in (1, 2, 3)] == [1, 1, 1]
+    assert [metadata_leader(cluster, node_id) for node_id in (1, 2, 3)] == [1, 1, 1]
     cluster.advance(1)
-    assert [leader_told(cluster, node_id) for node_id in (1, 2, 3)] == [2, 2, 2]
+    assert [metadata_leader(cluster, node_id) for node_id in (1, 2, 3)] == [2, 2, 2]
 
 
-def test_brokers_tell_of_a_new_topic_when_they_have_heard_of_it() -> None:
+def test_metadata_shows_a_new_topic_after_the_lag() -> None:
     cluster = three("sluice.metadata.lag.ms=200")
-    assert leader_told(cluster, 3) == -ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert metadata_leader(cluster, 3) == -ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     cluster.advance(200)
-    assert leader_told(cluster, 3) == 1
+    assert metadata_leader(cluster, 3) == 1
 
 
-def test_brokers_tell_of_a_dead_one_when_they_have_heard_of_it() -> None:
+def test_metadata_drops_a_crashed_broker_after_the_lag() -> None:
     cluster = three("sluice.metadata.lag.ms=200")
 
-    def told() -> list[int]:
+    def broker_ids() -> list[int]:
         return [broker.node_id for broker in cluster.client(node_id=2).ask(MetadataRequest(topics=[]), 9).brokers]
 
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
-    assert told() == [1, 2, 3]
+    assert broker_ids() == [1, 2, 3]
     cluster.advance(200)
-    assert told() == [2, 3]
+    assert broker_ids() == [2, 3]
 
 
-def test_what_waits_on_a_leader_that_is_cut_off_runs_out_of_time_though_another_leads_by_then() -> None:
+def test_request_on_an_isolated_leader_times_out_though_another_leads() -> None:
     cluster = three()
     waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
@@ -623,12 +631,12 @@ def test_what_waits_on_a_leader_that_is_cut_off_runs_out_of_time_though_another_
     cluster.advance(DELAY_MS)
     assert state(cluster)[0] == 2
     assert send(cluster, 2, ALL) == []
-    assert not waiting.answers, "nobody has told it"
+    assert not waiting.answers, "an isolated leader does not learn of the election"
     cluster.advance(20_000 - DELAY_MS)
     assert error_codes(waiting.answer().message) == [ErrorCode.REQUEST_TIMED_OUT]
 
 
-def test_what_waits_on_a_leader_that_is_cut_off_is_sent_to_the_next_when_it_is_back() -> None:
+def test_request_on_an_isolated_leader_fails_when_it_rejoins() -> None:
     cluster = three()
     waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)

@@ -1,4 +1,4 @@
-"""A controller that is lost, elections that take their time, and leaders that have lost records."""
+"""Unavailable controllers, slow elections, and unclean elections that lose records."""
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.topic import NO_LEADER
@@ -15,92 +15,92 @@ ELECTION_MS = 700
 
 
 def leader_change(cluster: VirtualBroker) -> LeaderChange:
-    """The one that there was, as the journal tells it."""
+    """Return the only leader change in the journal."""
     assert cluster.cluster.journal is not None
     events = JournalReader(cluster.cluster.journal, cluster.clock).events()
     (change,) = (one for one in events if isinstance(one, LeaderChange))
     return change
 
 
-def leader_told(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
-    """The error and the leader of the partition that a broker tells of."""
+def metadata_leader(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
+    """Return the error and leader of the partition in a broker's metadata."""
     answer = cluster.client(node_id=node_id).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
     (partition,) = answer.topics[0].partitions
     return partition.error_code, partition.leader_id
 
 
-# -- lost --------------------------------------------------------------------------------------------------------------
+# -- unavailable controller --------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_missed_while_the_controller_is_lost() -> None:
+def test_crash_is_not_noticed_while_the_controller_is_unavailable() -> None:
     cluster = three()
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     stop(cluster, 1)
     cluster.advance(10 * DELAY_MS)
     assert state(cluster) == (1, (1, 2, 3))
-    found()
+    restore()
     assert state(cluster) == (2, (2, 3))
 
 
-def test_who_would_shut_down_in_order_crashes_where_there_is_no_controller_to_tell() -> None:
+def test_controlled_shutdown_without_a_controller_is_a_crash() -> None:
     cluster = three()
     cluster.cluster.controller.make_unavailable()
     stop(cluster, 1, controlled=True)
     assert state(cluster) == (1, (1, 2, 3))
 
 
-def test_who_comes_back_is_let_in_when_the_controller_is_back() -> None:
+def test_restarted_broker_stays_fenced_until_the_controller_is_back() -> None:
     cluster = three()
     stop(cluster, 1, controlled=True)
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     start(cluster, 1)
     assert (cluster.cluster.fenced, state(cluster)) == ({1}, (2, (2, 3)))
-    found()
+    restore()
     assert (cluster.cluster.fenced, state(cluster)) == (set(), (2, (1, 2, 3)))
 
 
-def test_who_lags_leaves_the_isr_when_the_controller_is_back() -> None:
+def test_lagging_follower_leaves_the_isr_when_the_controller_is_back() -> None:
     cluster = three("sluice.election.delay.ms=10000000")
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     stop(cluster, 3)
     send(cluster, 1)
     cluster.advance(2 * LAG_MS)
     assert state(cluster) == (1, (1, 2, 3))
-    found()
+    restore()
     cluster.advance(LAG_MS)
     assert state(cluster) == (1, (1, 2))
 
 
-def test_what_is_for_the_controller_waits_for_it() -> None:
+def test_request_for_the_controller_waits_until_it_is_back() -> None:
     cluster = three()
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     client = cluster.client(node_id=2)
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 5)
     cluster.advance(30_000)
     assert not client.answers
-    found()
+    restore()
     assert error_codes(client.answer().message) == []
     assert "new" in cluster.cluster.topics
 
 
-def test_clients_are_told_of_no_controller_and_create_no_topics_on_the_way() -> None:
+def test_metadata_without_a_controller_creates_no_topics() -> None:
     cluster = three()
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
-    told = cluster.client().ask(request, 9)
-    assert (told.controller_id, told.topics[0].error_code) == (NO_LEADER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    found()
-    told = cluster.client().ask(request, 9)
-    assert (told.controller_id, told.topics[0].error_code) == (1, ErrorCode.NONE)
+    metadata = cluster.client().ask(request, 9)
+    assert (metadata.controller_id, metadata.topics[0].error_code) == (NO_LEADER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    restore()
+    metadata = cluster.client().ask(request, 9)
+    assert (metadata.controller_id, metadata.topics[0].error_code) == (1, ErrorCode.NONE)
 
 
-def test_records_go_on_without_a_controller() -> None:
+def test_produce_succeeds_without_a_controller() -> None:
     cluster = three()
     cluster.cluster.controller.make_unavailable()
     assert send(cluster, 1, acks=-1) == []
 
 
-def test_of_two_losses_the_last_ends_it() -> None:
+def test_controller_is_back_when_the_last_of_two_faults_ends() -> None:
     cluster = three()
     controller = cluster.cluster.controller
     first, second = controller.make_unavailable(), controller.make_unavailable()
@@ -110,26 +110,26 @@ def test_of_two_losses_the_last_ends_it() -> None:
     assert not controller.is_unavailable
 
 
-def test_no_leader_is_moved_without_a_controller() -> None:
+def test_leader_move_fails_without_a_controller() -> None:
     cluster = three()
-    found = cluster.cluster.controller.make_unavailable()
+    restore = cluster.cluster.controller.make_unavailable()
     assert (
         cluster.cluster.controller.move_leader(cluster.partition(), 2)
         == "the controller is unavailable because of a fault rule"
     )
-    found()
+    restore()
     assert cluster.cluster.controller.move_leader(cluster.partition(), 2) is None
 
 
-# -- slow --------------------------------------------------------------------------------------------------------------
+# -- slow elections ----------------------------------------------------------------------------------------------------
 
 
-def test_a_partition_has_no_leader_until_its_election_is_over() -> None:
+def test_partition_has_no_leader_during_a_slow_election() -> None:
     cluster = three()
     end = cluster.cluster.controller.slow(ELECTION_MS)
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
-    assert leader_told(cluster, 2) == (ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER)
+    assert metadata_leader(cluster, 2) == (ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER)
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     cluster.advance(ELECTION_MS - 1)
     assert state(cluster)[0] == NO_LEADER
@@ -141,7 +141,7 @@ def test_a_partition_has_no_leader_until_its_election_is_over() -> None:
     assert state(cluster) == (3, (3,))
 
 
-def test_a_leader_that_is_moved_slowly_loses_nothing() -> None:
+def test_slow_leader_move_loses_nothing() -> None:
     cluster = three("sluice.replication.delay.ms=50")
     send(cluster, 1)
     cluster.advance(50)
@@ -153,7 +153,7 @@ def test_a_leader_that_is_moved_slowly_loses_nothing() -> None:
     assert cluster.partition().log.log_end_offset == 1
 
 
-def test_who_dies_before_it_is_elected_is_not() -> None:
+def test_broker_that_crashes_during_its_election_is_not_elected() -> None:
     cluster = three("sluice.election.delay.ms=100")
     cluster.cluster.controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
@@ -162,20 +162,20 @@ def test_who_dies_before_it_is_elected_is_not() -> None:
     assert state(cluster) == (1, (1, 2))
 
 
-def test_an_election_waits_for_a_controller_that_is_lost_meanwhile() -> None:
+def test_slow_election_waits_for_an_unavailable_controller() -> None:
     cluster = three()
     controller = cluster.cluster.controller
     controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
-    found = controller.make_unavailable()
+    restore = controller.make_unavailable()
     cluster.advance(10 * ELECTION_MS)
     assert state(cluster)[0] == NO_LEADER
-    found()
+    restore()
     cluster.advance(100)
     assert state(cluster)[0] == 3
 
 
-def test_a_topic_that_is_deleted_while_it_is_elected_is_gone() -> None:
+def test_topic_deleted_during_its_election_stays_deleted() -> None:
     cluster = three()
     cluster.cluster.controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
@@ -184,7 +184,7 @@ def test_a_topic_that_is_deleted_while_it_is_elected_is_gone() -> None:
     assert "t" not in cluster.cluster.topics
 
 
-# -- unclean -----------------------------------------------------------------------------------------------------------
+# -- unclean elections -------------------------------------------------------------------------------------------------
 
 
 def with_records(count: int) -> VirtualBroker:
@@ -194,25 +194,25 @@ def with_records(count: int) -> VirtualBroker:
     return cluster
 
 
-def test_another_leads_without_the_last_records_though_they_were_acknowledged() -> None:
+def test_unclean_election_loses_the_last_acknowledged_records() -> None:
     cluster = with_records(5)
     log = cluster.partition().log
     cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 2)
     assert (log.log_end_offset, log.high_watermark) == (3, 3)
-    assert state(cluster) == (2, (1, 2, 3)), "the others follow it at once"
+    assert state(cluster) == (2, (1, 2, 3)), "all replicas stay in sync"
     change = leader_change(cluster)
     assert (change.before, change.broker, change.lost_records) == (1, 2, 2)
     assert send(cluster, 2, acks=-1) == []
 
 
-def test_more_records_than_there_are_is_all_of_them() -> None:
+def test_losing_more_records_than_exist_loses_all() -> None:
     cluster = with_records(3)
     cluster.cluster.controller.elect_uncleanly(cluster.partition(), 3, 1_000)
     assert cluster.partition().log.log_end_offset == 0
     assert cluster.partition().leader == 3
 
 
-def test_a_batch_is_lost_as_a_whole() -> None:
+def test_batch_is_lost_as_a_whole() -> None:
     cluster = three(JOURNAL)
     cluster.client().ask(produce(9, batch(b"a", b"b", b"c", b"d")), 9)
     cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 1)
@@ -220,7 +220,7 @@ def test_a_batch_is_lost_as_a_whole() -> None:
     assert leader_change(cluster).lost_records == 4
 
 
-def test_only_replicas_that_live_can_be_elected() -> None:
+def test_only_live_replicas_can_be_elected_uncleanly() -> None:
     cluster = with_records(2)
     stop(cluster, 2, controlled=True)
     stop(cluster, 3, controlled=True)

@@ -1,4 +1,4 @@
-"""What a broker that nobody reaches has for itself: a log that branches off, and a cluster as it was."""
+"""Isolated brokers: a log that diverges and a frozen view of the cluster."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 from tests.support.wire import error_codes
 
 
-def branched(committed: int) -> IsolatedLog:
-    """A log that branched off another with `committed` records, each a batch and a second after the one before."""
+def diverging_log(committed: int) -> IsolatedLog:
+    """Return a log that diverges after `committed` records, each a batch and one second apart."""
     broker = VirtualBroker()
     log = broker.topic().partitions[0].log
     for number in range(committed):
@@ -22,16 +22,16 @@ def branched(committed: int) -> IsolatedLog:
     return IsolatedLog(log)
 
 
-def test_it_goes_on_where_the_other_ended_and_nobody_reads_that() -> None:
-    log = branched(3)
+def test_appends_after_the_divergence_are_not_readable() -> None:
+    log = diverging_log(3)
     result = log.append(memoryview(bytearray(batch(b"mine"))), WALL_START_MS, 0)
     assert (result.error_code, result.base_offset) == (ErrorCode.NONE, 3)
     assert (log.log_end_offset, log.high_watermark, log.last_stable_offset) == (4, 3, 3)
     assert log.read(3, 1 << 20, log.high_watermark, min_one_batch=True).size == 0
 
 
-def test_what_was_committed_is_read() -> None:
-    log = branched(3)
+def test_committed_records_are_readable() -> None:
+    log = diverging_log(3)
     one = len(batch(b"0"))
     found = log.read(1, 1 << 20, log.high_watermark, min_one_batch=True)
     assert (found.size, found.next_offset) == (2 * one, 3)
@@ -41,21 +41,21 @@ def test_what_was_committed_is_read() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 5])
-def test_an_offset_outside_is_refused(offset: int) -> None:
-    found = branched(3).read(offset, 1 << 20, 3, min_one_batch=True)
+def test_out_of_range_offset_is_rejected(offset: int) -> None:
+    found = diverging_log(3).read(offset, 1 << 20, 3, min_one_batch=True)
     assert found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_records_are_found_by_time_and_by_leader() -> None:
-    log = branched(3)
+def test_offsets_are_found_by_timestamp_and_leader_epoch() -> None:
+    log = diverging_log(3)
     by_time, newest = log.offset_for_timestamp(WALL_START_MS + 1000), log.max_timestamp_offset()
     assert by_time is not None
     assert newest is not None
     assert (by_time.offset, newest.offset, log.leader_epoch_at(1)) == (1, 2, 0)
 
 
-def test_it_knows_the_epochs_that_were_and_not_those_of_others_to_come() -> None:
-    committed = branched(3)._committed
+def test_log_has_earlier_epochs_and_no_later_ones_of_the_cluster() -> None:
+    committed = diverging_log(3)._committed
     log = IsolatedLog(committed)
     committed.begin_epoch(1)
     committed.append(memoryview(bytearray(batch(b"theirs"))), WALL_START_MS, 1)
@@ -65,7 +65,7 @@ def test_it_knows_the_epochs_that_were_and_not_those_of_others_to_come() -> None
 
 
 def isolated() -> tuple[VirtualBroker, ClusterServer]:
-    """Three brokers of which the first, that leads t-0 and follows u-0, is cut off."""
+    """Return three brokers; broker 1 is isolated, leads t-0 and follows u-0."""
     cluster = VirtualBroker("sluice.brokers=3")
     for name, replicas in (("t", (1, 2)), ("u", (2, 1))):
         cluster.cluster.create(NewTopic(name, assignments={0: replicas}))
@@ -73,31 +73,34 @@ def isolated() -> tuple[VirtualBroker, ClusterServer]:
     return cluster, cluster.cluster_server
 
 
-def test_what_it_leads_is_the_cluster_s_until_another_leads_it() -> None:
+def test_isolated_leader_shares_the_cluster_log_until_another_leads() -> None:
     cluster, server = isolated()
-    mine = cluster.broker.metadata
-    assert isinstance(mine, IsolatedMetadata)
-    assert mine.partition("t", 0) is cluster.partition("t")
-    assert mine.partition("u", 0) is not cluster.partition("u")
+    metadata = cluster.broker.metadata
+    assert isinstance(metadata, IsolatedMetadata)
+    assert metadata.partition("t", 0) is cluster.partition("t")
+    assert metadata.partition("u", 0) is not cluster.partition("u")
     server.move_leader("t", 0, 2)
-    kept = mine.partition("t", 0)
+    kept = metadata.partition("t", 0)
     assert kept is not None
     assert kept is not cluster.partition("t")
     assert (kept.leader, kept.leader_epoch, type(kept.log)) == (1, 0, IsolatedLog)
     server.rejoin_broker(1)
     assert not isinstance(cluster.broker.metadata, IsolatedMetadata)
-    assert kept.leader == -1, "whoever waits for it is sent away"
+    assert kept.leader == -1, "waiting requests must fail"
 
 
-def test_a_topic_that_is_asked_for_is_not_created() -> None:
+def test_isolated_broker_does_not_auto_create_topics() -> None:
     cluster, _ = isolated()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
     assert error_codes(cluster.client(node_id=1).ask(request, 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert "new" not in cluster.cluster.topics
 
 
-def test_followers_of_what_others_lead_know_who_led() -> None:
+def test_isolated_follower_returns_the_former_leader() -> None:
     cluster, _ = isolated()
     answer = cluster.client(node_id=1).ask(produce(10, topic="u"), 10)
-    (told,) = answer.responses[0].partition_responses
-    assert (told.error_code, told.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 2)
+    (partition_response,) = answer.responses[0].partition_responses
+    assert (partition_response.error_code, partition_response.current_leader.leader_id) == (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        2,
+    )

@@ -1,4 +1,4 @@
-"""How a partition gets from one set of brokers to another, and back."""
+"""Reassignments: start, completion and cancellation."""
 
 import pytest
 
@@ -33,58 +33,60 @@ def partition(
         pytest.param((1, 2, 3), Plan((1, 2, 3), (3,), ()), id="to more"),
     ],
 )
-def test_a_reassignment_begins_with_all_replicas(target: tuple[int, ...], planned: Plan) -> None:
+def test_reassignment_starts_with_old_and_new_replicas(target: tuple[int, ...], planned: Plan) -> None:
     assert plan(partition((1, 2), (1, 2)), target) == planned
 
 
-def test_what_is_being_added_stays_so_in_a_reassignment_that_takes_its_place() -> None:
+def test_new_reassignment_keeps_replicas_being_added() -> None:
     moving = partition((2, 3, 1), (1, 2), adding=(3,), removing=(1,))
     assert plan(moving, (3, 4)) == Plan((3, 4, 1, 2), (3, 4), (1, 2))
     assert plan(moving, (1, 2)) == Plan((1, 2, 3), (), (3,))
 
 
 @pytest.mark.parametrize(
-    ("moving", "done"),
+    ("moving", "expected"),
     [
         pytest.param(((1, 2), (1, 2)), None, id="none in progress"),
-        pytest.param(((3, 1), (1,), (3,), (1,)), None, id="the new one not in sync"),
-        pytest.param(((3, 1), (3, 1), (3,), (1,)), Replicas((3,), (3,)), id="the new one in sync"),
-        pytest.param(((1, 2, 3), (1, 2, 3), (3,)), Replicas((1, 2, 3), (1, 2, 3)), id="one more, in sync"),
-        pytest.param(((1, 2), (2,), (), (2,)), None, id="nothing in sync would be left"),
-        pytest.param(((1, 2, 3), (1, 3), (), (3,)), None, id="fewer, and one that stays is not in sync"),
-        pytest.param(((1, 2, 3), (1, 2, 3), (), (3,)), Replicas((1, 2), (1, 2)), id="fewer, all in sync"),
+        pytest.param(((3, 1), (1,), (3,), (1,)), None, id="new replica not in sync"),
+        pytest.param(((3, 1), (3, 1), (3,), (1,)), Replicas((3,), (3,)), id="new replica in sync"),
+        pytest.param(((1, 2, 3), (1, 2, 3), (3,)), Replicas((1, 2, 3), (1, 2, 3)), id="added replica in sync"),
+        pytest.param(((1, 2), (2,), (), (2,)), None, id="no in-sync replica would remain"),
+        pytest.param(((1, 2, 3), (1, 3), (), (3,)), None, id="removal while a remaining replica is out of sync"),
+        pytest.param(((1, 2, 3), (1, 2, 3), (), (3,)), Replicas((1, 2), (1, 2)), id="removal with all in sync"),
     ],
 )
-def test_it_is_complete_when_those_that_come_are_in_sync(
-    moving: tuple[tuple[int, ...], ...], done: Replicas | None
+def test_reassignment_completes_when_the_new_replicas_are_in_sync(
+    moving: tuple[tuple[int, ...], ...], expected: Replicas | None
 ) -> None:
     found = partition(*moving)
     assert is_reassigned(found) == (len(moving) > 2)
-    assert completed(found) == done
+    assert completed(found) == expected
 
 
 @pytest.mark.parametrize(
     ("moving", "before"),
     [
-        pytest.param(((3, 1), (1,), (3,), (1,)), Replicas((1,), (1,)), id="nobody has come yet"),
-        pytest.param(((3, 4, 1, 2), (3, 1), (3, 4), (1, 2)), Replicas((1, 2), (1,)), id="some have"),
-        pytest.param(((3, 1, 2), (3,), (3,), (1, 2)), Replicas((1, 2), (1,)), id="only the new one is in sync"),
+        pytest.param(((3, 1), (1,), (3,), (1,)), Replicas((1,), (1,)), id="no new replica in sync"),
+        pytest.param(((3, 4, 1, 2), (3, 1), (3, 4), (1, 2)), Replicas((1, 2), (1,)), id="one new replica in sync"),
+        pytest.param(((3, 1, 2), (3,), (3,), (1, 2)), Replicas((1, 2), (1,)), id="only the new replica in sync"),
     ],
 )
-def test_it_can_be_taken_back(moving: tuple[tuple[int, ...], ...], before: Replicas) -> None:
+def test_cancelled_reassignment_restores_the_old_replicas(
+    moving: tuple[tuple[int, ...], ...], before: Replicas
+) -> None:
     assert reverted(partition(*moving)) == before
 
 
 @pytest.mark.parametrize(
     ("moving", "target", "factors"),
     [
-        pytest.param(((1, 2), (1, 2)), (3, 4), None, id="as many"),
+        pytest.param(((1, 2), (1, 2)), (3, 4), None, id="same number"),
         pytest.param(((1, 2), (1, 2)), (3,), (2, 1), id="fewer"),
-        pytest.param(((3, 4, 1, 2), (1, 2), (3, 4), (1, 2)), (1, 2), None, id="as many as it is to have"),
-        pytest.param(((3, 1, 2), (1, 2), (3,), (1, 2)), (1, 2), (1, 2), id="more than it is to have"),
+        pytest.param(((3, 4, 1, 2), (1, 2), (3, 4), (1, 2)), (1, 2), None, id="same number as the target in progress"),
+        pytest.param(((3, 1, 2), (1, 2), (3,), (1, 2)), (1, 2), (1, 2), id="more than the target in progress"),
     ],
 )
-def test_how_many_replicas_count_as_those_before(
+def test_replication_factor_is_compared_with_the_target_in_progress(
     moving: tuple[tuple[int, ...], ...], target: tuple[int, ...], factors: tuple[int, int] | None
 ) -> None:
     assert changes_factor(partition(*moving), target) == factors

@@ -1,4 +1,4 @@
-"""Where replicas are placed: each partition's on different brokers, leaders spread, those that are down last."""
+"""Placement of replicas: on different brokers, leaders spread evenly, stopped brokers last."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ def test_leaders_and_replicas_are_spread_evenly(partitions: int, replicas: int) 
         assert every == dict.fromkeys([1, 2, 3], partitions * replicas // 3)
 
 
-def test_the_first_leader_is_drawn_so_that_small_topics_do_not_all_fall_to_one_broker() -> None:
+def test_first_leader_is_random_so_that_small_topics_spread() -> None:
     random = Random(1)
     assert {place(random, [1, 2, 3], [], 1, 1)[0][0] for _ in range(30)} == {1, 2, 3}
 
 
-def test_the_same_brokers_do_not_always_follow_the_same_leader() -> None:
+def test_followers_of_a_leader_vary() -> None:
     placed = place(Random(1), [1, 2, 3, 4], [], 40, 2)
     assert len(set(placed)) > 4
 
 
-def test_a_broker_that_is_down_leads_nothing_and_follows_only_where_it_must() -> None:
+def test_stopped_broker_leads_nothing_and_follows_only_if_needed() -> None:
     assert {brokers[:2] for brokers in place(Random(1), [1, 2], [3], 8, 3)} == {(1, 2), (2, 1)}
     assert all(3 not in brokers for brokers in place(Random(1), [1, 2], [3], 8, 2))
 
 
-def test_one_broker_draws_nothing() -> None:
+def test_one_broker_uses_no_random_numbers() -> None:
     random = Random(1)
     before = random.getstate()
     assert place(random, [7], [], 3, 1) == [(7,), (7,), (7,)]
@@ -43,30 +43,32 @@ def test_one_broker_draws_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("up", "registered", "replicas", "words"),
+    ("up", "registered", "replicas", "error"),
     [
-        pytest.param(3, 3, 3, None, id="as many as there are"),
-        pytest.param(1, 3, 3, None, id="some of them down"),
-        pytest.param(3, 3, 4, "replication factor of 4 cannot be reached because only 3 broker(s)", id="too many"),
-        pytest.param(0, 3, 1, "All brokers are currently fenced", id="none up"),
+        pytest.param(3, 3, 3, None, id="one per broker"),
+        pytest.param(1, 3, 3, None, id="some brokers stopped"),
+        pytest.param(
+            3, 3, 4, "replication factor of 4 cannot be reached because only 3 broker(s)", id="more than brokers"
+        ),
+        pytest.param(0, 3, 1, "All brokers are currently fenced", id="no broker running"),
     ],
 )
-def test_how_many_replicas_can_be_had(up: int, registered: int, replicas: int, words: str | None) -> None:
+def test_unreachable_replication_factor_is_reported(up: int, registered: int, replicas: int, error: str | None) -> None:
     problem = placement_problem(up, registered, replicas)
-    assert problem is None if words is None else words in (problem or "")
+    assert problem is None if error is None else error in (problem or "")
 
 
 @pytest.mark.parametrize(
-    ("brokers", "replicas", "words"),
+    ("brokers", "replicas", "error"),
     [
         pytest.param([3, 1], None, None, id="any brokers in any order"),
-        pytest.param([3, 1], 2, None, id="as many as wanted"),
-        pytest.param([], None, "an empty replica list", id="none"),
-        pytest.param([1, 4], None, "broker 4, but no such broker is registered", id="one that is not there"),
-        pytest.param([2, 1, 2], None, "the broker 2 more than once", id="one twice"),
-        pytest.param([1], 2, "with 1 replica(s), but", id="fewer than before"),
+        pytest.param([3, 1], 2, None, id="expected replication factor"),
+        pytest.param([], None, "an empty replica list", id="empty"),
+        pytest.param([1, 4], None, "broker 4, but no such broker is registered", id="unknown broker"),
+        pytest.param([2, 1, 2], None, "the broker 2 more than once", id="duplicate broker"),
+        pytest.param([1], 2, "with 1 replica(s), but", id="below the replication factor"),
     ],
 )
-def test_what_an_assignment_may_be(brokers: Sequence[int], replicas: int | None, words: str | None) -> None:
+def test_invalid_assignment_is_reported(brokers: Sequence[int], replicas: int | None, error: str | None) -> None:
     problem = assignment_problem(brokers, {1, 2, 3}, replicas)
-    assert problem is None if words is None else words in (problem or "")
+    assert problem is None if error is None else error in (problem or "")

@@ -15,7 +15,12 @@ from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, E
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.support.acls import acl, acl_filter
 from tests.support.kafka_data import RELEASES, unpack
-from tests.unit.broker.controller.metadata_log.cluster_metadata import DIRECTORY_ID, known, led, start
+from tests.unit.broker.controller.metadata_log.cluster_metadata import (
+    DIRECTORY_ID,
+    durable_state,
+    partition_states,
+    start,
+)
 from tests.unit.broker.controller.metadata_log.logs import FEATURES, START_MS, topic_id
 
 T = topic_id(1)
@@ -63,7 +68,7 @@ def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path)
     assert topics["grown"].config.integer("max.message.bytes") == 900000, "the config of all brokers applies"
     assert topics["__consumer_offsets"].is_internal
     # Epoch 3 in the log: two resignations and one election of that node.
-    assert led(broker, "orders") == [PartitionState((1,), (1,), 1, 4, 4)] * 3
+    assert partition_states(broker, "orders") == [PartitionState((1,), (1,), 1, 4, 4)] * 3
     assert broker.cluster.next_producer_id == 1000
     assert broker.cluster.acls.matching(acl_filter()) == ACLS
     credentials = broker.cluster.scram_credentials
@@ -71,10 +76,14 @@ def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path)
     for mechanism, iterations in ((ScramMechanism.SCRAM_SHA_256, 4096), (ScramMechanism.SCRAM_SHA_512, 8192)):
         expected = credential_of(mechanism, "alice-secret", b"salt-of-alice", iterations)
         assert credentials.get("alice", mechanism) == expected
-    assert known(broker)["client metrics"] == {"all": {"interval.ms": "60000", "metrics": "org.apache.kafka.producer."}}
+    assert durable_state(broker)["client metrics"] == {
+        "all": {"interval.ms": "60000", "metrics": "org.apache.kafka.producer."}
+    }
     restarted = start(tmp_path / "data")
-    assert known(restarted) == known(broker)
-    assert led(restarted, "orders") == [PartitionState((1,), (1,), 1, 5, 5)] * 3, "each start begins a new leader epoch"
+    assert durable_state(restarted) == durable_state(broker)
+    assert partition_states(restarted, "orders") == [PartitionState((1,), (1,), 1, 5, 5)] * 3, (
+        "each start begins a new leader epoch"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +124,7 @@ def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path)
 def test_leader_is_elected_at_start(stored: list[MetadataMessage], expected: PartitionState, tmp_path: Path) -> None:
     write(tmp_path, *stored)
     broker = start(tmp_path, "sluice.brokers=2")
-    assert led(broker, "t") == [expected]
+    assert partition_states(broker, "t") == [expected]
     metadata_log = broker.cluster.metadata_log
     assert metadata_log is not None
     (written,) = metadata_log.image.topics[T].partitions.values()
@@ -206,7 +215,7 @@ def test_configs_of_a_broker_outside_the_cluster_do_not_apply_to_others(
     write(tmp_path, record)
     broker = start(tmp_path)
     assert not caplog.records
-    assert known(broker)["brokers"] == {}
+    assert durable_state(broker)["brokers"] == {}
 
 
 def test_brokers_register_with_each_start(tmp_path: Path) -> None:

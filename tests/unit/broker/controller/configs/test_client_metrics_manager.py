@@ -1,4 +1,4 @@
-"""KIP-714: subscriptions by what clients are, pushes in their interval, and each error that a client can get."""
+"""KIP-714: subscriptions matched to clients, push intervals, and each error that a client can get."""
 
 import uuid
 from typing import Any
@@ -23,7 +23,7 @@ METRICS = b"metrics of a client " * 100
 
 
 def broker_with(**subscriptions: dict[str, str]) -> VirtualBroker:
-    """A broker that takes metrics, with these subscriptions by name."""
+    """Return a broker that accepts metrics and has these subscriptions by name."""
     broker = VirtualBroker("sluice.telemetry=true", "telemetry.max.bytes=5000")
     for name, own in subscriptions.items():
         broker.broker.configs.client_metrics.configure(name, own)
@@ -31,7 +31,7 @@ def broker_with(**subscriptions: dict[str, str]) -> VirtualBroker:
 
 
 def subscribed() -> tuple[VirtualBroker, Client, Any]:
-    """A client that has asked for its subscription, and the answer."""
+    """Return a broker, a client and its telemetry subscription."""
     broker = broker_with(all={"metrics": "*", "interval.ms": str(INTERVAL_MS)})
     client = broker.client("c")
     return broker, client, get(client)
@@ -50,7 +50,7 @@ def push(
     client_instance_id: bytes = ID,
     terminating: bool = False,
 ) -> int:
-    """The error code of the answer."""
+    """Push metrics and return the error code."""
     request = PushTelemetryRequest(
         client_instance_id=client_instance_id,
         subscription_id=subscription_id,
@@ -67,14 +67,14 @@ def counted(broker: VirtualBroker) -> tuple[int, int]:
     return broker.broker.telemetry.pushes, broker.broker.telemetry.pushed_bytes
 
 
-def test_a_client_without_an_id_gets_one() -> None:
+def test_client_without_an_id_gets_a_random_one() -> None:
     client = broker_with().client()
     ids = {get(client, ZERO_UUID).client_instance_id for _ in range(10)}
     assert len(ids) == 10
     assert {uuid.UUID(bytes=one).version for one in ids} == {4}
 
 
-def test_a_client_that_nobody_subscribed_to_sends_nothing_every_five_minutes() -> None:
+def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval() -> None:
     answer = get(broker_with(others={"metrics": "a.", "match": "client_id=somebody"}).client("c"))
     assert (answer.client_instance_id, answer.requested_metrics, answer.push_interval_ms) == (ID, [], 300_000)
     assert (answer.telemetry_max_bytes, answer.delta_temporality) == (5000, True)
@@ -84,21 +84,25 @@ def test_a_client_that_nobody_subscribed_to_sends_nothing_every_five_minutes() -
 @pytest.mark.parametrize(
     ("match", "matches"),
     [
-        pytest.param("client_id=c.*", True, id="its client id"),
-        pytest.param("client_id=lient", False, id="a part of its client id"),
-        pytest.param("client_software_name=tester,client_software_version=1\\..*", True, id="its software"),
-        pytest.param("client_software_name=tester,client_id=nobody", False, id="one of two"),
-        pytest.param("client_source_address=127\\.0\\.0\\.1,client_source_port=40001", True, id="where it is"),
-        pytest.param(f"client_instance_id={printed_uuid(ID)}", True, id="its instance id"),
+        pytest.param("client_id=c.*", True, id="client id"),
+        pytest.param("client_id=lient", False, id="part of the client id"),
+        pytest.param(
+            "client_software_name=tester,client_software_version=1\\..*", True, id="software name and version"
+        ),
+        pytest.param("client_software_name=tester,client_id=nobody", False, id="one of two conditions"),
+        pytest.param(
+            "client_source_address=127\\.0\\.0\\.1,client_source_port=40001", True, id="source address and port"
+        ),
+        pytest.param(f"client_instance_id={printed_uuid(ID)}", True, id="client instance id"),
     ],
 )
-def test_a_subscription_is_for_those_that_match(match: str, matches: bool) -> None:
+def test_subscription_applies_to_clients_that_match(match: str, matches: bool) -> None:
     client = broker_with(some={"metrics": "a.", "match": match}).client("client")
     client.ask(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"), 3)
     assert get(client).requested_metrics == (["a."] if matches else [])
 
 
-def test_of_several_subscriptions_all_metrics_and_the_shortest_interval_hold() -> None:
+def test_subscriptions_merge_their_metrics_and_use_the_shortest_interval() -> None:
     answer = get(
         broker_with(
             one={"metrics": "b.,a.", "interval.ms": "500"},
@@ -109,42 +113,42 @@ def test_of_several_subscriptions_all_metrics_and_the_shortest_interval_hold() -
     assert (answer.requested_metrics, answer.push_interval_ms) == (["a.", "b.", "c."], 200)
 
 
-def test_all_metrics_are_all_metrics() -> None:
+def test_subscription_to_all_metrics_replaces_prefixes() -> None:
     answer = get(broker_with(one={"metrics": "b."}, two={"metrics": "*"}).client())
     assert answer.requested_metrics == ["*"]
 
 
 @pytest.mark.parametrize("codec", range(5), ids=NAMES)
-def test_a_push_is_unpacked_and_counted(codec: int) -> None:
+def test_push_is_decompressed_and_counted(codec: int) -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, compress(codec, METRICS, 2), compression=codec) == 0
     assert counted(broker) == (1, len(METRICS))
 
 
-def test_metrics_tell_how_much_was_accepted() -> None:
+def test_telemetry_metrics_count_accepted_pushes_and_bytes() -> None:
     broker, client, subscription = subscribed()
     metrics = registry(broker.cluster_server)
 
-    def told() -> list[float | None]:
+    def samples() -> list[float | None]:
         return [metrics.get_sample_value(f"sluice_telemetry_{what}_total") for what in ("pushes", "bytes")]
 
     assert push(client, subscription.subscription_id) == 0
-    assert told() == [1, len(METRICS)]
+    assert samples() == [1, len(METRICS)]
 
 
-def test_metrics_tell_of_nothing_where_nobody_pushed() -> None:
+def test_telemetry_metrics_are_zero_without_pushes() -> None:
     broker = VirtualBroker()
     assert registry(broker.cluster_server).get_sample_value("sluice_telemetry_pushes_total") == 0
     assert broker.broker.telemetry_in_use is None
 
 
-def test_a_push_of_nothing_is_accepted() -> None:
+def test_push_without_metrics_is_accepted_and_not_counted() -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, b"") == 0
     assert counted(broker) == (0, 0)
 
 
-def test_after_its_first_a_client_may_push_when_its_interval_is_over() -> None:
+def test_push_after_the_first_is_throttled_until_its_interval_has_passed() -> None:
     broker, client, subscription = subscribed()
     broker.advance(1)  # clients put a jitter on their first push
     codes = []
@@ -155,7 +159,7 @@ def test_after_its_first_a_client_may_push_when_its_interval_is_over() -> None:
     assert codes == [0, early, 0, 0]
 
 
-def test_a_client_may_ask_again_when_its_interval_is_over() -> None:
+def test_subscription_request_is_throttled_until_the_interval_has_passed() -> None:
     broker, client, _ = subscribed()
     broker.advance(INTERVAL_MS - 1)
     early = get(client)
@@ -164,7 +168,7 @@ def test_a_client_may_ask_again_when_its_interval_is_over() -> None:
     assert get(client).error_code == 0
 
 
-def test_a_client_whose_subscription_changed_learns_it_with_its_next_push_and_may_ask_at_once() -> None:
+def test_push_fails_after_a_subscription_change_and_client_can_resubscribe() -> None:
     broker, client, before = subscribed()
     assert push(client, before.subscription_id) == 0
     broker.broker.configs.client_metrics.configure("more", {"interval.ms": "200"})
@@ -176,7 +180,7 @@ def test_a_client_whose_subscription_changed_learns_it_with_its_next_push_and_ma
     assert push(client, after.subscription_id) == 0
 
 
-def test_a_client_may_ask_at_once_after_a_compression_that_nobody_knows() -> None:
+def test_client_can_resubscribe_after_an_unsupported_compression() -> None:
     _, client, subscription = subscribed()
     unknown = push(client, subscription.subscription_id, compression=5)
     assert unknown == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -184,7 +188,7 @@ def test_a_client_may_ask_at_once_after_a_compression_that_nobody_knows() -> Non
 
 
 @pytest.mark.parametrize("last", [b"", METRICS], ids=["without metrics", "with metrics"])
-def test_a_client_that_ends_may_push_at_any_time_and_never_again(last: bytes) -> None:
+def test_terminating_push_is_accepted_at_any_time_but_only_once(last: bytes) -> None:
     broker, client, subscription = subscribed()
     broker.advance(1)
     assert push(client, subscription.subscription_id) == 0
@@ -196,33 +200,35 @@ def test_a_client_that_ends_may_push_at_any_time_and_never_again(last: bytes) ->
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        pytest.param({"client_instance_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST, id="no id: 42"),
+        pytest.param({"client_instance_id": ZERO_UUID}, ErrorCode.INVALID_REQUEST, id="all-zero client instance id"),
         pytest.param(
-            {"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST, id="an id that is Kafka's own: 42"
+            {"client_instance_id": bytes(15) + b"\1"}, ErrorCode.INVALID_REQUEST, id="reserved client instance id"
         ),
-        pytest.param({"subscription_id": 1}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID, id="an unknown subscription: 117"),
-        pytest.param({"compression": -1}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="no codec: 76"),
-        pytest.param({"metrics": bytes(5001)}, ErrorCode.TELEMETRY_TOO_LARGE, id="more than it may: 118"),
-        pytest.param({"compression": GZIP}, ErrorCode.INVALID_RECORD, id="what cannot be unpacked: 87"),
+        pytest.param({"subscription_id": 1}, ErrorCode.UNKNOWN_SUBSCRIPTION_ID, id="unknown subscription"),
+        pytest.param({"compression": -1}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="unsupported compression"),
+        pytest.param({"metrics": bytes(5001)}, ErrorCode.TELEMETRY_TOO_LARGE, id="metrics too large"),
+        pytest.param({"compression": GZIP}, ErrorCode.INVALID_RECORD, id="data that is not compressed"),
         pytest.param(
-            {"compression": GZIP, "metrics": compress(GZIP, METRICS, 2)[:-9]}, ErrorCode.INVALID_RECORD, id="a part: 87"
+            {"compression": GZIP, "metrics": compress(GZIP, METRICS, 2)[:-9]},
+            ErrorCode.INVALID_RECORD,
+            id="truncated compressed data",
         ),
     ],
 )
-def test_a_push_that_is_wrong_is_refused_and_not_counted(change: dict[str, Any], code: ErrorCode) -> None:
+def test_invalid_push_is_rejected_and_not_counted(change: dict[str, Any], code: ErrorCode) -> None:
     broker, client, subscription = subscribed()
     assert push(client, **({"subscription_id": subscription.subscription_id} | change)) == code
     assert counted(broker) == (0, 0)
 
 
-def test_a_client_that_was_silent_for_long_begins_anew() -> None:
+def test_client_state_expires_after_long_silence() -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, terminating=True) == 0
     broker.advance(60_001)
     assert push(client, subscription.subscription_id) == 0
 
 
-def test_of_very_many_clients_the_longest_silent_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_active_client_is_evicted_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.broker.controller.configs.client_metrics_manager._MOST_INSTANCES", 2)
     client = broker_with().client()
     ids = [bytes([n]) * 16 for n in (1, 2, 3)]
@@ -232,7 +238,7 @@ def test_of_very_many_clients_the_longest_silent_is_forgotten(monkeypatch: pytes
 
 
 @given(st.randoms(use_true_random=False))
-def test_a_random_id_never_reads_as_an_option(random: Any) -> None:
+def test_random_uuid_never_starts_with_a_hyphen(random: Any) -> None:
     made = random_uuid(random.randbytes)
     assert uuid.UUID(bytes=made).version == 4
     assert not printed_uuid(made).startswith("-")

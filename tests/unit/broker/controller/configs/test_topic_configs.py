@@ -1,7 +1,7 @@
-"""Every topic config that the docs say has an effect has it, and has another one as soon as it is altered.
+"""Effect of each topic config that the docs describe as effective, before and after it is altered.
 
-Each scenario is a topic with a first value, something that is observed, the second value, set while the topic is in use
-by IncrementalAlterConfigs, and what is observed then.
+Each scenario creates a topic with a first value, observes it, alters the value with IncrementalAlterConfigs while the
+topic is in use, and observes it again.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ HOUR_MS = 3_600_000
 
 
 class World:
-    """A broker with the topic `t`, in memory, or in a directory where the config is about files."""
+    """A broker with topic `t`, in memory or, for configs of files, in a directory."""
 
     def __init__(self, path: Path | None, **configs: str) -> None:
         on_disk = ["log.flush.scheduler.interval.ms=1000"]
@@ -53,7 +53,7 @@ class World:
         assert (answer.error_code, answer.error_message) == (0, None)
 
     def send(self, after_ms: int = 0, key: bytes | None = b"k", value: bytes | None = b"v") -> int:
-        """The error code for a record with this timestamp after the clock's."""
+        """Append a record with a timestamp `after_ms` after the clock, and return the error code."""
         log, now_ms = self.partition.log, self.broker.clock.wall_ms()
         data = memoryview(bytearray(build_batch([Record(0, now_ms + after_ms, key, value)])))
         return log.append(data, now_ms, 0).error_code
@@ -62,7 +62,7 @@ class World:
         log = self.partition.log
         return [header for segment in log.segments for header, _ in segment.batches(segment.base_offset)]
 
-    # What is observed
+    # Observations
 
     def keyless(self) -> int:
         return self.send(key=None)
@@ -97,14 +97,14 @@ class World:
         return CompactedLog(self.partition.log).largest_segment_bytes
 
     def segments_of_ten(self) -> int:
-        """How many segments ten records begin of which each is a second after the one before."""
+        """Append ten records, each one second after the last, and return the number of new segments."""
         before = len(self.partition.log.segments)
         for _ in range(10):
             self.send(self.partition.log.log_end_offset * 1000)
         return len(self.partition.log.segments) - before
 
     def segments_left(self) -> int:
-        """Of five that are two hours old and one that is not."""
+        """Append five records that are two hours old and a recent one, and return the segments after retention."""
         for _ in range(5):
             self.send(-2 * HOUR_MS, value=bytes(3000))
         self.send(value=bytes(3000))
@@ -118,7 +118,7 @@ class World:
         return to_clean(self.partition.log, self.broker.clock.wall_ms()).cleanable_bytes > 0
 
     def is_due(self) -> bool:
-        """Whether a log is to be cleaned of which half is clean."""
+        """Return whether a log of which half is clean is due for cleaning."""
         log = self.partition.log
         if not log.segments:
             for number in range(8):
@@ -126,7 +126,7 @@ class World:
             log.first_dirty_offset = log.segments[len(log.segments) // 2].base_offset
         return to_clean(log, WALL_START_MS + HOUR_MS).is_due
 
-    def tombstone_lives_ms(self) -> int:
+    def tombstone_lifetime_ms(self) -> int:
         log, now_ms = self.partition.log, self.broker.clock.wall_ms()
         first = log.log_end_offset
         self.send(first * 1000, key=b"%d" % first, value=None)
@@ -156,7 +156,7 @@ class World:
     def flushed_soon(self) -> bool:
         directory = self.broker.cluster.logs.directory
         assert directory is not None
-        for _ in range(2):  # the first time that is looked for it, all logs are flushed
+        for _ in range(2):  # the first check flushes all logs
             self.send()
             self.broker.advance(5_000)
             directory.flusher.finish()
@@ -210,7 +210,7 @@ SCENARIOS = {
     "compression.type": Scenario(World.codec, "producer", "gzip", (0, 1)),
     "compression.gzip.level": Scenario(World.stored_bytes, "1", "9", less, {"compression_type": "gzip"}),
     "compression.zstd.level": Scenario(World.stored_bytes, "-50", "19", less, {"compression_type": "zstd"}),
-    "delete.retention.ms": Scenario(World.tombstone_lives_ms, "1000", "7", (1000, 7), COMPACTED),
+    "delete.retention.ms": Scenario(World.tombstone_lifetime_ms, "1000", "7", (1000, 7), COMPACTED),
     "file.delete.delay.ms": Scenario(World.deleted_files, "60000", "0", some_then_none, SMALL, True),
     "flush.messages": Scenario(World.flushed_at_once, "9", "1", (False, True), {}, True),
     "flush.ms": Scenario(World.flushed_soon, "9999999", "1000", (False, True), {}, True),
@@ -233,12 +233,12 @@ SCENARIOS = {
     "segment.jitter.ms": Scenario(World.segments_of_ten, "0", "4999", more, {"segment_ms": "5000"}),
     "segment.ms": Scenario(World.segments_of_ten, "99999999", "2000", more),
 }
-# With more than one replica: the tests that say so.
-OF_REPLICAS = {"min.insync.replicas", "unclean.leader.election.enable"}
+# Tested with several replicas in test_controller.py.
+REPLICA_CONFIGS = {"min.insync.replicas", "unclean.leader.election.enable"}
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_config_has_its_effect_and_another_once_it_is_altered(name: str, tmp_path: Path) -> None:
+def test_config_takes_effect_and_again_when_altered(name: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
     own = {**scenario.others, name.replace(".", "_"): scenario.first}
     world = World(tmp_path if scenario.on_disk else None, **own)
@@ -248,11 +248,11 @@ def test_config_has_its_effect_and_another_once_it_is_altered(name: str, tmp_pat
     assert scenario.expected(*found) if callable(scenario.expected) else found == scenario.expected, found
 
 
-def test_there_is_a_scenario_for_each_config_with_an_effect() -> None:
+def test_every_effective_config_has_a_scenario() -> None:
     with_effect = {row.name for row in TOPIC_PROPERTIES.values() if not row.has_no_effect}
-    assert with_effect == SCENARIOS.keys() | OF_REPLICAS
+    assert with_effect == SCENARIOS.keys() | REPLICA_CONFIGS
 
 
-@pytest.mark.parametrize("name", sorted(OF_REPLICAS))
-def test_effect_on_replicas_is_tested_with_replicas(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(REPLICA_CONFIGS))
+def test_replica_config_is_tested_in_test_controller(name: str) -> None:
     assert name.replace(".", "_") in (Path(__file__).parents[1] / "test_controller.py").read_text().replace(".", "_")

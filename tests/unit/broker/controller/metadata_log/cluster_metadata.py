@@ -1,4 +1,4 @@
-"""Brokers in virtual time whose cluster keeps its metadata in a directory."""
+"""Brokers in virtual time with a metadata log on disk."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ DIRECTORY_ID = bytes(range(16))
 
 
 def start(directory: Path, *overrides: str) -> VirtualBroker:
-    """Starts brokers on a data directory, be it new or not."""
+    """Start brokers on a new or existing data directory."""
     broker = VirtualBroker("node.id=1", *overrides)
     broker.cluster.metadata_log = open_metadata(broker.cluster, str(directory), DIRECTORY_ID)
     return broker
 
 
-def known(broker: VirtualBroker) -> dict[str, object]:
-    """All that is durable, but for who leads since when: that is anew with every start."""
+def durable_state(broker: VirtualBroker) -> dict[str, object]:
+    """Return all durable state except leaders and leader epochs, which change with every start."""
     cluster = broker.cluster
     return {
         "topics": {name: (topic.topic_id, dict(topic.config.own)) for name, topic in cluster.topics.items()},
@@ -40,6 +40,6 @@ def known(broker: VirtualBroker) -> dict[str, object]:
     }
 
 
-def led(broker: VirtualBroker, topic: str) -> list[PartitionState]:
-    """Where each partition of a topic is, and who leads it."""
+def partition_states(broker: VirtualBroker, topic: str) -> list[PartitionState]:
+    """Return the state of each partition of a topic."""
     return [partition.state for partition in broker.cluster.topics[topic].partitions]

@@ -1,4 +1,4 @@
-"""A metadata log in a directory, and records to put into it."""
+"""A metadata log in a directory and records to append to it."""
 
 from itertools import count
 from pathlib import Path
@@ -16,24 +16,24 @@ START_MS = 1_700_000_000_000
 
 
 def open_log(directory: Path, node_id: int = NODE_ID) -> MetadataLog:
-    """The metadata log of a data directory; each append is a millisecond later than the one before."""
+    """Open the metadata log of a data directory; its clock advances 1 ms per append."""
     return open_metadata_log(str(directory), node_id, FEATURES, count(START_MS).__next__)
 
 
 def reopened(directory: Path) -> MetadataImage:
-    """What the log says after the process was killed."""
+    """Return the image that is recovered after the process was killed."""
     log = open_log(directory)
     log.close()
     return log.image
 
 
 def state(image: MetadataImage) -> list[MetadataMessage]:
-    """All that an image has, so that two can be compared."""
+    """Return all records of an image, for comparison."""
     return list(image.records())
 
 
 def metadata_files(directory: Path) -> list[str]:
-    """The names of the files of its metadata log."""
+    """Return the names of the files of a metadata log."""
     return sorted(path.name for path in (directory / METADATA_DIRECTORY).iterdir())
 
 
@@ -42,7 +42,7 @@ def topic_id(number: int) -> bytes:
 
 
 def topic(number: int = 1, partitions: int = 1, **configs: str) -> list[MetadataMessage]:
-    """The records of a new topic; configs are written with underscores for dots."""
+    """Return the records of a new topic; write configs with underscores for dots."""
     name = f"topic-{number}"
     return [
         TopicRecord(name=name, topic_id=topic_id(number)),
@@ -55,7 +55,7 @@ def topic(number: int = 1, partitions: int = 1, **configs: str) -> list[Metadata
 
 
 def partition(number: int = 1, index: int = 0) -> PartitionRecord:
-    """A partition of `topic(number)` that node 1 leads."""
+    """Return the record of a partition of `topic(number)` led by node 1."""
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id(number),

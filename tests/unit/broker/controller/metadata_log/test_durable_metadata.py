@@ -1,4 +1,4 @@
-"""Every change that clients can make is in the metadata log before it is made; without it, it is not made."""
+"""Metadata changes are appended to the metadata log before they are applied; a failed append fails the change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,9 +47,14 @@ from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
 from tests.support.virtual_broker import VirtualBroker
-from tests.unit.broker.controller.metadata_log.cluster_metadata import DIRECTORY_ID, known, led, start
+from tests.unit.broker.controller.metadata_log.cluster_metadata import (
+    DIRECTORY_ID,
+    durable_state,
+    partition_states,
+    start,
+)
 
-Make = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
+BuildRecords = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
 
 
 ACL_ID = b"0123456789abcdef"
@@ -90,8 +95,8 @@ def new_topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
     )
 
 
-# What is asked, of which version, in what the errors of its answer are found; and the records it makes.
-CHANGES: list[tuple[str, Message, int, str, Make]] = [
+# Id, request, version, response field with the error codes, and the expected records.
+CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "a topic is created",
         CreateTopicsRequest(topics=[new_topic("n", 2, retention_ms="5", cleanup_policy="compact")]),
@@ -106,7 +111,7 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         ],
     ),
     (
-        "a topic is created because somebody asked for it",
+        "a topic is created automatically for a metadata request",
         MetadataRequest(topics=[MetadataRequestTopic(name="n")], allow_auto_topic_creation=True),
         9,
         "topics",
@@ -116,7 +121,7 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         ],
     ),
     (
-        "a topic gets more partitions",
+        "partitions are added to a topic",
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)]),
         3,
         "results",
@@ -137,7 +142,7 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         lambda _: config(2, "t", "retention.ms", "7"),
     ),
     (
-        "configs are replaced: one is set, another not any more",
+        "configs are replaced: one set, one removed",
         AlterConfigsRequest(
             resources=[
                 OldResource(resource_type=2, resource_name="t", configs=[OldConfig(name="retention.ms", value="8")])
@@ -169,7 +174,7 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         lambda _: config(32, "g", "consumer.session.timeout.ms", "50000"),
     ),
     (
-        "a subscription to metrics is set",
+        "a client metrics subscription is set",
         set_config(16, "s", "interval.ms", "60000"),
         1,
         "responses",
@@ -226,7 +231,7 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
     (
-        "a user gets a credential",
+        "a SCRAM credential is created",
         AlterUserScramCredentialsRequest(
             upsertions=[
                 ScramCredentialUpsertion(
@@ -246,14 +251,14 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
         ),
     ),
     (
-        "a user loses a credential",
+        "a SCRAM credential is deleted",
         AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="loser", mechanism=1)]),
         0,
         "results",
         lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
     (
-        "a block of producer ids is taken",
+        "a block of producer ids is allocated",
         InitProducerIdRequest(transactional_id=None),
         4,
         "",
@@ -261,13 +266,13 @@ CHANGES: list[tuple[str, Message, int, str, Make]] = [
     ),
 ]
 each_change = pytest.mark.parametrize(
-    ("request_", "version", "results", "makes"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+    ("request_", "version", "results", "build_records"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
 )
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> VirtualBroker:
-    """With a topic, an ACL on another, and a user."""
+    """Return a broker with a topic, an ACL on another topic, and a SCRAM user."""
     broker = start(tmp_path, AUTHORIZER_ON, ANONYMOUS_MAY_ALL)
     broker.topic(cleanup_policy="compact")
     metadata_log = broker.cluster.metadata_log
@@ -281,13 +286,13 @@ def broker(tmp_path: Path) -> VirtualBroker:
 
 
 def errors(answer: Any, results: str) -> list[int]:
-    """The error code of each of an answer's `results`, or its own."""
+    """Return the error codes of the response's `results`, or of the response itself."""
     return [one.error_code for one in (getattr(answer, results) if results else [answer])]
 
 
 @contextmanager
 def appended(broker: VirtualBroker, answer: ErrorCode | None = None) -> Iterator[list[MetadataMessage]]:
-    """What is appended to the metadata log; with an `answer` it is not, and that is what is said."""
+    """Collect the appended messages; if `answer` is set, fail the appends with it."""
     log = broker.cluster.metadata_log
     assert log is not None
     into: list[MetadataMessage] = []
@@ -297,97 +302,97 @@ def appended(broker: VirtualBroker, answer: ErrorCode | None = None) -> Iterator
         into.extend(messages)
         return append(messages) if answer is None else answer
 
-    log._log.append = watched  # type: ignore[method-assign,assignment]  # for as long as a request takes
+    log._log.append = watched  # type: ignore[method-assign,assignment]  # for the duration of a request
     yield into
     log._log.append = append  # type: ignore[method-assign]
 
 
 @each_change
-def test_a_change_is_written_as_kafka_writes_it(
-    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+def test_change_is_written_with_kafkas_records(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, build_records: BuildRecords
 ) -> None:
     deleted = broker.cluster.topics["t"].topic_id
     with appended(broker) as records:
         answer = broker.client().ask(request_, version)
     assert errors(answer, results) == [0]
-    made = makes(broker)
-    if isinstance(made, RemoveTopicRecord):
-        made.topic_id = deleted
-    assert records == (made if isinstance(made, list) else [made])
-    assert known(start(tmp_path)) == known(broker), "and is there after a kill"
+    expected = build_records(broker)
+    if isinstance(expected, RemoveTopicRecord):
+        expected.topic_id = deleted
+    assert records == (expected if isinstance(expected, list) else [expected])
+    assert durable_state(start(tmp_path)) == durable_state(broker), "the change is durable"
 
 
 @each_change
-def test_a_change_that_cannot_be_written_is_refused_and_not_made(
-    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, makes: Make
+def test_change_that_cannot_be_written_fails_and_is_not_applied(
+    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, build_records: BuildRecords
 ) -> None:
-    before = known(broker)
+    before = durable_state(broker)
     with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
         answer = broker.client().ask(request_, version)
     assert errors(answer, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
-    assert known(broker) == before
-    assert known(start(tmp_path)) == before
+    assert durable_state(broker) == before
+    assert durable_state(start(tmp_path)) == before
     again = broker.client().ask(request_, version)
-    assert errors(again, results) == [0], "when there is room it is made"
+    assert errors(again, results) == [0], "the change succeeds once the log is writable"
 
 
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), 7, id="only validated"),
-        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), 7, id="refused"),
-        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), 1, id="what is so already"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), 7, id="validate only"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), 7, id="rejected"),
+        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), 1, id="unchanged config value"),
     ],
 )
-def test_what_changes_nothing_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
+def test_request_without_effect_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
     with appended(broker) as records:
         broker.client().ask(request_, version)
     assert records == []
 
 
-def test_a_block_of_producer_ids_lasts(broker: VirtualBroker, tmp_path: Path) -> None:
+def test_producer_id_block_is_not_reused_after_a_restart(broker: VirtualBroker, tmp_path: Path) -> None:
     with appended(broker) as records:
         ids = [broker.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id for _ in range(3)]
     assert ids == [0, 1, 2]
     assert len(records) == 1
     again = start(tmp_path)
     assert again.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id == 1000, (
-        "what was given out is never given again"
+        "allocated producer ids are not reused"
     )
 
 
-def test_partitions_of_three_brokers_are_written_with_their_replicas(tmp_path: Path) -> None:
+def test_replicated_partitions_are_written_with_their_replicas(tmp_path: Path) -> None:
     broker = start(tmp_path, "sluice.brokers=3")
     with appended(broker) as records:
         broker.topic("n", 3, 2)
     partitions = [record for record in records if isinstance(record, PartitionRecord)]
     assert [record.leader for record in partitions] == [record.replicas[0] for record in partitions]
     assert all(len(record.replicas) == len(record.directories) == 2 for record in partitions)
-    assert known(start(tmp_path, "sluice.brokers=3")) == known(broker)
+    assert durable_state(start(tmp_path, "sluice.brokers=3")) == durable_state(broker)
 
 
-class TestThePartitionsOfABrokerThatStops:
-    """What the controller changes is one batch, and in the log what it is in memory."""
+class TestPartitionsOfAStoppedBroker:
+    """All changes are one batch, and the log agrees with memory."""
 
     @pytest.fixture
     def broker(self, tmp_path: Path) -> VirtualBroker:
-        """Three, with a topic of five partitions."""
+        """Return three brokers with a topic of five partitions."""
         broker = start(tmp_path, "sluice.brokers=3", "sluice.election.delay.ms=0")
         broker.topic("n", 5, 2)
         return broker
 
-    def test_have_other_leaders_in_one_batch(self, broker: VirtualBroker) -> None:
-        before = led(broker, "n")
+    def test_leaders_change_in_one_batch(self, broker: VirtualBroker) -> None:
+        before = partition_states(broker, "n")
         with batches(broker) as appended_batches:
             broker.cluster_server.stop_broker(2)
             broker.advance(1)
-        after = led(broker, "n")
+        after = partition_states(broker, "n")
         of_broker_2 = [state for state in before if 2 in state.replicas]
         assert [len(batch) for batch in appended_batches] == [len(of_broker_2)]
         assert all(state.leader != 2 for state in after)
         assert written(broker, "n") == after
 
-    def test_are_written_before_what_comes_next(self, broker: VirtualBroker) -> None:
+    def test_changes_precede_later_records(self, broker: VirtualBroker) -> None:
         with batches(broker) as appended_batches:
             broker.cluster_server.stop_broker(2)
             broker.topic("later")
@@ -395,37 +400,45 @@ class TestThePartitionsOfABrokerThatStops:
         assert {type(record) for record in changes} == {PartitionChangeRecord}
         assert isinstance(later[0], TopicRecord)
 
-    def test_that_are_deleted_meanwhile_are_not_written(self, broker: VirtualBroker) -> None:
+    def test_deleted_partitions_are_not_written(self, broker: VirtualBroker) -> None:
         broker.cluster_server.stop_broker(2)
         assert not broker.broker.delete_topic(broker.cluster.topics["n"])
         with batches(broker) as appended_batches:
             broker.advance(1)
         assert appended_batches == []
 
-    def test_are_led_and_make_up_for_what_could_not_be_written(self, broker: VirtualBroker) -> None:
+    def test_leaders_change_though_the_log_fails_and_are_written_later(self, broker: VirtualBroker) -> None:
         with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
             broker.cluster_server.stop_broker(2)
             broker.advance(1)
-        assert all(state.leader != 2 for state in led(broker, "n"))
-        assert written(broker, "n") != led(broker, "n")
+        assert all(state.leader != 2 for state in partition_states(broker, "n"))
+        assert written(broker, "n") != partition_states(broker, "n")
         broker.run(broker.cluster_server.start_broker(2))
         broker.cluster_server.stop_broker(3)
         broker.advance(60_000)
-        changed = [index for index, state in enumerate(led(broker, "n")) if 3 in state.replicas or 2 in state.replicas]
-        assert [written(broker, "n")[index] for index in changed] == [led(broker, "n")[index] for index in changed]
+        changed = [
+            index
+            for index, state in enumerate(partition_states(broker, "n"))
+            if 3 in state.replicas or 2 in state.replicas
+        ]
+        assert [written(broker, "n")[index] for index in changed] == [
+            partition_states(broker, "n")[index] for index in changed
+        ]
 
-    def test_are_where_they_were_after_a_start(self, broker: VirtualBroker, tmp_path: Path) -> None:
+    def test_replicas_are_kept_and_leader_epochs_rise_after_a_restart(
+        self, broker: VirtualBroker, tmp_path: Path
+    ) -> None:
         broker.cluster_server.stop_broker(2)
         broker.advance(1)
-        before = led(broker, "n")
-        after = led(start(tmp_path, "sluice.brokers=3"), "n")
+        before = partition_states(broker, "n")
+        after = partition_states(start(tmp_path, "sluice.brokers=3"), "n")
         assert [state.replicas for state in after] == [state.replicas for state in before]
         assert [state.leader_epoch for state in after] == [state.leader_epoch + 1 for state in before]
 
 
 @contextmanager
 def batches(broker: VirtualBroker) -> Iterator[list[list[MetadataMessage]]]:
-    """What is appended together."""
+    """Collect each appended batch."""
     log = broker.cluster.metadata_log
     assert log is not None
     into: list[list[MetadataMessage]] = []
@@ -441,7 +454,7 @@ def batches(broker: VirtualBroker) -> Iterator[list[list[MetadataMessage]]]:
 
 
 def written(broker: VirtualBroker, topic: str) -> list[PartitionState]:
-    """What the log has of a topic's partitions."""
+    """Return the states of a topic's partitions in the log."""
     log = broker.cluster.metadata_log
     assert log is not None
     partitions = log.image.topics[broker.cluster.topics[topic].topic_id].partitions

@@ -1,4 +1,4 @@
-"""What records add up to, record by record as Kafka's MetadataImage has it."""
+"""Replay of metadata records into an image, record by record as in Kafka's MetadataImage."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,32 +84,32 @@ def change(**fields: object) -> PartitionChangeRecord:
 
 
 REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
-    ("a topic is there with its partitions", topic(1, 2), topic(1, 2)),
-    ("a topic gets more partitions", [*topic(1, 1), partition(1, 1)], topic(1, 2)),
-    ("a topic goes, and its partitions", [*topic(1), *topic(2), RemoveTopicRecord(topic_id=T)], topic(2)),
-    ("a topic goes, and its configs", [*TOPIC, config("retention.ms", "1"), RemoveTopicRecord(topic_id=T)], []),
+    ("topic with partitions", topic(1, 2), topic(1, 2)),
+    ("partitions added to a topic", [*topic(1, 1), partition(1, 1)], topic(1, 2)),
+    ("topic removed with its partitions", [*topic(1), *topic(2), RemoveTopicRecord(topic_id=T)], topic(2)),
+    ("topic removed with its configs", [*TOPIC, config("retention.ms", "1"), RemoveTopicRecord(topic_id=T)], []),
     (
-        "a leader changes: both epochs rise",
+        "leader change raises both epochs",
         [*TOPIC, change(leader=2)],
         [TOPIC[0], changed(leader=2, leader_epoch=1, partition_epoch=1)],
     ),
     (
-        "there is no leader any more: the leader's epoch rises too",
+        "loss of the leader raises the leader epoch",
         [*TOPIC, change(leader=-1, isr=[])],
         [TOPIC[0], changed(leader=-1, isr=[], leader_epoch=1, partition_epoch=1)],
     ),
     (
-        "the leader is elected again: the epoch rises all the same",
+        "reelection of the leader raises the leader epoch",
         [*TOPIC, change(leader=1)],
         [TOPIC[0], changed(leader_epoch=1, partition_epoch=1)],
     ),
     (
-        "the in-sync replicas change: the leader's epoch stays",
+        "ISR change keeps the leader epoch",
         [*TOPIC, change(isr=[1, 2])],
         [TOPIC[0], changed(isr=[1, 2], partition_epoch=1)],
     ),
     (
-        "replicas are being moved",
+        "reassignment in progress",
         [*TOPIC, change(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T])],
         [
             TOPIC[0],
@@ -117,17 +117,17 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
     ),
     (
-        "an unclean leader recovers, and has recovered",
+        "leader recovery state set and cleared",
         [*TOPIC, change(leader_recovery_state=1), change(isr=[1]), change(leader_recovery_state=0)],
         [TOPIC[0], changed(partition_epoch=3)],
     ),
     (
-        "eligible leader replicas come",
+        "eligible leader replicas set",
         [*TOPIC, change(eligible_leader_replicas=[1], last_known_elr=[1])],
         [TOPIC[0], changed(eligible_leader_replicas=[1], last_known_elr=[1], partition_epoch=1)],
     ),
     (
-        "and go with an empty list",
+        "eligible leader replicas cleared by an empty list",
         [
             *TOPIC,
             change(eligible_leader_replicas=[1], last_known_elr=[1]),
@@ -136,61 +136,61 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         [TOPIC[0], changed(partition_epoch=2)],
     ),
     (
-        "or are cleared for a topic",
+        "eligible leader replicas cleared for a topic",
         [*TOPIC, change(eligible_leader_replicas=[1]), ClearElrRecord(topic_name="topic-1")],
         [TOPIC[0], changed(partition_epoch=1)],
     ),
     (
-        "or for all topics",
+        "eligible leader replicas cleared for all topics",
         [*TOPIC, change(eligible_leader_replicas=[1]), ClearElrRecord()],
         [TOPIC[0], changed(partition_epoch=1)],
     ),
-    ("those of a topic that is gone are nobody's", [ClearElrRecord(topic_name="gone")], []),
+    ("eligible leader replicas cleared for an unknown topic", [ClearElrRecord(topic_name="gone")], []),
     (
-        "configs are set, changed and removed",
+        "configs set, changed and removed",
         [config("a", "1"), config("b", "1"), config("a", "2"), config("b", None)],
         [config("a", "2")],
     ),
-    ("what was not set can be removed", [config("a", None)], []),
+    ("unset config removed", [config("a", None)], []),
     (
-        "resources of one name and two types are two",
+        "configs of two resource types with one name are separate",
         [config("a", "1", kind=2, resource="x"), config("a", "2", kind=32, resource="x")],
         [config("a", "1", kind=2, resource="x"), config("a", "2", kind=32, resource="x")],
     ),
     (
-        "quotas are set, changed and removed",
+        "quotas set, changed and removed",
         [quota("a", 1.0), quota("b", 1.0), quota("a", 2.0), quota("b", None)],
         [quota("a", 2.0)],
     ),
     (
-        "the parts of an entity have no order",
+        "order of the parts of a quota entity is irrelevant",
         [quota("a", 1.0, APP), quota("a", 2.0, APP[::-1])],
         [quota("a", 2.0, APP)],
     ),
     (
-        "a feature of level 0 is none",
+        "feature level 0 removes the feature",
         [FeatureLevelRecord(name="x", feature_level=1), FeatureLevelRecord(name="x", feature_level=0)],
         [],
     ),
     (
-        "the level of the metadata stands first",
+        "metadata.version is the first feature record",
         [FeatureLevelRecord(name=name, feature_level=1) for name in ("a", "metadata.version", "b")],
         [FeatureLevelRecord(name=name, feature_level=1) for name in ("metadata.version", "a", "b")],
     ),
     (
-        "producer ids were given out",
+        "last block of producer ids counts",
         [ProducerIdsRecord(broker_id=1, next_producer_id=1000), ProducerIdsRecord(broker_id=2, next_producer_id=2000)],
         [ProducerIdsRecord(broker_id=-1, next_producer_id=2000)],
     ),
-    ("a broker registers", [BROKER], [BROKER]),
-    ("and goes", [BROKER, UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
+    ("broker registered", [BROKER], [BROKER]),
+    ("broker unregistered", [BROKER, UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
     (
-        "a broker is unfenced",
+        "broker unfenced",
         [BROKER, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=-1)],
         [RegisterBrokerRecord(broker_id=1, broker_epoch=7, fenced=False, log_dirs=[T])],
     ),
     (
-        "a broker is in controlled shutdown, and has other directories",
+        "controlled shutdown and changed log directories",
         [
             BROKER,
             BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, in_controlled_shutdown=1),
@@ -203,17 +203,17 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
     ),
     (
-        "a broker is unfenced and fenced in the old way",
+        "UnfenceBrokerRecord and FenceBrokerRecord",
         [BROKER, UnfenceBrokerRecord(id=1, epoch=7), FenceBrokerRecord(id=1, epoch=7)],
         [BROKER],
     ),
     (
-        "what is said of an earlier run of a broker means nothing",
+        "change for an earlier broker epoch is ignored",
         [BROKER, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=6, fenced=-1)],
         [BROKER],
     ),
     (
-        "controllers come and go",
+        "controllers registered and unregistered",
         [
             RegisterControllerRecord(controller_id=1),
             RegisterControllerRecord(controller_id=2),
@@ -221,17 +221,17 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
         [RegisterControllerRecord(controller_id=2)],
     ),
-    ("an ACL is there", [ACL], [ACL]),
-    ("an ACL goes", [ACL, RemoveAccessControlEntryRecord(id=T)], []),
-    ("a credential is there", [SCRAM], [SCRAM]),
+    ("ACL created", [ACL], [ACL]),
+    ("ACL removed", [ACL, RemoveAccessControlEntryRecord(id=T)], []),
+    ("SCRAM credential set", [SCRAM], [SCRAM]),
     (
-        "a credential of another mechanism stays",
+        "SCRAM credential removed for another mechanism",
         [SCRAM, RemoveUserScramCredentialRecord(name="alice", mechanism=2)],
         [SCRAM],
     ),
-    ("a credential goes", [SCRAM, RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
+    ("SCRAM credential removed", [SCRAM, RemoveUserScramCredentialRecord(name="alice", mechanism=1)], []),
     (
-        "tokens come and go",
+        "delegation tokens created and removed",
         [
             DelegationTokenRecord(token_id="a"),
             DelegationTokenRecord(token_id="b"),
@@ -239,47 +239,53 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
         ],
         [DelegationTokenRecord(token_id="b")],
     ),
-    ("some say nothing", [NoOpRecord(), ZkMigrationStateRecord(zk_migration_state=2)], []),
-    ("a transaction counts when it has ended", [BeginTransactionRecord(), *TOPIC, EndTransactionRecord()], TOPIC),
-    ("one that has not ended does not", [*TOPIC, BeginTransactionRecord(), *topic(2)], TOPIC),
-    ("one that was aborted does not", [*TOPIC, BeginTransactionRecord(), *topic(2), AbortTransactionRecord()], TOPIC),
-    ("what follows it does", [BeginTransactionRecord(), *topic(2), AbortTransactionRecord(), *TOPIC], TOPIC),
+    ("records without effect", [NoOpRecord(), ZkMigrationStateRecord(zk_migration_state=2)], []),
+    ("committed transaction is applied", [BeginTransactionRecord(), *TOPIC, EndTransactionRecord()], TOPIC),
+    ("open transaction is ignored", [*TOPIC, BeginTransactionRecord(), *topic(2)], TOPIC),
+    ("aborted transaction is ignored", [*TOPIC, BeginTransactionRecord(), *topic(2), AbortTransactionRecord()], TOPIC),
+    (
+        "records after an aborted transaction are applied",
+        [BeginTransactionRecord(), *topic(2), AbortTransactionRecord(), *TOPIC],
+        TOPIC,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("records", "adds_up_to"), [row[1:] for row in REPLAYS], ids=[row[0] for row in REPLAYS])
-def test_records_add_up(records: list[MetadataMessage], adds_up_to: list[MetadataMessage]) -> None:
+@pytest.mark.parametrize(("records", "expected"), [row[1:] for row in REPLAYS], ids=[row[0] for row in REPLAYS])
+def test_records_replay_to_the_expected_image(records: list[MetadataMessage], expected: list[MetadataMessage]) -> None:
     image = image_of(records)
-    assert state(image) == adds_up_to
-    assert state(image_of(adds_up_to)) == adds_up_to, "and a snapshot says the same"
+    assert state(image) == expected
+    assert state(image_of(expected)) == expected, "a snapshot restores the image"
 
 
-def test_every_record_is_met_here() -> None:
-    met = {type(record) for _, records, _ in REPLAYS for record in records}
-    assert met == set(RECORD_TYPES.values())
+def test_every_record_type_is_replayed() -> None:
+    replayed = {type(record) for _, records, _ in REPLAYS for record in records}
+    assert replayed == set(RECORD_TYPES.values())
 
 
 @pytest.mark.parametrize(
-    ("records", "refusal"),
+    ("records", "error"),
     [
-        pytest.param([partition()], f"unknown topic id {T.hex()}", id="a partition of no topic"),
+        pytest.param([partition()], f"unknown topic id {T.hex()}", id="partition of an unknown topic"),
         pytest.param(
             [TopicRecord(name="topic-1", topic_id=T), change(leader=1)],
             "unknown partition topic-1-0",
-            id="a change of no partition",
+            id="change of an unknown partition",
         ),
-        pytest.param([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}", id="the end of no topic"),
-        pytest.param([RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}", id="no such ACL"),
+        pytest.param([RemoveTopicRecord(topic_id=T)], f"unknown topic id {T.hex()}", id="removal of an unknown topic"),
+        pytest.param(
+            [RemoveAccessControlEntryRecord(id=T)], f"unknown ACL id {T.hex()}", id="removal of an unknown ACL"
+        ),
     ],
 )
-def test_what_cannot_follow_is_named(records: list[MetadataMessage], refusal: str) -> None:
+def test_inconsistent_record_is_rejected_with_its_reason(records: list[MetadataMessage], error: str) -> None:
     with pytest.raises(InconsistentRecordError) as caught:
         image_of(records)
-    assert str(caught.value) == refusal
+    assert str(caught.value) == error
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_a_real_node_wrote_adds_up(release: str, tmp_path: Path) -> None:
+def test_metadata_log_written_by_kafka_is_replayed(release: str, tmp_path: Path) -> None:
     image = recover(unpack(release, tmp_path) / "__cluster_metadata-0").image
     topics = {topic.name: topic for topic in image.topics.values()}
     internal = {"__consumer_offsets", "__transaction_state"}

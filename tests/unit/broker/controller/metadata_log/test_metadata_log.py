@@ -1,4 +1,4 @@
-"""The metadata log in its directory: durable, whole, compacted, and what happens when the disk does not take it."""
+"""Metadata log on disk: durability, atomic appends, snapshots, and full disks."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def file(directory: Path, name: str = FIRST_SEGMENT) -> Path:
 
 
 def written(path: Path) -> list[tuple[int, int, MetadataMessage]]:
-    """Epoch, offset and content of each record in a file."""
+    """Return epoch, offset and message of each record in a file."""
     return [
         (batch.header.partition_leader_epoch, offset, message)
         for batch in batches_in(path.read_bytes())
@@ -54,8 +54,8 @@ def written(path: Path) -> list[tuple[int, int, MetadataMessage]]:
 
 
 @contextmanager
-def no_room_after(path: Path, size: int) -> Iterator[None]:
-    """Within it no file of this process gets larger than this one and `size` bytes."""
+def file_size_limit(path: Path, size: int) -> Iterator[None]:
+    """Limit files of this process to the size of this file plus `size` bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + size, before[1]))
     try:
@@ -64,7 +64,7 @@ def no_room_after(path: Path, size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_new_log_begins_as_kafkas_does(tmp_path: Path) -> None:
+def test_new_log_starts_with_kafkas_records_and_files(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.close()
     assert state(log.image) == LEVELS
@@ -81,7 +81,7 @@ def test_a_new_log_begins_as_kafkas_does(tmp_path: Path) -> None:
     assert file(tmp_path, "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_a_release_without_transactions_of_metadata_gets_none(tmp_path: Path) -> None:
+def test_new_log_at_an_old_metadata_version_has_no_transaction(tmp_path: Path) -> None:
     open_metadata_log(str(tmp_path), 1, {"metadata.version": 8}, lambda: START_MS).close()
     names = [type(message).__name__ for _, _, message in written(file(tmp_path))]
     assert names == ["LeaderChangeMessage", "FeatureLevelRecord"]
@@ -94,24 +94,24 @@ def test_a_release_without_transactions_of_metadata_gets_none(tmp_path: Path) ->
         pytest.param("3.9.1", "bootstrap.checkpoint", 21, id="by Kafka 3.9"),
     ],
 )
-def test_a_directory_that_was_only_formatted_is_begun_at_its_level(
+def test_formatted_directory_starts_at_its_metadata_version(
     release: str, kept: str, level: int, tmp_path: Path
 ) -> None:
     (from_kafka,) = unpack(release, tmp_path).glob(kept)
     directory = tmp_path / "formatted"
-    there = directory / from_kafka.relative_to(tmp_path / "data")
-    there.parent.mkdir(parents=True)
-    from_kafka.rename(there)
+    checkpoint = directory / from_kafka.relative_to(tmp_path / "data")
+    checkpoint.parent.mkdir(parents=True)
+    from_kafka.rename(checkpoint)
     log = open_log(directory)
     assert log.image.features["metadata.version"] == level
     names = [type(message).__name__ for _, _, message in written(file(directory))]
     assert names[:3] == ["LeaderChangeMessage", "BeginTransactionRecord", "FeatureLevelRecord"]
     assert names[-1] == "EndTransactionRecord"
-    there.unlink()
-    assert state(reopened(directory)) == state(log.image), "and the log says so by itself"
+    checkpoint.unlink()
+    assert state(reopened(directory)) == state(log.image), "the log holds the level without the checkpoint"
 
 
-def test_what_was_appended_is_there_after_a_kill(tmp_path: Path) -> None:
+def test_appended_records_survive_a_kill(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.append(topic(1, 2, retention_ms="5")) == ErrorCode.NONE
     assert log.append(topic(2)) == ErrorCode.NONE
@@ -122,7 +122,7 @@ def test_what_was_appended_is_there_after_a_kill(tmp_path: Path) -> None:
     assert [topic_image.name for topic_image in killed.topics.values()] == ["topic-1"]
 
 
-def test_a_calls_records_are_one_batch_of_the_time_it_was_made(tmp_path: Path) -> None:
+def test_append_writes_one_batch_with_the_append_time(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append(topic(1, 2))
     *_, last = batches_in(file(tmp_path).read_bytes())
@@ -131,7 +131,7 @@ def test_a_calls_records_are_one_batch_of_the_time_it_was_made(tmp_path: Path) -
     assert (last.header.producer_id, last.header.producer_epoch, last.header.base_sequence) == (-1, -1, -1)
 
 
-def test_each_start_is_an_epoch(tmp_path: Path) -> None:
+def test_each_start_begins_a_leader_epoch(tmp_path: Path) -> None:
     for _ in range(3):
         open_log(tmp_path).close()
     leaders = [record for record in written(file(tmp_path)) if isinstance(record[2], LeaderChangeMessage)]
@@ -148,7 +148,7 @@ def test_each_start_is_an_epoch(tmp_path: Path) -> None:
     }
 
 
-def test_an_epoch_that_the_quorum_had_elsewhere_is_not_used_again(tmp_path: Path) -> None:
+def test_epoch_in_quorum_state_is_not_reused(tmp_path: Path) -> None:
     open_log(tmp_path).close()
     quorum_state = file(tmp_path, "quorum-state")
     quorum_state.write_text(quorum_state.read_text().replace('"leaderEpoch":1', '"leaderEpoch":41'))
@@ -156,7 +156,7 @@ def test_an_epoch_that_the_quorum_had_elsewhere_is_not_used_again(tmp_path: Path
     assert written(file(tmp_path))[-1][:2] == (42, NEW_END)
 
 
-def test_a_transaction_that_had_not_ended_is_aborted(tmp_path: Path) -> None:
+def test_open_transaction_is_aborted_on_start(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append(topic(1))
     before = state(log.image)
@@ -170,10 +170,10 @@ def test_a_transaction_that_had_not_ended_is_aborted(tmp_path: Path) -> None:
     assert len(again.image.topics) == 2
 
 
-class TestASnapshot:
-    """KIP-630: what all records before it add up to stands for them."""
+class TestSnapshot:
+    """KIP-630: a snapshot replaces all records before it."""
 
-    def test_takes_the_place_of_the_records(self, tmp_path: Path) -> None:
+    def test_replaces_the_records(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append(topic(1, 3))
         end = log.end_offset
@@ -187,7 +187,7 @@ class TestASnapshot:
         assert state(again.image) == state(log.image)
         assert again.end_offset == log.end_offset + 1
 
-    def test_comes_when_there_are_many_records(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_written_after_many_records(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "_RECORDS_BEFORE_SNAPSHOT", 100)
         log = open_log(tmp_path)
         for _ in range(5):
@@ -195,14 +195,14 @@ class TestASnapshot:
         assert metadata_files(tmp_path)[:2] == [f"{126:020}-0000000001.checkpoint", segment_name(126)]
         assert log.end_offset == 206
 
-    def test_comes_at_a_stop_sooner(self, tmp_path: Path) -> None:
+    def test_is_written_early_on_close(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append([NoOpRecord()] * 1000)
         log.close()
         assert len(metadata_files(tmp_path)) == 5
         assert file(tmp_path, segment_name(log.end_offset)).read_bytes() == b""
 
-    def test_of_very_many_topics_is_in_batches_that_kafka_can_read(self, tmp_path: Path) -> None:
+    def test_of_many_topics_is_split_into_batches(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append(topic(1, 2500))
         log.compact()
@@ -211,7 +211,7 @@ class TestASnapshot:
         assert footer.header.base_offset == 2505
         assert state(reopened(tmp_path)) == state(log.image)
 
-    def test_that_was_not_finished_is_not_one(self, tmp_path: Path) -> None:
+    def test_unfinished_file_is_deleted(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append(topic(1))
         log.close()
@@ -222,7 +222,7 @@ class TestASnapshot:
         assert state(reopened(tmp_path)) == state(log.image)
         assert not [path for path in left if path.exists()]
 
-    def test_when_the_process_was_killed_before_the_records_went(self, tmp_path: Path) -> None:
+    def test_kill_before_the_old_records_are_deleted_loses_nothing(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append(topic(1, 3))
         old = file(tmp_path).read_bytes()
@@ -234,8 +234,8 @@ class TestASnapshot:
         assert again.append(topic(2)) == ErrorCode.NONE
         assert state(reopened(tmp_path)) == state(again.image)
 
-    def test_of_more_than_the_log_has_is_where_the_log_goes_on(self, tmp_path: Path) -> None:
-        """As of a controller that was behind and had it from its leader."""
+    def test_newer_than_the_log_sets_the_log_end(self, tmp_path: Path) -> None:
+        """As on a controller that fetched the snapshot from its leader."""
         log = open_log(tmp_path)
         old = file(tmp_path).read_bytes()
         log.append(topic(1))
@@ -247,39 +247,37 @@ class TestASnapshot:
         assert again.append(topic(2)) == ErrorCode.NONE
         assert state(reopened(tmp_path)) == state(again.image)
 
-    def test_that_cannot_be_written_costs_nothing_but_room(
+    def test_failed_write_is_logged_and_loses_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         log = open_log(tmp_path)
         log.append(topic(1, 50))
-        with no_room_after(file(tmp_path), -100):
+        with file_size_limit(file(tmp_path), -100):
             log.compact()
         assert [record.message for record in caplog.records] == ["metadata snapshot failed"]
         assert log.append(topic(2)) == ErrorCode.NONE
         assert state(reopened(tmp_path)) == state(log.image)
 
 
-class TestAFullDisk:
-    """What was not written whole has not happened."""
+class TestFullDisk:
+    """Batches that were not fully written have no effect."""
 
     @pytest.mark.parametrize("room", [0, 1, 30, 100])
-    def test_takes_nothing_of_a_batch_that_does_not_fit(
-        self, tmp_path: Path, room: int, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_partial_batch_is_removed(self, tmp_path: Path, room: int, caplog: pytest.LogCaptureFixture) -> None:
         log = open_log(tmp_path)
         log.append(topic(1))
         before, size = state(log.image), file(tmp_path).stat().st_size
-        with no_room_after(file(tmp_path), room):
+        with file_size_limit(file(tmp_path), room):
             assert log.append(topic(2)) == ErrorCode.KAFKA_STORAGE_ERROR
         assert file(tmp_path).stat().st_size == size
         assert state(log.image) == before
         assert [(record.message, vars(record)["reason"]) for record in caplog.records] == [
             ("metadata not written", "File too large")
         ]
-        assert log.append(topic(3)) == ErrorCode.NONE, "and when there is room again it goes on"
+        assert log.append(topic(3)) == ErrorCode.NONE, "appends succeed once there is space"
         assert state(reopened(tmp_path)) == state(log.image)
 
-    def test_that_does_not_even_let_go_ends_the_log(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_truncation_closes_the_log(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         log = open_log(tmp_path)
 
         def broken(*_: object) -> None:
@@ -289,17 +287,17 @@ class TestAFullDisk:
         monkeypatch.setattr(os, "fdatasync", broken)
         assert log.append(topic(1)) == ErrorCode.KAFKA_STORAGE_ERROR
         monkeypatch.undo()
-        assert log.append(topic(2)) == ErrorCode.KAFKA_STORAGE_ERROR, "what follows a torn batch would be cut off"
+        assert log.append(topic(2)) == ErrorCode.KAFKA_STORAGE_ERROR, "recovery would truncate batches after a torn one"
         assert state(log.image) == LEVELS
 
-    def test_at_the_start_is_one_line(self, tmp_path: Path) -> None:
+    def test_error_at_start_is_one_line(self, tmp_path: Path) -> None:
         open_log(tmp_path).close()
-        with no_room_after(file(tmp_path), 10), pytest.raises(SluiceError) as caught:
+        with file_size_limit(file(tmp_path), 10), pytest.raises(SluiceError) as caught:
             open_log(tmp_path)
         assert str(caught.value) == f"{tmp_path / METADATA_DIRECTORY}: File too large"
 
 
-def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+def test_file_in_place_of_the_directory_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / METADATA_DIRECTORY).write_text("")
     with pytest.raises(SluiceError) as caught:
         open_log(tmp_path)
@@ -309,12 +307,12 @@ def test_a_directory_that_is_a_file_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param("", "Input data was truncated", id="nothing"),
-        pytest.param("{}", "'leaderEpoch'", id="no epoch"),
-        pytest.param('{"leaderEpoch":"one"}', "leaderEpoch is 'one'", id="an epoch that is no number"),
+        pytest.param("", "Input data was truncated", id="empty file"),
+        pytest.param("{}", "'leaderEpoch'", id="missing epoch"),
+        pytest.param('{"leaderEpoch":"one"}', "leaderEpoch is 'one'", id="epoch not a number"),
     ],
 )
-def test_a_quorum_state_that_cannot_be_read_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+def test_invalid_quorum_state_is_a_one_line_error(tmp_path: Path, text: str, reason: str) -> None:
     open_log(tmp_path).close()
     file(tmp_path, "quorum-state").write_text(text)
     with pytest.raises(SluiceError) as caught:
