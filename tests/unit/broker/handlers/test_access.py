@@ -1,6 +1,6 @@
-"""Every API with and without the permissions it needs: the handlers do what the table of tests/support/access.py says.
+"""Authorization of every API, compared with the table in tests/support/access.py.
 
-Each use of an API is tried with all that it needs, by each entry that will do, and without each single one of these.
+Each use of an API runs with each combination of sufficient ACLs, and without each required ACL.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from tests.unit.broker.handlers.test_handlers import PLAIN
 Maker = Callable[[bytes], Message]  # id of the topic "t"
 
 AUTHORIZATION = {29, 30, 31, 53}
-BROKER, GROUP = 4, 32  # types of resources that have configs
+BROKER, GROUP = 4, 32  # config resource types
 
 
 def follower_fetch(topic_id: bytes) -> Message:
@@ -61,15 +61,15 @@ def incremental_alter_configs(kind: int, name: str) -> Message:
 
 
 def delete_acls(_: bytes) -> Message:
-    wanted = DeleteAclsFilter(resource_type_filter=3, resource_name_filter="none", operation=1, permission_type=1)
-    return DeleteAclsRequest(filters=[wanted])
+    filter_ = DeleteAclsFilter(resource_type_filter=3, resource_name_filter="none", operation=1, permission_type=1)
+    return DeleteAclsRequest(filters=[filter_])
 
 
 def offset_fetch_all(_: bytes) -> Message:
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="empty", topics=None)])
 
 
-# API and use: the request, where it is not the plain one of test_handlers.py.
+# API and use: the request, where it differs from the one in test_handlers.py.
 REQUESTS: dict[tuple[str, str], Maker] = {
     ("Produce", "transactional"): lambda topic_id: produce_request(13, 0, 0, topic_id=topic_id),
     ("Fetch", "by a follower"): follower_fetch,
@@ -91,8 +91,8 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
     ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
 }
-# ... and the version, where it is not the newest: that of AddPartitionsToTxn is for brokers, that of OffsetFetch has no
-# names.
+# The version, where it is not the latest. The latest AddPartitionsToTxn is for brokers; the latest OffsetFetch has no
+# topic names.
 VERSIONS = {("AddPartitionsToTxn", "by a client"): 3, ("OffsetFetch", "of all topics"): 9}
 NEWEST = {API_KEYS[handler.api_key].name: handler.max_version for handler in HANDLERS.values()}
 BY_USE = [pytest.param(access, id=f"{access.api} {access.use}".strip()) for access in TABLE]
@@ -102,12 +102,12 @@ SINGLE = [
     )
     for access in TABLE
     for need in access.needs
-    for kind in [" or ".join(one.resource_type.name for one in need.anyone)]
+    for kind in [" or ".join(entry.resource_type.name for entry in need.anyone)]
 ]
 
 
 def answer(access: Access, *acls: Acl) -> Message:
-    """What alice gets who has these permissions, from a broker where there is something of everything."""
+    """Return the response to alice, who has these ACLs, from a broker with topics, groups and transactions."""
     broker = secured_broker("sluice.telemetry=true")
     topic = broker.topic()
     populate(broker, topic.topic_id)
@@ -119,13 +119,13 @@ def answer(access: Access, *acls: Acl) -> Message:
     client = alice(broker)
     client.send(request, version)
     if not client.answers:
-        broker.advance(10_000)  # a round of joining
+        broker.advance(10_000)  # completes the rebalance of JoinGroup
     message: Message = client.answer().message
     return message
 
 
 def populate(broker: VirtualBroker, topic_id: bytes) -> None:
-    """Groups of all kinds, offsets, and an open transaction."""
+    """Create groups of all types, offsets and an open transaction."""
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
@@ -137,12 +137,12 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     assert error_codes(client.ask(add_request(3, 0, 0), 3)) == []
 
 
-def test_every_api_that_is_served_is_in_the_table() -> None:
+def test_every_served_api_is_in_the_table() -> None:
     assert {access.api for access in TABLE} == set(NEWEST)
 
 
 @pytest.mark.parametrize("access", BY_USE)
-def test_with_any_of_the_entries_it_needs_it_is_allowed(access: Access) -> None:
+def test_api_is_allowed_with_any_sufficient_acls(access: Access) -> None:
     for acls in product(*(need.anyone for need in access.needs)):
         message = answer(access, *acls)
         assert AUTHORIZATION.isdisjoint(error_codes(message)), acls
@@ -151,7 +151,7 @@ def test_with_any_of_the_entries_it_needs_it_is_allowed(access: Access) -> None:
 
 
 @pytest.mark.parametrize(("access", "need"), SINGLE)
-def test_without_a_permission_it_is_refused(access: Access, need: Need) -> None:
+def test_api_is_rejected_without_a_required_acl(access: Access, need: Need) -> None:
     message = answer(access, *(other.anyone[0] for other in access.needs if other is not need))
     if need.left_out:
         assert need.left_out not in repr(message)
@@ -160,6 +160,6 @@ def test_without_a_permission_it_is_refused(access: Access, need: Need) -> None:
         assert set(error_codes(message)) == {need.code}
 
 
-def test_the_documentation_has_the_table() -> None:
+def test_documentation_contains_the_table() -> None:
     text = PAGE.read_text()
-    assert f"{BEGIN}\n{as_markdown()}\n{END}" in text, "write it: python -m tests.support.access"
+    assert f"{BEGIN}\n{as_markdown()}\n{END}" in text, "the table is out of date; run: python -m tests.support.access"

@@ -1,4 +1,4 @@
-"""Every API in every version it is served in: a plain request gets an answer that can be read, and no error."""
+"""Every API in every served version: a valid request gets a readable response without errors."""
 
 from collections.abc import Callable
 
@@ -128,7 +128,7 @@ def describe_acls() -> Message:
 
 
 def create_topics(version: int, topic_id: bytes) -> Message:
-    # Versions before KIP-464 know no -1 for the broker's defaults.
+    # Versions before KIP-464 do not support -1 for the broker's defaults.
     return CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)])
 
 
@@ -177,7 +177,7 @@ def offset_delete(version: int, topic_id: bytes) -> Message:
 
 
 def offset_fetch(version: int, topic_id: bytes) -> Message:
-    # To version 0 a partition without an offset is unknown.
+    # In version 0, a partition without an offset is unknown.
     return OffsetFetchRequest(group_id="group") if version == 0 else fetch_request(version=version, topic_id=topic_id)
 
 
@@ -292,22 +292,22 @@ SERVED = [
 
 
 def open_transaction(broker: VirtualBroker) -> None:
-    """Of the transactional id "tx", by producer 0 in epoch 0, with the offsets of the group "empty"."""
+    """Open a transaction of "tx", by producer 0 in epoch 0, with the offsets of the group "empty"."""
     producer = Producer(broker)
     assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
 
 
 def full_broker(*overrides: str) -> VirtualBroker:
-    """One that serves all there is."""
+    """Return a broker that serves every API."""
     return secured_broker("sluice.telemetry=true", *overrides)
 
 
-def test_every_api_that_is_served_has_a_plain_request_here() -> None:
+def test_every_served_api_has_a_valid_request() -> None:
     assert sorted(PLAIN) == sorted(API_KEYS[key].name for key in HANDLERS)
 
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
-def test_a_plain_request_is_answered_without_error(name: str, version: int) -> None:
+def test_valid_request_returns_no_error(name: str, version: int) -> None:
     broker = full_broker()
     topic = broker.topic()
     stable_group(broker)
@@ -315,7 +315,7 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
     open_transaction(broker)
     client = broker.client()
-    if name.startswith("Sasl"):  # of which a plain listener knows nothing
+    if name.startswith("Sasl"):  # which a PLAINTEXT listener does not support
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":
             handshake(client)
@@ -324,12 +324,12 @@ def test_a_plain_request_is_answered_without_error(name: str, version: int) -> N
 
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
-def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) -> None:
+def test_empty_request_gets_a_response(name: str, version: int) -> None:
     client = full_broker().client()
     api = next(api for api in API_KEYS.values() if api.name == name)
     request = api.request()
     if isinstance(request, ProduceRequest):
-        request.acks = 1  # 0 has no answer
+        request.acks = 1  # acks=0 has no response
     if isinstance(request, DescribeAclsRequest):
         request = describe_acls()  # a filter of zeros closes the connection
     client.send(request, version)
@@ -337,7 +337,7 @@ def test_a_request_with_nothing_in_it_gets_an_answer(name: str, version: int) ->
 
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
-def test_an_answer_tells_the_throttle_time_in_each_version_that_has_it(
+def test_response_contains_the_throttle_time_in_each_version_that_has_it(
     name: str, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = full_broker("quota.profile=kafka-4.4")
@@ -348,26 +348,28 @@ def test_an_answer_tells_the_throttle_time_in_each_version_that_has_it(
     open_transaction(broker)
     broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
     slow_handlers(monkeypatch, broker, work_ms=250)
-    for route in broker.broker.dispatcher.routes:  # that were asked for while all was made ready
+    for route in broker.broker.dispatcher.routes:  # already used by the setup above
         monkeypatch.setattr(route, "handle", HANDLERS[route.api_key].load())
     client = broker.client()
     client.send(PLAIN[name](version, topic.topic_id), version)
     answer = client.answer()
     response = API_KEYS[next(key for key in HANDLERS if API_KEYS[key].name == name)].response
     field = next((field for field in fields_of(response) if field.name == "throttle_time_ms"), None)
-    tells = field is not None and version in field.versions
-    assert getattr(answer.message, "throttle_time_ms", 0) == (1_000 if tells else 0)
+    has_field = field is not None and version in field.versions
+    assert getattr(answer.message, "throttle_time_ms", 0) == (1_000 if has_field else 0)
     exempt = name in ("WriteTxnMarkers", "SaslHandshake", "SaslAuthenticate")
-    assert client.transport.reading == exempt, "what only brokers ask, and who a client is, costs no quota"
+    assert client.transport.reading == exempt, (
+        "inter-broker and authentication requests are exempt from the request quota"
+    )
 
 
-def test_what_is_advertised_is_what_is_served() -> None:
+def test_advertised_versions_are_the_served_versions() -> None:
     response = full_broker().client().ask(ApiVersionsRequest(), 0)
     advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert advertised == {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
 
 
-def test_telemetry_is_served_only_where_it_is_wanted() -> None:
+def test_telemetry_apis_are_served_only_when_enabled() -> None:
     client = VirtualBroker().client()
     advertised = {api.api_key for api in client.ask(ApiVersionsRequest(), 0).api_keys}
     assert set(HANDLERS) - advertised == {71, 72}
@@ -375,33 +377,33 @@ def test_telemetry_is_served_only_where_it_is_wanted() -> None:
     assert (client.take_answers(), client.is_open) == ([], False)
 
 
-def test_no_version_is_served_that_the_protocol_does_not_know_or_calls_unstable() -> None:
-    wrong = [
+def test_served_versions_are_stable_versions_of_the_protocol() -> None:
+    unsupported = [
         API_KEYS[key].name
         for key, handler in HANDLERS.items()
         if handler.min_version < API_KEYS[key].min_version
         or handler.max_version > API_KEYS[key].max_version - API_KEYS[key].latest_unstable
     ]
-    assert wrong == []
+    assert unsupported == []
 
 
 @settings(max_examples=300)
 @given(data=st.data())
-def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connection(data: st.DataObject) -> None:
+def test_mutated_request_gets_a_response_waits_or_closes_the_connection(data: st.DataObject) -> None:
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")
     broker = full_broker()
     topic = broker.topic()
     stable_group(broker)
     client = broker.client()
     received: list[bytes] = []
-    client.on_bytes = received.append  # a changed answer need not be readable
+    client.on_bytes = received.append  # a response to a mutated request need not be readable
     request = bytearray(client.frame(PLAIN[name](version, topic.topic_id), version))
     for _ in range(data.draw(st.integers(1, 4), label="changes")):
         position = data.draw(st.integers(8, len(request) - 1), label="position")
         request[position] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF]), label="byte")
     client.send_bytes(bytes(request))
-    no_answer_wanted = name == "Produce"  # its acks may have become 0
-    assert received or client.connection.waiting or client.closed_at_ms is not None or no_answer_wanted
+    may_be_acks_0 = name == "Produce"  # the mutation may set acks=0
+    assert received or client.connection.waiting or client.closed_at_ms is not None or may_be_acks_0
     client.leave()
     assert broker.server.connections == {}
     purgatories = (
@@ -409,4 +411,6 @@ def test_a_request_with_bytes_changed_is_answered_or_waits_or_closes_its_connect
         broker.broker.replicas.produces,
         broker.broker.replicas.delete_records,
     )
-    assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], "something waits for a client that left"
+    assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], (
+        "an operation of a disconnected client is still pending"
+    )

@@ -1,4 +1,4 @@
-"""Topics that a client must not change or know of: what single answers tell of them, and what they do not."""
+"""Topics that a client is not authorized to use or describe: error codes and hidden names."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ from tests.support.virtual_broker import VirtualBroker
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-NOBODYS_ID = b"?" * 16
+UNKNOWN_ID = b"?" * 16
 
 
 def broker_with(*entries: Acl) -> VirtualBroker:
-    """One with topics "t" and "secret", and what alice may do."""
+    """Return a broker with topics "t" and "secret" and these ACLs."""
     broker = secured_broker(AT_ONCE)
     broker.topic()
     broker.topic("secret")
@@ -31,56 +31,61 @@ def broker_with(*entries: Acl) -> VirtualBroker:
     return broker
 
 
-# -- deleting ----------------------------------------------------------------------------------------------------------
+# -- DeleteTopics ------------------------------------------------------------------------------------------------------
 
 DELETE_T, DESCRIBE_T = acl(AclOperation.DELETE), acl(AclOperation.DESCRIBE)
 DELETE_ALL = acl(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def deleted(broker: VirtualBroker, *wanted: str | bytes) -> list[tuple[str | None, bytes, int, str | None]]:
-    """Deletes by names and ids; each answer's name, id, error and message, those of the same name in any order."""
-    states = [DeleteTopicState(name=one) if isinstance(one, str) else DeleteTopicState(topic_id=one) for one in wanted]
+def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | None, bytes, int, str | None]]:
+    """Delete by names and ids as alice; return name, id, error and message of each result."""
+    states = [
+        DeleteTopicState(name=target) if isinstance(target, str) else DeleteTopicState(topic_id=target)
+        for target in targets
+    ]
     answer = alice(broker).ask(DeleteTopicsRequest(topics=states), 6)
-    return [(one.name, one.topic_id, one.error_code, one.error_message) for one in answer.responses]
+    return [(result.name, result.topic_id, result.error_code, result.error_message) for result in answer.responses]
 
 
 @pytest.mark.parametrize(
     ("entries", "name", "expected"),
     [
-        pytest.param([], "t", (DENIED, "Topic authorization failed."), id="topic she knows nothing of"),
-        pytest.param([], "none", (DENIED, "Topic authorization failed."), id="one that is not there: she cannot tell"),
-        pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="topic that she may describe"),
+        pytest.param([], "t", (DENIED, "Topic authorization failed."), id="no ACL"),
+        pytest.param([], "none", (DENIED, "Topic authorization failed."), id="no ACL and unknown topic"),
+        pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="DESCRIBE on the topic"),
         pytest.param(
             [acl(AclOperation.DESCRIBE, name="none")],
             "none",
             (UNKNOWN, UNKNOWN.message),
-            id="one that she knows is not",
+            id="DESCRIBE on an unknown topic",
         ),
-        pytest.param([DELETE_T], "t", (0, None), id="topic that she may delete"),
-        pytest.param([DELETE_ALL], "t", (0, None), id="topic as she may delete all"),
-        pytest.param([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message), id="one that is not there, as she may all"),
+        pytest.param([DELETE_T], "t", (0, None), id="DELETE on the topic"),
+        pytest.param([DELETE_ALL], "t", (0, None), id="DELETE on the cluster"),
+        pytest.param([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message), id="DELETE on the cluster and unknown topic"),
     ],
 )
-def test_alice_deletes_by_name(entries: list[Acl], name: str, expected: tuple[int, str | None]) -> None:
+def test_delete_by_name_hides_whether_unauthorized_topics_exist(
+    entries: list[Acl], name: str, expected: tuple[int, str | None]
+) -> None:
     broker = broker_with(*entries)
     ((_, topic_id, *outcome),) = deleted(broker, name)
     assert tuple(outcome) == expected
-    assert (topic_id != bytes(16)) is (expected[0] == 0), "the id is told of what was deleted"
+    assert (topic_id != bytes(16)) is (expected[0] == 0), "only a deleted topic's id is returned"
     assert ("t" in broker.broker.cluster.topics) is (expected[0] != 0)
 
 
-def test_by_id_she_learns_the_names_only_of_topics_that_she_may_know_of() -> None:
+def test_delete_by_id_returns_names_of_describable_topics_only() -> None:
     broker = broker_with(DESCRIBE_T)
     ids = {name: topic.topic_id for name, topic in broker.broker.cluster.topics.items()}
-    assert deleted(broker, ids["t"], ids["secret"], NOBODYS_ID) == [
+    assert deleted(broker, ids["t"], ids["secret"], UNKNOWN_ID) == [
         ("t", ids["t"], DENIED, DENIED.message),
         (None, ids["secret"], DENIED, DENIED.message),
-        (None, NOBODYS_ID, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message),
+        (None, UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID.message),
     ]
     assert sorted(broker.broker.cluster.topics) == ["secret", "t"]
 
 
-def test_by_name_and_id_at_once_she_does_not_learn_that_they_are_one() -> None:
+def test_duplicate_name_and_id_of_an_unauthorized_topic_are_not_linked() -> None:
     broker = broker_with(DESCRIBE_T)
     topic_id = broker.broker.cluster.topics["t"].topic_id
     assert deleted(broker, "t", topic_id) == [
@@ -89,15 +94,17 @@ def test_by_name_and_id_at_once_she_does_not_learn_that_they_are_one() -> None:
     ]
 
 
-# -- creating and changing ---------------------------------------------------------------------------------------------
+# -- CreateTopics, CreatePartitions and AlterConfigs -------------------------------------------------------------------
 
 
-def test_topics_are_created_one_by_one_as_far_as_she_may() -> None:
+def test_only_authorized_topics_are_created() -> None:
     broker = broker_with(acl(AclOperation.CREATE, name="new"))
-    wanted = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("new", "other", "t")]
-    answer = alice(broker).ask(CreateTopicsRequest(topics=wanted), 7)
-    told = [(one.name, one.error_code, one.error_message, one.topic_config_error_code) for one in answer.topics]
-    assert told == [
+    requested = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("new", "other", "t")]
+    answer = alice(broker).ask(CreateTopicsRequest(topics=requested), 7)
+    results = [
+        (topic.name, topic.error_code, topic.error_message, topic.topic_config_error_code) for topic in answer.topics
+    ]
+    assert results == [
         ("new", 0, None, DENIED),
         ("other", DENIED, "Authorization failed.", 0),
         ("t", DENIED, "Authorization failed.", 0),
@@ -106,21 +113,21 @@ def test_topics_are_created_one_by_one_as_far_as_she_may() -> None:
     assert sorted(broker.broker.cluster.topics) == ["new", "secret", "t"]
 
 
-def test_what_she_must_not_create_does_not_count_as_too_much() -> None:
+def test_unauthorized_topics_do_not_count_towards_the_partition_limit() -> None:
     broker = broker_with(acl(AclOperation.CREATE, name="new"))
-    wanted = [
+    requested = [
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in (("new", 1), ("huge", 10_000))
     ]
-    answer = alice(broker).ask(CreateTopicsRequest(topics=wanted), 7)
-    assert [one.error_code for one in answer.topics] == [0, DENIED]
+    answer = alice(broker).ask(CreateTopicsRequest(topics=requested), 7)
+    assert [topic.error_code for topic in answer.topics] == [0, DENIED]
 
 
-def test_partitions_are_created_of_topics_that_she_may_alter() -> None:
+def test_partitions_are_created_only_for_authorized_topics() -> None:
     broker = broker_with(acl(AclOperation.ALTER))
-    wanted = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "secret", "none")]
-    answer = alice(broker).ask(CreatePartitionsRequest(topics=wanted), 3)
-    assert {one.name: (one.error_code, one.error_message) for one in answer.results} == {
+    requested = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "secret", "none")]
+    answer = alice(broker).ask(CreatePartitionsRequest(topics=requested), 3)
+    assert {result.name: (result.error_code, result.error_message) for result in answer.results} == {
         "t": (0, None),
         "secret": (DENIED, None),
         "none": (DENIED, None),
@@ -132,39 +139,41 @@ def test_partitions_are_created_of_topics_that_she_may_alter() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "value", "code"),
     [
-        pytest.param(2, "none", "x", DENIED, id="topic is not even looked for"),
-        pytest.param(4, "", "x", ErrorCode.INVALID_REQUEST, id="broker first looks at its configs"),
-        pytest.param(4, "", "5", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="then asks whether she may alter them"),
+        pytest.param(2, "none", "x", DENIED, id="topic: authorization precedes existence"),
+        pytest.param(4, "", "x", ErrorCode.INVALID_REQUEST, id="broker: validation precedes authorization"),
+        pytest.param(4, "", "5", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, id="broker: valid configs are authorized"),
     ],
 )
-def test_configs_are_refused_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
+def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
     config = AlterableConfig(name="max.message.bytes" if kind == 2 else "message.max.bytes", value=value)
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
     answer = alice(broker_with()).ask(AlterConfigsRequest(resources=[resource]), 2)
     assert answer.responses[0].error_code == code
 
 
-# -- describing --------------------------------------------------------------------------------------------------------
+# -- describe APIs -----------------------------------------------------------------------------------------------------
 
 
-def test_names_that_cannot_be_are_told_before_anything_is_asked() -> None:
-    wanted = [TopicRequest(name=name, partition_indexes=[0]) for name in ("t", "secret", "none", "?")]
-    answer = alice(broker_with(acl(AclOperation.READ))).ask(DescribeProducersRequest(topics=wanted), 0)
-    told = {topic.name: (topic.partitions[0].error_code, topic.partitions[0].error_message) for topic in answer.topics}
-    refused = (DENIED, "Topic authorization failed.")
-    assert (told["t"], told["secret"], told["none"]) == ((0, None), refused, refused)
-    assert told["?"][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
+def test_invalid_topic_name_is_reported_before_authorization() -> None:
+    requested = [TopicRequest(name=name, partition_indexes=[0]) for name in ("t", "secret", "none", "?")]
+    answer = alice(broker_with(acl(AclOperation.READ))).ask(DescribeProducersRequest(topics=requested), 0)
+    results = {
+        topic.name: (topic.partitions[0].error_code, topic.partitions[0].error_message) for topic in answer.topics
+    }
+    rejected = (DENIED, "Topic authorization failed.")
+    assert (results["t"], results["secret"], results["none"]) == ((0, None), rejected, rejected)
+    assert results["?"][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_page_of_topics_ends_with_all_that_she_must_not_know_of() -> None:
-    wanted = [PageTopic(name=name) for name in ("secret", "none", "t")]
-    request = DescribeTopicPartitionsRequest(topics=wanted, response_partition_limit=1)
+def test_unauthorized_topics_come_last_in_a_page() -> None:
+    requested = [PageTopic(name=name) for name in ("secret", "none", "t")]
+    request = DescribeTopicPartitionsRequest(topics=requested, response_partition_limit=1)
     answer = alice(broker_with(DESCRIBE_T)).ask(request, 0)
-    told: list[Any] = [(one.name, one.error_code, one.topic_authorized_operations) for one in answer.topics]
-    assert told == [("t", 0, 1 << 8), ("none", DENIED, -(2**31)), ("secret", DENIED, -(2**31))]
+    results: list[Any] = [(topic.name, topic.error_code, topic.topic_authorized_operations) for topic in answer.topics]
+    assert results == [("t", 0, 1 << 8), ("none", DENIED, -(2**31)), ("secret", DENIED, -(2**31))]
 
 
-def test_a_regular_expression_gets_a_group_only_topics_that_its_member_may_know_of() -> None:
+def test_topic_regex_matches_only_topics_that_the_member_may_describe() -> None:
     every_group = acl(AclOperation.READ, ResourceType.GROUP, "*")
     hidden = acl(AclOperation.DESCRIBE, name="secret", permission_type=AclPermissionType.DENY)
     broker = broker_with(every_group, acl(AclOperation.DESCRIBE, name="*"), hidden)

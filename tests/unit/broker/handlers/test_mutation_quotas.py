@@ -1,7 +1,7 @@
-"""Controller mutation quotas (KIP-599) of CreateTopics, CreatePartitions, DeleteTopics and topics made on the way.
+"""Controller mutation quotas (KIP-599) of CreateTopics, CreatePartitions, DeleteTopics and auto-creation.
 
-The arithmetic of the tests: with 1 partition/s and eleven samples of 1 s, a client has 11 partitions at once; each
-partition more is a second of waiting.
+With 1 partition/s and eleven samples of 1 s, a client has 11 tokens for partitions. Each partition above that adds one
+second of throttle time.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from sluice.quotas.mutation_quota import MutationUsage
 from tests.support.virtual_broker import Client, VirtualBroker
 
 EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-AT_ONCE = 11
+BURST = 11
 
 
 def broker_with_quota(*topics: tuple[str, int]) -> VirtualBroker:
@@ -38,7 +38,7 @@ def tokens(broker: VirtualBroker) -> float:
 
 
 def create(*sizes: int, validate_only: bool = False) -> CreateTopicsRequest:
-    """Topics "n0", "n1", ... of these numbers of partitions."""
+    """Return a request for topics "n0", "n1", ... with these partition counts."""
     topics = [
         CreatableTopic(name=f"n{number}", num_partitions=size, replication_factor=1)
         for number, size in enumerate(sizes)
@@ -56,18 +56,18 @@ def delete(*names: str) -> DeleteTopicsRequest:
 
 
 def results_of(answer: Any) -> list[tuple[str, int]]:
-    """Names and error codes, in order of the names."""
+    """Return names and error codes, sorted by name."""
     message = answer.message
     results = getattr(message, "topics", None) or getattr(message, "results", None) or message.responses
     return sorted((result.name, result.error_code) for result in results)
 
 
 def reads(client: Client) -> bool:
-    """Whether what the client sends is looked at."""
+    """Return whether the broker reads from the client's connection."""
     return client.transport.reading
 
 
-# API -> topics before, a request that takes 14, 2 and 1 partitions, the last version that is permissive.
+# API -> existing topics, a request for 14, 2 and 1 partitions, and the last permissive version.
 APIS: dict[str, tuple[list[tuple[str, int]], Message, int]] = {
     "CreateTopics": ([], create(14, 2, 1), 5),
     "CreatePartitions": ([("n0", 1), ("n1", 1), ("n2", 1)], extend(("n0", 15), ("n1", 3), ("n2", 2)), 2),
@@ -76,7 +76,7 @@ APIS: dict[str, tuple[list[tuple[str, int]], Message, int]] = {
 
 
 @pytest.mark.parametrize(("topics", "request_", "permissive"), APIS.values(), ids=APIS)
-def test_older_versions_are_let_through_and_wait(
+def test_permissive_versions_are_accepted_and_throttled(
     topics: list[tuple[str, int]], request_: Message, permissive: int
 ) -> None:
     broker = broker_with_quota(*topics)
@@ -91,7 +91,7 @@ def test_older_versions_are_let_through_and_wait(
 
 
 @pytest.mark.parametrize(("topics", "request_", "permissive"), APIS.values(), ids=APIS)
-def test_newer_versions_are_refused_topic_by_topic_once_tokens_are_missing(
+def test_strict_versions_reject_topics_without_tokens(
     topics: list[tuple[str, int]], request_: Message, permissive: int
 ) -> None:
     broker = broker_with_quota(*topics)
@@ -108,7 +108,7 @@ def test_newer_versions_are_refused_topic_by_topic_once_tokens_are_missing(
 
 
 @pytest.mark.parametrize("request_", [create(14, validate_only=True), extend(("t", 15), validate_only=True)])
-def test_what_is_only_validated_is_charged_as_by_kafka(request_: Message) -> None:
+def test_validate_only_is_charged_as_in_kafka(request_: Message) -> None:
     broker = broker_with_quota(("t", 1))
     client = broker.client()
     client.send(request_, 3)
@@ -120,44 +120,46 @@ def test_what_is_only_validated_is_charged_as_by_kafka(request_: Message) -> Non
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        pytest.param(create(0), 7, id="topic of no partitions"),
-        pytest.param(extend(("t", 1)), 3, id="as many partitions as there are"),
-        pytest.param(extend(("nowhere", 5)), 3, id="partitions of no topic"),
-        pytest.param(delete("nowhere"), 6, id="topic that is not there"),
+        pytest.param(create(0), 7, id="topic without partitions"),
+        pytest.param(extend(("t", 1)), 3, id="unchanged partition count"),
+        pytest.param(extend(("nowhere", 5)), 3, id="partitions of an unknown topic"),
+        pytest.param(delete("nowhere"), 6, id="unknown topic"),
     ],
 )
-def test_what_cannot_be_costs_nothing(request_: Message, version: int) -> None:
+def test_invalid_request_is_not_charged(request_: Message, version: int) -> None:
     broker = broker_with_quota(("t", 1))
     client = broker.client()
     client.send(request_, version)
     ((_, code),) = results_of(client.answer())
     assert code != 0
-    assert tokens(broker) == AT_ONCE
+    assert tokens(broker) == BURST
 
 
-def test_a_refused_topic_has_no_words_for_it() -> None:
-    (_, refused) = broker_with_quota().client().ask(create(12, 1), 7).topics
-    assert (refused.error_code, refused.error_message) == (EXCEEDED, None), "its code says it all"
+def test_throttled_topic_has_no_error_message() -> None:
+    (_, rejected) = broker_with_quota().client().ask(create(12, 1), 7).topics
+    assert (rejected.error_code, rejected.error_message) == (EXCEEDED, None), (
+        "as in Kafka, the error code has no message"
+    )
 
 
-def ask_for(client: Client, name: str) -> int:
+def request_metadata(client: Client, name: str) -> int:
     (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
     assert isinstance(topic.error_code, int)
     return topic.error_code
 
 
-def test_a_topic_made_because_a_client_asked_is_charged_and_refused_like_others() -> None:
+def test_auto_created_topic_is_charged_and_rejected_like_others() -> None:
     broker = broker_with_quota()
     client = broker.client()
     client.ask(create(11), 7)
-    assert ask_for(client, "a") == 0, "no tokens are left, but none are owed"
-    assert ask_for(client, "b") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert request_metadata(client, "a") == 0, "zero tokens left are enough"
+    assert request_metadata(client, "b") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "b" not in broker.broker.cluster.topics
     broker.advance(1_000)
-    assert ask_for(client, "b") == 0, "a client asks again"
+    assert request_metadata(client, "b") == 0, "a retry succeeds"
 
 
-def test_without_a_quota_nothing_is_counted() -> None:
+def test_mutations_without_a_quota_are_not_counted() -> None:
     broker = VirtualBroker()
     client = broker.client()
     client.send(create(5_000), 7)

@@ -1,4 +1,4 @@
-"""The APIs of one page each: ApiVersions, InitProducerId, FindCoordinator, DescribeCluster, OffsetForLeaderEpoch."""
+"""ApiVersions, InitProducerId, FindCoordinator, DescribeCluster and OffsetForLeaderEpoch."""
 
 from typing import Any
 
@@ -28,16 +28,16 @@ from tests.support.virtual_broker import VirtualBroker
     [
         pytest.param("apache-kafka-java", "3.9.0", 0, id="Java client"),
         pytest.param("a", "1", 0, id="one character each"),
-        pytest.param("", "1", 42, id="no name"),
-        pytest.param("a", "", 42, id="no version"),
-        pytest.param("-a", "1", 42, id="name that begins with a dash"),
-        pytest.param("a.", "1", 42, id="name that ends with a dot"),
+        pytest.param("", "1", 42, id="empty name"),
+        pytest.param("a", "", 42, id="empty version"),
+        pytest.param("-a", "1", 42, id="name with a leading dash"),
+        pytest.param("a.", "1", 42, id="name with a trailing dot"),
         pytest.param("a b", "1", 42, id="blank"),
-        pytest.param("ä", "1", 42, id="letter beyond ASCII"),
+        pytest.param("ä", "1", 42, id="non-ASCII letter"),
         pytest.param("a", "1\n", 42, id="newline"),
     ],
 )
-def test_a_clients_name_and_version_are_checked_as_kip_511_says(
+def test_client_software_name_and_version_are_validated_as_in_kip_511(
     version: int, name: str, software_version: str, code: int
 ) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
@@ -45,53 +45,51 @@ def test_a_clients_name_and_version_are_checked_as_kip_511_says(
 
 
 def listed_features(version: int, release: str = "all") -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
-    """Supported ranges, finalized levels, and their epoch."""
+    """Return supported ranges, finalized levels, and their epoch."""
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     response = VirtualBroker(f"sluice.kafka.release={release}").client().ask(request, version)
-    supported = {one.name: (one.min_version, one.max_version) for one in response.supported_features}
-    assert all(one.min_version_level == one.max_version_level for one in response.finalized_features)
-    finalized = {one.name: one.max_version_level for one in response.finalized_features}
+    supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
+    assert all(feature.min_version_level == feature.max_version_level for feature in response.finalized_features)
+    finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
     return supported, finalized, response.finalized_features_epoch
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_the_features_are_those_of_kafka_4_4(version: int) -> None:
+def test_features_equal_kafka_4_4(version: int) -> None:
     supported, finalized, epoch = listed_features(version)
     assert supported.items() >= {"transaction.version": (0, 2), "metadata.version": (7, 33)}.items()
     assert finalized.items() >= {"transaction.version": 2, "metadata.version": 33}.items()
-    assert epoch >= 0, "to a client such features are not known"
+    assert epoch >= 0, "clients ignore features with a negative epoch"
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_consumer_groups_are_a_feature_only_where_they_are_served(version: int) -> None:
+def test_group_version_is_a_feature_only_if_consumer_groups_are_served(version: int) -> None:
     supported, finalized, _ = listed_features(version)
     served = 68 in HANDLERS  # ConsumerGroupHeartbeat
     assert ("group.version" in supported, "group.version" in finalized) == (served, served)
 
 
-def test_what_begins_with_level_0_is_not_told_to_clients_of_api_versions_3() -> None:
-    # Java clients up to 3.7 cannot read it.
+def test_features_with_minimum_level_0_are_hidden_in_api_versions_3() -> None:
+    # Java clients up to 3.7 cannot parse them.
     supported, finalized, _ = listed_features(3)
     assert supported == {"metadata.version": (7, 33)}
     assert finalized["transaction.version"] == 2
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_first_versions_of_api_versions_know_no_features(version: int) -> None:
+def test_api_versions_before_3_returns_no_features(version: int) -> None:
     assert listed_features(version) == ({}, {}, -1)
 
 
 @pytest.mark.parametrize(
     ("release", "version", "expected"),
     [
-        pytest.param("kafka-2.8", 3, {}, id="broker with ZooKeeper has none"),
-        pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="3.4"),
-        pytest.param("kafka-3.9", 4, {"metadata.version": (1, 21)}, id="3.9: transactions without epochs of their own"),
+        pytest.param("kafka-2.8", 3, {}, id="Kafka 2.8 has none"),
+        pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="Kafka 3.4"),
+        pytest.param("kafka-3.9", 4, {"metadata.version": (1, 21)}, id="Kafka 3.9, without transaction version 2"),
     ],
 )
-def test_an_older_release_has_its_own_features(
-    release: str, version: int, expected: dict[str, tuple[int, int]]
-) -> None:
+def test_older_release_has_its_own_features(release: str, version: int, expected: dict[str, tuple[int, int]]) -> None:
     supported, finalized, _ = listed_features(version, release)
     assert supported == expected
     assert finalized == {name: levels[1] for name, levels in expected.items()}
@@ -100,13 +98,13 @@ def test_an_older_release_has_its_own_features(
 @pytest.mark.parametrize(
     ("cluster_id", "node_id", "code"),
     [
-        pytest.param(None, -1, 0, id="whoever it is"),
+        pytest.param(None, -1, 0, id="no cluster id and node id"),
         pytest.param("this", 1, 0, id="this broker"),
-        pytest.param("other", 1, ErrorCode.REBOOTSTRAP_REQUIRED, id="another cluster"),
-        pytest.param("this", 2, ErrorCode.REBOOTSTRAP_REQUIRED, id="another broker"),
+        pytest.param("other", 1, ErrorCode.REBOOTSTRAP_REQUIRED, id="other cluster id"),
+        pytest.param("this", 2, ErrorCode.REBOOTSTRAP_REQUIRED, id="other node id"),
     ],
 )
-def test_a_client_that_means_another_broker_is_told_to_bootstrap_again(
+def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
     cluster_id: str | None, node_id: int, code: int
 ) -> None:
     request = ApiVersionsRequest(
@@ -119,22 +117,24 @@ def test_a_client_that_means_another_broker_is_told_to_bootstrap_again(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_every_producer_gets_an_id_of_its_own_with_epoch_0(version: int) -> None:
+def test_each_producer_gets_its_own_id_with_epoch_0(version: int) -> None:
     broker = VirtualBroker()
     answers = [broker.client().ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
-    assert [(one.error_code, one.producer_id, one.producer_epoch) for one in answers] == [(0, n, 0) for n in range(3)]
+    assert [(answer.error_code, answer.producer_id, answer.producer_epoch) for answer in answers] == [
+        (0, n, 0) for n in range(3)
+    ]
 
 
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
         pytest.param({"transactional_id": ""}, 42, id="empty transactional id"),
-        pytest.param({"producer_id": 5}, 42, id="id without epoch"),
-        pytest.param({"producer_epoch": 5}, 42, id="epoch without id"),
-        pytest.param({"producer_id": 5, "producer_epoch": 5}, 0, id="id and epoch from before"),
+        pytest.param({"producer_id": 5}, 42, id="producer id without epoch"),
+        pytest.param({"producer_epoch": 5}, 42, id="epoch without producer id"),
+        pytest.param({"producer_id": 5, "producer_epoch": 5}, 0, id="previous producer id and epoch"),
     ],
 )
-def test_what_init_producer_id_refuses(fields: dict[str, Any], code: int) -> None:
+def test_invalid_init_producer_id_is_rejected(fields: dict[str, Any], code: int) -> None:
     request = InitProducerIdRequest(**({"transactional_id": None} | fields))
     response = VirtualBroker().client().ask(request, 4)
     assert response.error_code == code
@@ -145,70 +145,82 @@ def test_what_init_producer_id_refuses(fields: dict[str, Any], code: int) -> Non
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_the_coordinator_of_a_group_is_the_broker(version: int) -> None:
+def test_broker_coordinates_each_group(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
-    found = broker.client().ask(FindCoordinatorRequest(key="group"), version)
-    assert (found.error_code, found.node_id, found.host, found.port) == (0, 3, "kafka.example", 9093)
+    coordinator = broker.client().ask(FindCoordinatorRequest(key="group"), version)
+    assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (
+        0,
+        3,
+        "kafka.example",
+        9093,
+    )
 
 
 @pytest.mark.parametrize("version", range(4, 7))
-def test_coordinators_of_many_groups_are_found_at_once(version: int) -> None:
+def test_several_coordinators_are_found_in_one_request(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
     response = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
-    assert [(one.key, one.error_code, one.node_id, one.host, one.port) for one in response.coordinators] == [
+    assert [
+        (found.key, found.error_code, found.node_id, found.host, found.port) for found in response.coordinators
+    ] == [
         ("a", 0, 3, "kafka.example", 9093),
         ("b", 0, 3, "kafka.example", 9093),
     ]
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_the_coordinator_of_a_transactional_id_is_the_broker_and_its_topic_is_there(version: int) -> None:
+def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(version: int) -> None:
     broker = VirtualBroker("node.id=3", "transaction.state.log.num.partitions=4")
     response = broker.client().ask(FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1), version)
-    found = response.coordinators[0] if version >= 4 else response
-    assert (found.error_code, found.node_id) == (0, 3)
+    coordinator = response.coordinators[0] if version >= 4 else response
+    assert (coordinator.error_code, coordinator.node_id) == (0, 3)
     assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
 
 
 @pytest.mark.parametrize("key_type", [2, 77], ids=["share", "unknown"])
 @pytest.mark.parametrize("version", range(1, 7))
-def test_nothing_else_has_a_coordinator(version: int, key_type: int) -> None:
+def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
     response = VirtualBroker().client().ask(request, version)
-    found = response.coordinators[0] if version >= 4 else response
-    assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
-    assert found.error_message
+    coordinator = response.coordinators[0] if version >= 4 else response
+    assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (
+        ErrorCode.INVALID_REQUEST,
+        -1,
+        "",
+        -1,
+    )
+    assert coordinator.error_message
 
 
 # -- DescribeCluster ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_the_cluster_is_the_broker(version: int) -> None:
+def test_describe_cluster_returns_the_broker(version: int) -> None:
     broker = VirtualBroker("node.id=3", "sluice.cluster.id=cluster", "advertised.listeners=PLAINTEXT://kafka:9093")
     response = broker.client().ask(DescribeClusterRequest(), version)
     assert (response.error_code, response.cluster_id, response.controller_id) == (0, "cluster", 3)
-    assert [(one.broker_id, one.host, one.port, one.is_fenced) for one in response.brokers] == [
+    assert [(node.broker_id, node.host, node.port, node.is_fenced) for node in response.brokers] == [
         (3, "kafka", 9093, False)
     ]
-    assert response.cluster_authorized_operations == -0x8000_0000, "it was not asked for"
+    assert response.cluster_authorized_operations == -0x8000_0000, "authorized operations were not requested"
 
 
-def test_permissions_of_the_cluster_are_told_where_they_are_asked_for() -> None:
+def test_cluster_authorized_operations_are_returned_on_request() -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    told = VirtualBroker().client().ask(request, 0).cluster_authorized_operations
-    assert told == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+    operations = VirtualBroker().client().ask(request, 0).cluster_authorized_operations
+    assert operations == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 
 @pytest.mark.parametrize(
     ("endpoint_type", "code"),
     [
         pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="controllers, asked of a broker"),
-        pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="what nobody knows"),
-        pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="nothing"),
+        pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="unknown endpoint type"),
+        pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="endpoint type 0"),
     ],
 )
-def test_only_brokers_can_be_asked_for(endpoint_type: int, code: ErrorCode) -> None:
+def test_describe_cluster_accepts_only_the_endpoint_type_brokers(endpoint_type: int, code: ErrorCode) -> None:
     response = VirtualBroker().client().ask(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
     assert (response.error_code, response.brokers) == (code, [])
     assert response.error_message
@@ -218,15 +230,15 @@ def test_only_brokers_can_be_asked_for(endpoint_type: int, code: ErrorCode) -> N
 
 
 def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t", **more: Any) -> EpochEndOffset:
-    wanted = OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": epoch} | more))
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[wanted])])
-    (found,) = broker.client().ask(request, version).topics[0].partitions
-    assert isinstance(found, EpochEndOffset)
-    return found
+    partition = OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": epoch} | more))
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[partition])])
+    (result,) = broker.client().ask(request, version).topics[0].partitions
+    assert isinstance(result, EpochEndOffset)
+    return result
 
 
 def with_epochs() -> VirtualBroker:
-    """Two records of epoch 0, then three of epoch 4."""
+    """Return a broker with two records of epoch 0, then three of epoch 4."""
     broker = VirtualBroker()
     broker.topic()
     for epoch, count in ((0, 2), (4, 3)):
@@ -240,20 +252,23 @@ def with_epochs() -> VirtualBroker:
 @pytest.mark.parametrize(
     ("epoch", "expected"),
     [
-        pytest.param(0, (0, 2), id="one that ended"),
-        pytest.param(4, (4, 5), id="current one: the end of the log"),
-        pytest.param(2, (0, 2), id="one between: the one before it"),
-        pytest.param(5, (-1, -1), id="one of the future: nothing is known"),
-        pytest.param(-1, (-1, -1), id="none"),
+        pytest.param(0, (0, 2), id="previous epoch"),
+        pytest.param(4, (4, 5), id="current epoch ends at the log end"),
+        pytest.param(2, (0, 2), id="epoch without records ends with the previous one"),
+        pytest.param(5, (-1, -1), id="future epoch is undefined"),
+        pytest.param(-1, (-1, -1), id="epoch -1 is undefined"),
     ],
 )
-def test_an_epoch_ended_where_the_next_began(version: int, epoch: int, expected: tuple[int, int]) -> None:
-    found = end_of(with_epochs(), version, epoch)
-    assert (found.error_code, found.leader_epoch if version >= 1 else expected[0], found.end_offset) == (0, *expected)
+def test_epoch_ends_where_the_next_one_starts(version: int, epoch: int, expected: tuple[int, int]) -> None:
+    result = end_of(with_epochs(), version, epoch)
+    assert (result.error_code, result.leader_epoch if version >= 1 else expected[0], result.end_offset) == (
+        0,
+        *expected,
+    )
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_the_epoch_of_an_unknown_partition_is_error_3(version: int) -> None:
+def test_unknown_partition_is_rejected(version: int) -> None:
     assert end_of(with_epochs(), version, 0, topic="nowhere").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert end_of(with_epochs(), version, 0, partition=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -261,5 +276,5 @@ def test_the_epoch_of_an_unknown_partition_is_error_3(version: int) -> None:
 @pytest.mark.parametrize(
     ("current", "code"), [(3, ErrorCode.FENCED_LEADER_EPOCH), (4, 0), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)]
 )
-def test_a_client_of_another_leader_epoch_is_told_so(current: int, code: int) -> None:
+def test_other_current_leader_epoch_is_rejected(current: int, code: int) -> None:
     assert end_of(with_epochs(), 2, 0, current_leader_epoch=current).error_code == code

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: who can log in afterwards, and every refusal."""
+"""AlterUserScramCredentials: resulting logins, and errors."""
 
 from hashlib import pbkdf2_hmac
 
@@ -16,7 +16,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 SHA_256, SHA_512 = 1, 2
 HASHES = {SHA_256: "sha256", SHA_512: "sha512"}
-TWICE = "A user credential cannot be altered twice in the same request"
+DUPLICATE = "A user credential cannot be altered twice in the same request"
 
 
 def upsertion(name: str = "carol", mechanism: int = SHA_256, iterations: int = 4096) -> ScramCredentialUpsertion:
@@ -42,38 +42,38 @@ def alter(
     return [(result.user, result.error_code, result.error_message) for result in answer.results]
 
 
-def gets_in(broker: VirtualBroker, user: str, password: str, mechanism: int = SHA_256) -> bool:
+def can_log_in(broker: VirtualBroker, user: str, password: str, mechanism: int = SHA_256) -> bool:
     client = broker.client()
     hash_name = HASHES[mechanism]
     handshake(client, f"SCRAM-SHA-{hash_name.removeprefix('sha')}")
     scram = ScramClient(hash_name, user, password)
     client.send(SaslAuthenticateRequest(auth_bytes=scram.first), 2)
     if not client.answers:
-        return False  # it will be told later
+        return False  # the failure response is delayed
     return bool(authenticate(client, scram.final(client.answer().message.auth_bytes)).auth_bytes == scram.signature)
 
 
 @pytest.mark.parametrize("mechanism", [SHA_256, SHA_512], ids=["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_who_is_set_gets_in_by_that_mechanism_alone(mechanism: int) -> None:
+def test_created_credential_allows_login_with_its_mechanism_only(mechanism: int) -> None:
     broker = VirtualBroker(*SASL)
     assert alter(broker, upsertion(mechanism=mechanism)) == [("carol", 0, None)]
-    assert gets_in(broker, "carol", "pencil", mechanism)
-    assert not gets_in(broker, "carol", "pencil", SHA_256 + SHA_512 - mechanism)
+    assert can_log_in(broker, "carol", "pencil", mechanism)
+    assert not can_log_in(broker, "carol", "pencil", SHA_256 + SHA_512 - mechanism)
 
 
-def test_a_new_password_takes_the_place_of_the_old() -> None:
+def test_new_password_replaces_the_old_one() -> None:
     broker = VirtualBroker(*SASL)
-    assert gets_in(broker, "alice", "alice-secret")
+    assert can_log_in(broker, "alice", "alice-secret")
     alter(broker, upsertion("alice", iterations=8192))
-    assert gets_in(broker, "alice", "pencil")
-    assert gets_in(broker, "alice", "alice-secret", SHA_512), "the other mechanism keeps its own"
+    assert can_log_in(broker, "alice", "pencil")
+    assert can_log_in(broker, "alice", "alice-secret", SHA_512), "the other mechanism keeps its password"
 
 
-def test_who_is_deleted_gets_in_no_more() -> None:
+def test_deleted_credential_rejects_login() -> None:
     broker = VirtualBroker(*SASL)
     assert alter(broker, deletion("alice", SHA_256)) == [("alice", 0, None)]
-    assert not gets_in(broker, "alice", "alice-secret")
-    assert gets_in(broker, "alice", "alice-secret", SHA_512)
+    assert not can_log_in(broker, "alice", "alice-secret")
+    assert can_log_in(broker, "alice", "alice-secret", SHA_512)
     alter(broker, deletion("alice", SHA_512))
     assert list(broker.cluster.scram_credentials.users()) == ["bob"]
 
@@ -94,12 +94,12 @@ def test_who_is_deleted_gets_in_no_more() -> None:
         pytest.param(
             [upsertion("")],
             [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="user without a name",
+            id="empty user name",
         ),
         pytest.param(
             [deletion("")],
             [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="nobody to delete",
+            id="empty user name in a deletion",
         ),
         pytest.param(
             [upsertion(mechanism=3), deletion(mechanism=0)],
@@ -107,45 +107,45 @@ def test_who_is_deleted_gets_in_no_more() -> None:
                 ("alice", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
                 ("carol", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
             ],
-            id="mechanisms that there are not",
+            id="unknown mechanisms",
         ),
         pytest.param(
             [deletion("carol")],
             [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
-            id="credential that is not there",
+            id="unknown credential",
         ),
         pytest.param(
             [deletion("alice", SHA_256), deletion("alice", SHA_512)],
-            [("alice", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
-            id="two deletions of one user",
+            [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+            id="duplicate user in deletions",
         ),
         pytest.param(
             [deletion("alice"), upsertion("alice")],
-            [("alice", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
-            id="deleted and set",
+            [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+            id="user in deletions and upsertions",
         ),
         pytest.param(
             [upsertion(), upsertion(mechanism=SHA_512), upsertion()],
-            [("carol", ErrorCode.DUPLICATE_RESOURCE, TWICE)],
-            id="set three times",
+            [("carol", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+            id="duplicate user in upsertions",
         ),
         pytest.param(
             [upsertion(""), upsertion("dave")],
             [("dave", 0, None), ("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="one mistake leaves the others alone",
+            id="one error does not affect other users",
         ),
     ],
 )
-def test_what_cannot_be_is_told_user_by_user(
+def test_invalid_changes_are_rejected_per_user(
     changes: list[ScramCredentialDeletion | ScramCredentialUpsertion], results: list[tuple[str, int, str | None]]
 ) -> None:
     broker = VirtualBroker(*SASL)
     assert alter(broker, *changes) == results
-    made = {user for user, code, _ in results if code == 0}
-    assert set(broker.cluster.scram_credentials.users()) == {"alice", "bob", *made}
+    created = {user for user, code, _ in results if code == 0}
+    assert set(broker.cluster.scram_credentials.users()) == {"alice", "bob", *created}
 
 
-def test_credentials_are_those_of_all_brokers() -> None:
+def test_credentials_apply_to_all_brokers() -> None:
     broker = VirtualBroker(*SASL, "sluice.brokers=2")
     alter(broker, upsertion())
     client = broker.client(node_id=2)

@@ -1,4 +1,4 @@
-"""CreateAcls: what is taken and what is refused. The answers are those of a Kafka 4.4, to which each case was put."""
+"""CreateAcls: accepted and rejected bindings; the responses were recorded from Kafka 4.4."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ OK = (ErrorCode.NONE, "")
 
 
 def creation(**fields: Any) -> AclCreation:
-    """Alice may read topic "t", unless told otherwise."""
+    """Return a binding that allows alice to read topic "t", with these changes."""
     known: dict[str, Any] = {
         "resource_type": 2,
         "resource_name": "t",
@@ -36,23 +36,23 @@ def results(broker: VirtualBroker, *creations: AclCreation, version: int = 3) ->
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({}, id="entry for a topic"),
-        *(pytest.param({"resource_type": number}, id=f"resource of type {number}") for number in (3, 5, 6, 7)),
+        pytest.param({}, id="topic"),
+        *(pytest.param({"resource_type": number}, id=f"resource type {number}") for number in (3, 5, 6, 7)),
         pytest.param({"resource_type": 4, "resource_name": "kafka-cluster"}, id="cluster by its name"),
         *(pytest.param({"operation": number}, id=f"operation {number}") for number in range(2, 16)),
         pytest.param({"permission_type": 2}, id="DENY"),
-        pytest.param({"resource_pattern_type": 4}, id="prefix"),
-        pytest.param({"resource_pattern_type": 4, "resource_name": "*"}, id="prefix *"),
-        pytest.param({"resource_name": " "}, id="blank as a name"),
+        pytest.param({"resource_pattern_type": 4}, id="prefixed pattern"),
+        pytest.param({"resource_pattern_type": 4, "resource_name": "*"}, id="prefixed pattern *"),
+        pytest.param({"resource_name": " "}, id="blank name"),
         pytest.param({"principal": "User:a:b"}, id="principal with two colons"),
-        pytest.param({"principal": ":"}, id="principal that is nothing but a colon"),
-        pytest.param({"principal": "Group:a"}, id="principal of another kind"),
-        pytest.param({"host": "localhost"}, id="host by name, which no client comes from"),
-        pytest.param({"host": " "}, id="blank as a host"),
-        pytest.param({"operation": 12}, id="operation that topics do not know"),
+        pytest.param({"principal": ":"}, id="principal of a single colon"),
+        pytest.param({"principal": "Group:a"}, id="other principal type"),
+        pytest.param({"host": "localhost"}, id="host name, which matches no client"),
+        pytest.param({"host": " "}, id="blank host"),
+        pytest.param({"operation": 12}, id="operation that does not apply to topics"),
     ],
 )
-def test_is_created(fields: dict[str, Any]) -> None:
+def test_valid_binding_is_created(fields: dict[str, Any]) -> None:
     broker = secured_broker()
     assert results(broker, creation(**fields)) == [OK]
     (created,) = broker.broker.cluster.acls.matching(acl_filter())
@@ -62,11 +62,11 @@ def test_is_created(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        pytest.param({"resource_type": 8}, "Invalid resourceType UNKNOWN", id="type that nobody knows"),
-        pytest.param({"resource_type": -1}, "Invalid resourceType UNKNOWN", id="negative type"),
-        pytest.param({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN", id="pattern that nobody knows"),
-        pytest.param({"operation": 16}, "Invalid operation UNKNOWN", id="operation that nobody knows"),
-        pytest.param({"permission_type": 4}, "Invalid permissionType UNKNOWN", id="permission that nobody knows"),
+        pytest.param({"resource_type": 8}, "Invalid resourceType UNKNOWN", id="unknown resource type"),
+        pytest.param({"resource_type": -1}, "Invalid resourceType UNKNOWN", id="negative resource type"),
+        pytest.param({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN", id="unknown pattern type"),
+        pytest.param({"operation": 16}, "Invalid operation UNKNOWN", id="unknown operation"),
+        pytest.param({"permission_type": 4}, "Invalid permissionType UNKNOWN", id="unknown permission type"),
         pytest.param(
             {"resource_type": 4},
             "The only valid name for the CLUSTER resource is kafka-cluster",
@@ -75,23 +75,29 @@ def test_is_created(fields: dict[str, Any]) -> None:
         pytest.param(
             {"resource_type": 4, "resource_name": ""},
             "The only valid name for the CLUSTER resource is kafka-cluster",
-            id="cluster without a name",
+            id="cluster without name",
         ),
         pytest.param({"resource_name": ""}, "Invalid empty resource name", id="no name"),
         pytest.param({"principal": "alice"}, f"Could not parse principal from `alice` {NO_COLON}", id="no colon"),
         pytest.param({"principal": ""}, f"Could not parse principal from `` {NO_COLON}", id="no principal"),
         pytest.param({"host": ""}, "Host pattern cannot be null or empty", id="no host"),
         pytest.param(
-            {"resource_type": 9, "resource_pattern_type": 9}, "Invalid resourceType UNKNOWN", id="type before pattern"
+            {"resource_type": 9, "resource_pattern_type": 9},
+            "Invalid resourceType UNKNOWN",
+            id="resource type precedes pattern type",
         ),
-        pytest.param({"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN", id="operation before principal"),
-        pytest.param({"host": "", "resource_name": ""}, "Invalid empty resource name", id="name before host"),
         pytest.param(
-            {"host": "", "principal": "a"}, f"Could not parse principal from `a` {NO_COLON}", id="principal before host"
+            {"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN", id="operation precedes principal"
+        ),
+        pytest.param({"host": "", "resource_name": ""}, "Invalid empty resource name", id="name precedes host"),
+        pytest.param(
+            {"host": "", "principal": "a"},
+            f"Could not parse principal from `a` {NO_COLON}",
+            id="principal precedes host",
         ),
     ],
 )
-def test_is_refused_alone(fields: dict[str, Any], message: str) -> None:
+def test_invalid_binding_is_rejected_without_affecting_others(fields: dict[str, Any], message: str) -> None:
     broker = secured_broker()
     answers = results(broker, creation(**fields), creation(resource_name="good"))
     assert answers == [(ErrorCode.INVALID_REQUEST, message), OK]
@@ -108,7 +114,7 @@ def test_is_refused_alone(fields: dict[str, Any], message: str) -> None:
         pytest.param({"permission_type": 1}, id="any permission"),
     ],
 )
-def test_what_only_a_filter_can_be_fails_the_request(fields: dict[str, Any]) -> None:
+def test_filter_only_value_fails_the_whole_request(fields: dict[str, Any]) -> None:
     broker = secured_broker()
     answers = results(broker, creation(**fields), creation(resource_name="good"))
     assert answers == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
@@ -116,40 +122,40 @@ def test_what_only_a_filter_can_be_fails_the_request(fields: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
-def test_unknown_itself_closes_the_connection(field: str) -> None:
+def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
     client.send(CreateAclsRequest(creations=[creation(), creation(**{field: 0})]), 3)
     assert (client.take_answers(), client.is_open) == ([], False)
 
 
-def test_the_same_again_is_no_error() -> None:
+def test_duplicate_binding_is_accepted() -> None:
     broker = secured_broker()
     assert results(broker, creation(), creation()) == [OK, OK]
     assert results(broker, creation()) == [OK]
     assert len(broker.broker.cluster.acls) == 1
 
 
-def test_version_0_creates_literal_entries() -> None:
+def test_version_0_creates_literal_bindings() -> None:
     broker = secured_broker()
     assert results(broker, creation(), version=0) == [OK]
     assert broker.broker.cluster.acls.matching(acl_filter())[0].pattern_type.name == "LITERAL"
 
 
-def test_too_many_at_once_are_none() -> None:
+def test_excessively_large_request_creates_no_bindings() -> None:
     broker = secured_broker()
     many = [creation(resource_name=f"t{number}") for number in range(MAX_PER_REQUEST + 1)]
     answers = results(broker, creation(host=""), *many)
-    refused = ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
-    assert answers == [(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")] + [refused] * len(many)
+    rejected = ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+    assert answers == [(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")] + [rejected] * len(many)
     assert len(broker.broker.cluster.acls) == 0
 
 
-def test_without_an_authorizer_security_is_disabled() -> None:
+def test_missing_authorizer_returns_security_disabled() -> None:
     answers = results(VirtualBroker(), creation(), creation(host=""))
     assert answers == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
 
 
-def test_a_client_that_must_not_alter_the_cluster_is_told_what_it_needs() -> None:
+def test_client_without_alter_on_the_cluster_is_rejected() -> None:
     answer = alice(secured_broker()).ask(CreateAclsRequest(creations=[creation()]), 3)
     (result,) = answer.results
     assert (result.error_code, result.error_message) == (

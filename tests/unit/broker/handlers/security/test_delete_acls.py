@@ -1,4 +1,4 @@
-"""DeleteAcls: what filters take away. The answers are those of a Kafka 4.4 but for the order of the entries."""
+"""DeleteAcls: filters and errors; the responses, except the order of entries, were recorded from Kafka 4.4."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ UNKNOWN_PATTERN = (ErrorCode.INVALID_REQUEST, "Unknown patternFilter.")
 UNKNOWN_ENTRY = (ErrorCode.INVALID_REQUEST, "Unknown entryFilter.")
 
 
-def one(**fields: Any) -> DeleteAclsFilter:
-    """A filter for all entries, unless told otherwise."""
+def delete_filter(**fields: Any) -> DeleteAclsFilter:
+    """Return a filter that matches all entries, with these changes."""
     everything: dict[str, Any] = {
         "resource_type_filter": 1,
         "resource_name_filter": None,
@@ -33,7 +33,7 @@ def one(**fields: Any) -> DeleteAclsFilter:
 
 
 def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3) -> list[Any]:
-    """Of each filter the error, its message, and the operations of the entries it matched."""
+    """Return for each filter its error, message, and the pattern type and operation of its entries."""
     answer = broker.client().ask(DeleteAclsRequest(filters=list(filters)), version)
     for result in answer.filter_results:
         assert {(acl.error_code, acl.error_message) for acl in result.matching_acls} <= {OK}
@@ -44,81 +44,83 @@ def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3)
 
 
 @pytest.mark.parametrize(
-    ("filters", "answers", "left"),
+    ("filters", "answers", "remaining"),
     [
         pytest.param([], [], [READ, WRITE, PREFIXED], id="no filter"),
-        pytest.param([one()], [(OK, [(3, 3), (3, 4), (4, 3)])], [], id="all"),
-        pytest.param([one(operation=3)], [(OK, [(3, 3), (4, 3)])], [WRITE], id="one operation"),
-        pytest.param([one(resource_name_filter="u")], [(OK, [])], [READ, WRITE, PREFIXED], id="nothing that is there"),
+        pytest.param([delete_filter()], [(OK, [(3, 3), (3, 4), (4, 3)])], [], id="all entries"),
+        pytest.param([delete_filter(operation=3)], [(OK, [(3, 3), (4, 3)])], [WRITE], id="one operation"),
+        pytest.param([delete_filter(resource_name_filter="u")], [(OK, [])], [READ, WRITE, PREFIXED], id="no match"),
         pytest.param(
-            [one(operation=4), one(operation=4)],
+            [delete_filter(operation=4), delete_filter(operation=4)],
             [(OK, [(3, 4)]), (OK, [(3, 4)])],
             [READ, PREFIXED],
-            id="two filters that match the same are both told",
+            id="overlapping filters both report their matches",
         ),
         pytest.param(
-            [one(resource_type_filter=99), one(operation=4)],
+            [delete_filter(resource_type_filter=99), delete_filter(operation=4)],
             [(UNKNOWN_PATTERN, []), (OK, [(3, 4)])],
             [READ, PREFIXED],
-            id="type of resource that nobody knows",
+            id="unknown resource type",
         ),
         pytest.param(
-            [one(pattern_type_filter=99)],
+            [delete_filter(pattern_type_filter=99)],
             [(UNKNOWN_PATTERN, [])],
             [READ, WRITE, PREFIXED],
-            id="type of pattern that nobody knows",
+            id="unknown pattern type",
         ),
         pytest.param(
-            [one(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED], id="operation that nobody knows"
+            [delete_filter(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED], id="unknown operation"
         ),
         pytest.param(
-            [one(permission_type=99)],
+            [delete_filter(permission_type=99)],
             [(UNKNOWN_ENTRY, [])],
             [READ, WRITE, PREFIXED],
-            id="permission that nobody knows",
+            id="unknown permission type",
         ),
     ],
 )
-def test_it_deletes(filters: list[DeleteAclsFilter], answers: list[Any], left: list[Any]) -> None:
+def test_matching_entries_are_deleted(
+    filters: list[DeleteAclsFilter], answers: list[Any], remaining: list[Any]
+) -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ, WRITE, PREFIXED])
     assert deleted(broker, *filters) == answers
-    assert broker.broker.cluster.acls.matching(acl_filter()) == left
+    assert broker.broker.cluster.acls.matching(acl_filter()) == remaining
 
 
 def test_version_0_deletes_literal_entries() -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ, WRITE, PREFIXED])
-    assert deleted(broker, one(), version=0) == [(OK, [(3, 3), (3, 4)])]
+    assert deleted(broker, delete_filter(), version=0) == [(OK, [(3, 3), (3, 4)])]
     assert broker.broker.cluster.acls.matching(acl_filter()) == [PREFIXED]
 
 
-def test_too_many_at_once_are_none() -> None:
+def test_excessively_large_deletion_deletes_nothing() -> None:
     broker = secured_broker()
     acls = broker.broker.cluster.acls
     acls.create(acl(AclOperation.READ, name=f"t{number}") for number in range(MAX_PER_REQUEST))
     acls.create([WRITE])
-    refused = ErrorCode.INVALID_REQUEST, "Cannot remove more than 10000 acls in a single delete operation."
-    assert deleted(broker, one(operation=4), one()) == [(refused, []), (refused, [])]
+    rejected = ErrorCode.INVALID_REQUEST, "Cannot remove more than 10000 acls in a single delete operation."
+    assert deleted(broker, delete_filter(operation=4), delete_filter()) == [(rejected, []), (rejected, [])]
     assert len(acls) == MAX_PER_REQUEST + 1
 
 
 @pytest.mark.parametrize("field", ["resource_type_filter", "pattern_type_filter", "operation", "permission_type"])
-def test_unknown_itself_closes_the_connection(field: str) -> None:
+def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
-    client.send(DeleteAclsRequest(filters=[one(), one(**{field: 0})]), 3)
+    client.send(DeleteAclsRequest(filters=[delete_filter(), delete_filter(**{field: 0})]), 3)
     assert (client.take_answers(), client.is_open) == ([], False)
 
 
-def test_without_an_authorizer_security_is_disabled() -> None:
-    refused = ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."
-    assert deleted(VirtualBroker(), one(), one()) == [(refused, []), (refused, [])]
+def test_missing_authorizer_returns_security_disabled() -> None:
+    rejected = ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."
+    assert deleted(VirtualBroker(), delete_filter(), delete_filter()) == [(rejected, []), (rejected, [])]
 
 
-def test_a_client_that_must_not_alter_the_cluster_is_told_what_it_needs() -> None:
+def test_client_without_alter_on_the_cluster_is_rejected() -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ])
-    answer = alice(broker).ask(DeleteAclsRequest(filters=[one()]), 3)
+    answer = alice(broker).ask(DeleteAclsRequest(filters=[delete_filter()]), 3)
     (result,) = answer.filter_results
     assert (result.error_code, result.error_message) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

@@ -1,4 +1,4 @@
-"""DescribeAcls: entries by resource. The answers are those of a Kafka 4.4 but for their order, which is none there."""
+"""DescribeAcls: filters and errors; the responses were recorded from Kafka 4.4, which returns them in any order."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ GROUPS = (3, "*", 3, [("User:alice", "*", 3, 3)])
 
 
 def request(**fields: Any) -> DescribeAclsRequest:
-    """For all entries, unless told otherwise."""
+    """Return a request for all entries, with these changes."""
     everything: dict[str, Any] = {
         "resource_type_filter": 1,
         "resource_name_filter": None,
@@ -43,7 +43,7 @@ def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[An
             resource.resource_type,
             resource.resource_name,
             resource.pattern_type,
-            [(one.principal, one.host, one.operation, one.permission_type) for one in resource.acls],
+            [(entry.principal, entry.host, entry.operation, entry.permission_type) for entry in resource.acls],
         )
         for resource in answer.resources
     ]
@@ -52,36 +52,36 @@ def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[An
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({}, [T, TEA, GROUPS], id="all, by resource"),
-        pytest.param({"resource_name_filter": "team", "pattern_type_filter": 2}, [TEA, GROUPS], id="what applies"),
-        pytest.param({"permission_type": 2}, [(2, "t", 3, [T[3][1]])], id="of a resource only what matches"),
-        pytest.param({"resource_name_filter": ""}, [], id="name that nothing has"),
+        pytest.param({}, [T, TEA, GROUPS], id="all entries, by resource"),
+        pytest.param({"resource_name_filter": "team", "pattern_type_filter": 2}, [TEA, GROUPS], id="matching patterns"),
+        pytest.param({"permission_type": 2}, [(2, "t", 3, [T[3][1]])], id="only matching entries of a resource"),
+        pytest.param({"resource_name_filter": ""}, [], id="unknown name"),
         *(
-            pytest.param({field: 99}, [], id=f"{field} of a number that nobody knows")
+            pytest.param({field: 99}, [], id=f"unknown {field}")
             for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
         ),
     ],
 )
-def test_it_describes(fields: dict[str, Any], expected: list[Any]) -> None:
+def test_matching_entries_are_described(fields: dict[str, Any], expected: list[Any]) -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create(ACLS)
     assert described(broker, **fields) == expected
 
 
-def test_version_0_asks_for_literal_entries() -> None:
+def test_version_0_describes_literal_entries() -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create(ACLS)
     assert described(broker, version=0) == [T, GROUPS]
 
 
 @pytest.mark.parametrize("field", ["resource_type_filter", "pattern_type_filter", "operation", "permission_type"])
-def test_unknown_itself_closes_the_connection(field: str) -> None:
+def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
     client.send(request(**{field: 0}), 3)
     assert (client.take_answers(), client.is_open) == ([], False)
 
 
-def test_without_an_authorizer_security_is_disabled() -> None:
+def test_missing_authorizer_returns_security_disabled() -> None:
     answer = VirtualBroker().client().ask(request(), 3)
     assert (answer.error_code, answer.error_message, answer.resources) == (
         ErrorCode.SECURITY_DISABLED,
@@ -90,7 +90,7 @@ def test_without_an_authorizer_security_is_disabled() -> None:
     )
 
 
-def test_a_client_that_must_not_describe_the_cluster_is_told_what_it_needs() -> None:
+def test_client_without_describe_on_the_cluster_is_rejected() -> None:
     answer = alice(secured_broker()).ask(request(), 3)
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
