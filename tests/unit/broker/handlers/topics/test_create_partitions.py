@@ -1,4 +1,4 @@
-"""CreatePartitions: topics grow, nothing is done where only validation is asked for, and Kafka's refusals."""
+"""CreatePartitions: added partitions, validate_only and errors."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from tests.support.records import produce
 from tests.support.virtual_broker import VirtualBroker
 
 
-def wanted(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic:
-    """`assignments`: the brokers of each new partition; none are left to the broker."""
+def increase(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic:
+    """Return a topic to extend, with the brokers of each new partition; without assignments, the broker assigns."""
     assigned = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
     return CreatePartitionsTopic(name=name, count=count, assignments=assigned or None)
 
@@ -22,7 +22,7 @@ def wanted(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTo
 def create(
     broker: VirtualBroker, *topics: CreatePartitionsTopic, validate_only: bool = False
 ) -> dict[str, tuple[int, str | None]]:
-    """What became of each topic: error code and message."""
+    """Return error code and message of each topic."""
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
     results = broker.client().ask(request, 3).results
     assert len(results) == len({result.name for result in results})
@@ -33,12 +33,12 @@ def partitions_of(broker: VirtualBroker, name: str) -> list[int]:
     return [partition.index for partition in broker.broker.cluster.topics[name].partitions]
 
 
-def test_a_topic_gets_as_many_partitions_as_asked_for_and_keeps_its_records() -> None:
+def test_topic_gets_the_requested_partitions_and_keeps_its_records() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2, max_message_bytes="5000")
     client = broker.client()
     client.ask(produce(9), 9)
-    assert create(broker, wanted("t", 4)) == {"t": (0, None)}
+    assert create(broker, increase("t", 4)) == {"t": (0, None)}
     assert partitions_of(broker, "t") == [0, 1, 2, 3]
     assert client.ask(produce(9, partition=3), 9).responses[0].partition_responses[0].error_code == 0
     assert [broker.partition("t", index).log.log_end_offset for index in range(4)] == [1, 0, 0, 1]
@@ -47,60 +47,65 @@ def test_a_topic_gets_as_many_partitions_as_asked_for_and_keeps_its_records() ->
     assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
 
 
-def test_where_only_validation_is_asked_for_nothing_is_created() -> None:
+def test_validate_only_creates_nothing() -> None:
     broker = VirtualBroker()
     broker.topic()
-    assert create(broker, wanted("t", 4, [1], [1], [1]), validate_only=True) == {"t": (0, None)}
+    assert create(broker, increase("t", 4, [1], [1], [1]), validate_only=True) == {"t": (0, None)}
     assert partitions_of(broker, "t") == [0]
 
 
-REFUSED = "The manual partition assignment includes "
+INVALID_ASSIGNMENT = "The manual partition assignment includes "
 
 
 @pytest.mark.parametrize(
     ("topic", "code", "message"),
     [
-        pytest.param(wanted("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, id="unknown topic"),
-        pytest.param(wanted("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s).", id="as many"),
+        pytest.param(increase("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, id="unknown topic"),
         pytest.param(
-            wanted("t", 1),
+            increase("t", 2),
             ErrorCode.INVALID_PARTITIONS,
-            "The topic t currently has 2 partition(s); 1 would not be an increase.",
-            id="fewer",
+            "Topic already has 2 partition(s).",
+            id="unchanged partition count",
         ),
         pytest.param(
-            wanted("t", 4, [1]),
+            increase("t", 1),
+            ErrorCode.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+            id="lower partition count",
+        ),
+        pytest.param(
+            increase("t", 4, [1]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
             id="too few assignments",
         ),
         pytest.param(
-            wanted("t", 3, []),
+            increase("t", 3, []),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            REFUSED + "an empty replica list.",
-            id="no brokers",
+            INVALID_ASSIGNMENT + "an empty replica list.",
+            id="empty replica list",
         ),
         pytest.param(
-            wanted("t", 3, [9, 1]),
+            increase("t", 3, [9, 1]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            REFUSED + "broker 9, but no such broker is registered.",
+            INVALID_ASSIGNMENT + "broker 9, but no such broker is registered.",
             id="unknown broker",
         ),
         pytest.param(
-            wanted("t", 3, [1, 1]),
+            increase("t", 3, [1, 1]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            REFUSED + "the broker 1 more than once.",
-            id="broker twice",
+            INVALID_ASSIGNMENT + "the broker 1 more than once.",
+            id="duplicate broker",
         ),
         pytest.param(
-            wanted("t", 10_003),
+            increase("t", 10_003),
             ErrorCode.POLICY_VIOLATION,
             "Excessively large number of additional partitions per request.",
-            id="over 10,000 more",
+            id="more than 10,000 new partitions",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_kafkas_error(
+def test_invalid_request_is_rejected_with_kafkas_error(
     topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> None:
     broker = VirtualBroker()
@@ -109,20 +114,20 @@ def test_what_cannot_be_is_refused_with_kafkas_error(
     assert partitions_of(broker, "t") == [0, 1]
 
 
-def test_a_topic_named_twice_is_refused_and_others_grow() -> None:
+def test_duplicate_topic_is_rejected_without_affecting_others() -> None:
     broker = VirtualBroker()
     broker.topic("a")
     broker.topic("b")
-    assert create(broker, wanted("a", 3), wanted("a", 4), wanted("b", 2)) == {
+    assert create(broker, increase("a", 3), increase("a", 4), increase("b", 2)) == {
         "a": (ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         "b": (0, None),
     }
     assert (partitions_of(broker, "a"), partitions_of(broker, "b")) == ([0], [0, 1])
 
 
-def test_too_many_partitions_in_one_request_are_refused_for_all_its_topics() -> None:
+def test_too_many_new_partitions_reject_all_topics() -> None:
     broker = VirtualBroker()
     broker.topic("a")
     broker.topic("b")
-    codes = {name: code for name, (code, _) in create(broker, wanted("a", 6000), wanted("b", 6000)).items()}
+    codes = {name: code for name, (code, _) in create(broker, increase("a", 6000), increase("b", 6000)).items()}
     assert codes == {"a": ErrorCode.POLICY_VIOLATION, "b": ErrorCode.POLICY_VIOLATION}

@@ -1,4 +1,4 @@
-"""CreateTopics: what is created, and each refusal with Kafka's error."""
+"""CreateTopics: created topics, and Kafka's errors."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ def create(broker: VirtualBroker, *topics: CreatableTopic, version: int = 7, **m
     return results
 
 
-def wanted(
+def creatable(
     name: str = "new",
     partitions: int = 2,
     replicas: int = 1,
     assignments: dict[int, list[int]] | None = None,
     **configs: str | None,
 ) -> CreatableTopic:
-    """A topic to create; configs are written with underscores for dots."""
+    """Return a topic to create; config names have underscores for dots."""
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -48,9 +48,9 @@ def wanted(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_is_created_as_it_is_wanted(version: int) -> None:
+def test_topic_is_created_with_the_requested_partitions_and_configs(version: int) -> None:
     broker = VirtualBroker()
-    (result,) = create(broker, wanted(partitions=3, retention_ms="1234"), version=version)
+    (result,) = create(broker, creatable(partitions=3, retention_ms="1234"), version=version)
     topic = broker.broker.cluster.topics["new"]
     assert len(topic.partitions) == 3
     assert topic.config.integer("retention.ms") == 1234
@@ -63,81 +63,83 @@ def test_a_topic_is_created_as_it_is_wanted(version: int) -> None:
     assert result.topic_id == (topic.topic_id if version >= 7 else ZERO_UUID)
 
 
-def test_minus_1_is_the_brokers_default() -> None:
+def test_minus_1_selects_the_brokers_defaults() -> None:
     broker = VirtualBroker("num.partitions=4")
-    (result,) = create(broker, wanted(partitions=-1, replicas=-1))
+    (result,) = create(broker, creatable(partitions=-1, replicas=-1))
     assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 4, 1)
 
 
-def test_partitions_may_be_assigned_to_the_broker() -> None:
+def test_partitions_may_be_assigned_to_brokers() -> None:
     broker = VirtualBroker("node.id=3")
-    (result,) = create(broker, wanted(partitions=-1, replicas=-1, assignments={1: [3], 0: [3]}))
+    (result,) = create(broker, creatable(partitions=-1, replicas=-1, assignments={1: [3], 0: [3]}))
     assert (result.error_code, result.num_partitions) == (0, 2)
 
 
 @pytest.mark.parametrize(
     ("topic", "code"),
     [
-        pytest.param(wanted(""), ErrorCode.INVALID_TOPIC_EXCEPTION, id="empty name"),
-        pytest.param(wanted("."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="dot"),
-        pytest.param(wanted(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="two dots"),
-        pytest.param(wanted("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name of 250 characters"),
-        pytest.param(wanted("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="blank in the name"),
-        pytest.param(wanted("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="newline in the name"),
-        pytest.param(wanted("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="letter beyond ASCII"),
-        pytest.param(wanted("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name like another for metrics"),
-        pytest.param(wanted("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS, id="topic that exists"),
-        pytest.param(wanted(partitions=0), ErrorCode.INVALID_PARTITIONS, id="0 partitions"),
-        pytest.param(wanted(partitions=-2), ErrorCode.INVALID_PARTITIONS, id="-2 partitions"),
-        pytest.param(wanted(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="0 replicas"),
-        pytest.param(wanted(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR, id="-2 replicas"),
-        pytest.param(wanted(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR, id="more replicas than brokers"),
+        pytest.param(creatable(""), ErrorCode.INVALID_TOPIC_EXCEPTION, id="empty name"),
+        pytest.param(creatable("."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="single dot"),
+        pytest.param(creatable(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="two dots"),
+        pytest.param(creatable("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name of 250 characters"),
+        pytest.param(creatable("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="blank in the name"),
+        pytest.param(creatable("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="newline in the name"),
+        pytest.param(creatable("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="non-ASCII letter"),
+        pytest.param(creatable("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name that collides in metric names"),
+        pytest.param(creatable("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS, id="existing topic"),
+        pytest.param(creatable(partitions=0), ErrorCode.INVALID_PARTITIONS, id="0 partitions"),
+        pytest.param(creatable(partitions=-2), ErrorCode.INVALID_PARTITIONS, id="-2 partitions"),
+        pytest.param(creatable(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="0 replicas"),
+        pytest.param(creatable(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR, id="-2 replicas"),
+        pytest.param(creatable(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR, id="more replicas than brokers"),
         pytest.param(
-            wanted(partitions=0, replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="replicas before partitions"
+            creatable(partitions=0, replicas=0),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            id="replication factor precedes partitions",
         ),
-        pytest.param(wanted(no_such_config="1"), ErrorCode.INVALID_CONFIG, id="unknown config"),
-        pytest.param(wanted(retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="value that is none"),
-        pytest.param(wanted(retention_ms="-2"), ErrorCode.INVALID_CONFIG, id="value out of range"),
-        pytest.param(wanted(retention_ms=None), ErrorCode.INVALID_CONFIG, id="null value"),
+        pytest.param(creatable(no_such_config="1"), ErrorCode.INVALID_CONFIG, id="unknown config"),
+        pytest.param(creatable(retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="invalid value"),
+        pytest.param(creatable(retention_ms="-2"), ErrorCode.INVALID_CONFIG, id="value out of range"),
+        pytest.param(creatable(retention_ms=None), ErrorCode.INVALID_CONFIG, id="null value"),
         pytest.param(
-            wanted(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="configs before partitions"
+            creatable(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="configs precede partitions"
         ),
         pytest.param(
-            wanted(partitions=1, replicas=-1, assignments={0: [1]}),
+            creatable(partitions=1, replicas=-1, assignments={0: [1]}),
             ErrorCode.INVALID_REQUEST,
-            id="assigned and counted",
+            id="assignments and partition count",
         ),
         pytest.param(
-            wanted(partitions=-1, replicas=1, assignments={0: [1]}),
+            creatable(partitions=-1, replicas=1, assignments={0: [1]}),
             ErrorCode.INVALID_REQUEST,
-            id="assigned, and replicas",
+            id="assignments and replication factor",
         ),
         pytest.param(
-            wanted(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
+            creatable(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             id="assignments with a gap",
         ),
         pytest.param(
-            wanted(partitions=-1, replicas=-1, assignments={0: [2]}),
+            creatable(partitions=-1, replicas=-1, assignments={0: [2]}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="assigned to a broker that is not there",
+            id="assignment to an unknown broker",
         ),
         pytest.param(
-            wanted(partitions=-1, replicas=-1, assignments={0: []}),
+            creatable(partitions=-1, replicas=-1, assignments={0: []}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="assigned to nobody",
+            id="empty replica list",
         ),
         pytest.param(
-            wanted(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
+            creatable(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="assigned twice to one broker",
+            id="duplicate broker in an assignment",
         ),
         pytest.param(
-            wanted(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, id="more partitions than one may"
+            creatable(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, id="partitions above the limit"
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_kafkas_error_and_words(topic: CreatableTopic, code: ErrorCode) -> None:
+def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: CreatableTopic, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic("there.is")
     (result,) = create(broker, topic)
@@ -146,40 +148,40 @@ def test_what_cannot_be_is_refused_with_kafkas_error_and_words(topic: CreatableT
     assert list(broker.broker.cluster.topics) == ["there.is"]
 
 
-def test_a_partition_assigned_twice_is_refused() -> None:
+def test_duplicate_partition_assignment_is_rejected() -> None:
     broker = VirtualBroker()
-    topic = wanted(partitions=-1, replicas=-1, assignments={0: [1]})
+    topic = creatable(partitions=-1, replicas=-1, assignments={0: [1]})
     topic.assignments *= 2
     (result,) = create(broker, topic)
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_a_name_that_comes_twice_is_answered_once_and_not_created() -> None:
+def test_duplicate_topic_name_is_rejected_once() -> None:
     broker = VirtualBroker()
-    results = create(broker, wanted("twice"), wanted("once"), wanted("twice"))
+    results = create(broker, creatable("twice"), creatable("once"), creatable("twice"))
     assert {result.name: result.error_code for result in results} == {"twice": ErrorCode.INVALID_REQUEST, "once": 0}
     assert len(results) == 2
     assert list(broker.broker.cluster.topics) == ["once"]
 
 
-def test_more_partitions_in_all_than_one_request_may_have_create_nothing() -> None:
+def test_total_partitions_above_the_request_limit_create_nothing() -> None:
     broker = VirtualBroker()
-    results = create(broker, *[wanted(f"topic-{number}", partitions=1_000) for number in range(11)])
+    results = create(broker, *[creatable(f"topic-{number}", partitions=1_000) for number in range(11)])
     assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
     assert broker.broker.cluster.topics == {}
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_validate_only_says_what_would_be_and_creates_nothing(version: int) -> None:
+def test_validate_only_returns_the_results_and_creates_nothing(version: int) -> None:
     broker = VirtualBroker()
-    good, bad = create(broker, wanted("good"), wanted("bad", partitions=0), version=version, validate_only=True)
+    good, bad = create(broker, creatable("good"), creatable("bad", partitions=0), version=version, validate_only=True)
     assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_PARTITIONS)
     assert broker.broker.cluster.topics == {}
-    assert error_codes(broker.client().ask(CreateTopicsRequest(topics=[wanted("good")]), version)) == []
+    assert error_codes(broker.client().ask(CreateTopicsRequest(topics=[creatable("good")]), version)) == []
 
 
-def test_one_topic_that_fails_keeps_no_other_from_being_created() -> None:
+def test_failed_topic_does_not_affect_others() -> None:
     broker = VirtualBroker()
-    results = create(broker, wanted("bad", partitions=0), wanted("good"))
+    results = create(broker, creatable("bad", partitions=0), creatable("good"))
     assert [result.error_code for result in results] == [ErrorCode.INVALID_PARTITIONS, 0]
     assert list(broker.broker.cluster.topics) == ["good"]

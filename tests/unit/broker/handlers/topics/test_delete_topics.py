@@ -1,4 +1,4 @@
-"""DeleteTopics: by name, by id, and each refusal with Kafka's error."""
+"""DeleteTopics: deletion by name and by id, and Kafka's errors."""
 
 import pytest
 
@@ -11,19 +11,19 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
 VERSIONS = range(7)
-NOBODY = bytes(15) + b"\7"
+UNKNOWN_ID = bytes(15) + b"\7"
 
 
 def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTopicState) -> list[DeletableTopicResult]:
-    """Asks for topics by name (str), id (bytes), or whatever the state says."""
+    """Delete topics by name (str), id (bytes) or state."""
     names = [name for name in topics if isinstance(name, str)]
     states = [
-        DeleteTopicState(name=one)
-        if isinstance(one, str)
-        else DeleteTopicState(topic_id=one)
-        if isinstance(one, bytes)
-        else one
-        for one in topics
+        DeleteTopicState(name=topic)
+        if isinstance(topic, str)
+        else DeleteTopicState(topic_id=topic)
+        if isinstance(topic, bytes)
+        else topic
+        for topic in topics
     ]
     results = broker.client().ask(DeleteTopicsRequest(topic_names=names, topics=states), version).responses
     assert isinstance(results, list)
@@ -31,7 +31,7 @@ def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTop
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_is_gone_once_it_is_deleted(version: int) -> None:
+def test_deleted_topic_is_unknown(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     (result,) = delete(broker, version, "t")
@@ -43,7 +43,7 @@ def test_a_topic_is_gone_once_it_is_deleted(version: int) -> None:
     assert error_codes(client.ask(produce(9), 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_a_topic_may_be_deleted_by_its_id() -> None:
+def test_topic_is_deleted_by_id() -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     (result,) = delete(broker, 6, topic.topic_id)
@@ -51,7 +51,7 @@ def test_a_topic_may_be_deleted_by_its_id() -> None:
     assert broker.broker.cluster.topics == {}
 
 
-def test_a_topic_of_the_same_name_begins_anew() -> None:
+def test_recreated_topic_is_empty_and_has_a_new_id() -> None:
     broker = VirtualBroker()
     first = broker.topic()
     broker.client().ask(produce(9), 9)
@@ -61,30 +61,30 @@ def test_a_topic_of_the_same_name_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code"),
+    ("targets", "code"),
     [
         pytest.param(("nowhere",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown name"),
-        pytest.param(("",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="no name"),
-        pytest.param((NOBODY,), ErrorCode.UNKNOWN_TOPIC_ID, id="unknown id"),
+        pytest.param(("",), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="empty name"),
+        pytest.param((UNKNOWN_ID,), ErrorCode.UNKNOWN_TOPIC_ID, id="unknown id"),
         pytest.param((ZERO_UUID,), ErrorCode.INVALID_REQUEST, id="neither name nor id"),
-        pytest.param(("t", "t"), ErrorCode.INVALID_REQUEST, id="name twice"),
-        pytest.param((NOBODY, NOBODY), ErrorCode.INVALID_REQUEST, id="id twice"),
-        pytest.param((DeleteTopicState(name="t", topic_id=NOBODY),), ErrorCode.INVALID_REQUEST, id="name and id"),
+        pytest.param(("t", "t"), ErrorCode.INVALID_REQUEST, id="duplicate name"),
+        pytest.param((UNKNOWN_ID, UNKNOWN_ID), ErrorCode.INVALID_REQUEST, id="duplicate id"),
+        pytest.param((DeleteTopicState(name="t", topic_id=UNKNOWN_ID),), ErrorCode.INVALID_REQUEST, id="name and id"),
     ],
 )
-def test_what_cannot_be_deleted_is_refused_with_kafkas_error(
-    wanted: tuple[str | bytes | DeleteTopicState, ...], code: ErrorCode
+def test_invalid_deletion_is_rejected_with_kafkas_error(
+    targets: tuple[str | bytes | DeleteTopicState, ...], code: ErrorCode
 ) -> None:
     broker = VirtualBroker()
     broker.topic()
-    (result,) = delete(broker, 6, *wanted)
+    (result,) = delete(broker, 6, *targets)
     assert result.error_code == code
     assert result.error_message
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
 @pytest.mark.parametrize("times_by_id", [1, 2], ids=["once", "twice"])
-def test_a_topic_given_by_name_and_by_id_stays(times_by_id: int) -> None:
+def test_topic_named_by_name_and_id_is_not_deleted(times_by_id: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     results = delete(broker, 6, DeleteTopicState(name="t"), *[topic.topic_id] * times_by_id)
@@ -98,7 +98,7 @@ def test_a_topic_given_by_name_and_by_id_stays(times_by_id: int) -> None:
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
-def test_a_name_given_twice_keeps_nobody_from_deleting_by_id() -> None:
+def test_duplicate_name_does_not_affect_deletion_by_id() -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     codes = [result.error_code for result in delete(broker, 6, "t", "t", topic.topic_id)]
@@ -107,7 +107,7 @@ def test_a_name_given_twice_keeps_nobody_from_deleting_by_id() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_delete_topic_enable_false_refuses_all(version: int) -> None:
+def test_delete_topic_enable_false_rejects_all_deletions(version: int) -> None:
     broker = VirtualBroker("delete.topic.enable=false")
     broker.topic()
     (result,) = delete(broker, version, "t")
@@ -116,7 +116,7 @@ def test_delete_topic_enable_false_refuses_all(version: int) -> None:
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
-def test_one_topic_that_fails_keeps_no_other_from_being_deleted() -> None:
+def test_failed_topic_does_not_affect_others() -> None:
     broker = VirtualBroker()
     broker.topic("a")
     broker.topic("b")

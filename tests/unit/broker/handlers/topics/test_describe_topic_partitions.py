@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: in the order of names, page by page; errors of topics and of cursors."""
+"""DescribeTopicPartitions: order, pages, cursors and errors."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.virtual_broker import VirtualBroker
 
-TOPIC_OPERATIONS = 0xDF8  # what a real broker without an authorizer answers
+TOPIC_OPERATIONS = 0xDF8  # the value of Kafka without an authorizer
 Page = tuple[dict[str, list[int]], tuple[str, int] | None]
 
 
 def broker_with(**topics: int) -> VirtualBroker:
-    """`topics`: the number of partitions of each."""
+    """Return a broker with topics of these partition counts."""
     broker = VirtualBroker()
     for name, partitions in topics.items():
         broker.topic(name, partitions)
@@ -32,12 +32,12 @@ def ask(broker: VirtualBroker, *names: str, limit: int = 2000, cursor: tuple[str
 
 def page(response: Any) -> Page:
     assert [topic.error_code for topic in response.topics if topic.error_code] == []
-    topics = {topic.name: [one.partition_index for one in topic.partitions] for topic in response.topics}
+    topics = {topic.name: [partition.partition_index for partition in topic.partitions] for topic in response.topics}
     cursor = response.next_cursor
     return topics, (cursor.topic_name, cursor.partition_index) if cursor else None
 
 
-def test_a_topic_is_described_with_its_one_replica() -> None:
+def test_topic_is_described_with_its_replica() -> None:
     broker = broker_with(t=1)
     (topic,) = ask(broker, "t").topics
     assert (topic.name, topic.topic_id) == ("t", broker.broker.cluster.topics["t"].topic_id)
@@ -48,32 +48,34 @@ def test_a_topic_is_described_with_its_one_replica() -> None:
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
 
 
-def test_the_journal_is_not_called_internal_as_spark_reads_no_internal_topic() -> None:
+def test_journal_topic_is_not_internal_because_spark_skips_internal_topics() -> None:
     broker = broker_with(__consumer_offsets=1, __sluice_journal=1)
-    found = {topic.name: topic.is_internal for topic in ask(broker).topics}
-    assert found == {"__consumer_offsets": True, "__sluice_journal": False}
+    internal = {topic.name: topic.is_internal for topic in ask(broker).topics}
+    assert internal == {"__consumer_offsets": True, "__sluice_journal": False}
 
 
 @pytest.mark.parametrize(
     ("names", "limit", "cursor", "expected"),
     [
-        pytest.param((), 9, None, ({"a": [0, 1], "b": [0, 1, 2], "c": [0]}, None), id="none asked for are all"),
-        pytest.param(("c", "a", "c"), 9, None, ({"a": [0, 1], "c": [0]}, None), id="by name, each once"),
+        pytest.param((), 9, None, ({"a": [0, 1], "b": [0, 1, 2], "c": [0]}, None), id="empty list requests all topics"),
+        pytest.param(("c", "a", "c"), 9, None, ({"a": [0, 1], "c": [0]}, None), id="sorted by name without duplicates"),
         pytest.param((), 3, None, ({"a": [0, 1], "b": [0]}, ("b", 1)), id="page ends within a topic"),
-        pytest.param((), 2, None, ({"a": [0, 1]}, ("b", 0)), id="page ends with a topic"),
+        pytest.param((), 2, None, ({"a": [0, 1]}, ("b", 0)), id="page ends after a topic"),
         pytest.param((), 3, ("b", 1), ({"b": [1, 2], "c": [0]}, None), id="next page"),
-        pytest.param(("b", "c"), 1, ("b", 2), ({"b": [2]}, ("c", 0)), id="page of the topics asked for"),
-        pytest.param((), 9, ("bb", 5), ({"c": [0]}, None), id="from a topic that is gone, the next"),
-        pytest.param(("a",), 9, ("a", 7), ({"a": []}, None), id="past the last partition"),
-        pytest.param(("a",), 0, None, ({"a": [0]}, ("a", 1)), id="limit of 0 is 1"),
-        pytest.param(("a",), -5, None, ({"a": [0]}, ("a", 1)), id="negative limit is 1"),
+        pytest.param(("b", "c"), 1, ("b", 2), ({"b": [2]}, ("c", 0)), id="page of the requested topics"),
+        pytest.param((), 9, ("bb", 5), ({"c": [0]}, None), id="cursor at a deleted topic continues with the next"),
+        pytest.param(("a",), 9, ("a", 7), ({"a": []}, None), id="cursor after the last partition"),
+        pytest.param(("a",), 0, None, ({"a": [0]}, ("a", 1)), id="limit 0 counts as 1"),
+        pytest.param(("a",), -5, None, ({"a": [0]}, ("a", 1)), id="negative limit counts as 1"),
     ],
 )
-def test_pages(names: tuple[str, ...], limit: int, cursor: tuple[str, int] | None, expected: Page) -> None:
+def test_pages_follow_limit_and_cursor(
+    names: tuple[str, ...], limit: int, cursor: tuple[str, int] | None, expected: Page
+) -> None:
     assert page(ask(broker_with(b=3, c=1, a=2), *names, limit=limit, cursor=cursor)) == expected
 
 
-def test_no_page_has_more_than_2000_partitions() -> None:
+def test_page_contains_at_most_2000_partitions() -> None:
     broker = broker_with(t=2001)
     topics, cursor = page(ask(broker, limit=9999))
     assert (len(topics["t"]), cursor) == (2000, ("t", 2000))
@@ -85,24 +87,24 @@ def test_no_page_has_more_than_2000_partitions() -> None:
     [
         pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
         pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="invalid name"),
-        pytest.param("", ErrorCode.INVALID_TOPIC_EXCEPTION, id="no name"),
+        pytest.param("", ErrorCode.INVALID_TOPIC_EXCEPTION, id="empty name"),
     ],
 )
-def test_what_cannot_be_described_leaves_the_others_be(name: str, code: ErrorCode) -> None:
+def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: ErrorCode) -> None:
     topics = {topic.name: topic for topic in ask(broker_with(t=1), "t", name).topics}
     assert (topics["t"].error_code, len(topics["t"].partitions)) == (0, 1)
-    wrong = topics[name]
-    assert (wrong.error_code, wrong.topic_id, wrong.partitions) == (code, ZERO_UUID, [])
+    rejected = topics[name]
+    assert (rejected.error_code, rejected.topic_id, rejected.partitions) == (code, ZERO_UUID, [])
 
 
 @pytest.mark.parametrize(
     ("names", "cursor"),
     [
-        pytest.param(("b",), ("a", 0), id="it is at a topic that was not asked for"),
-        pytest.param(("a", "b"), ("a", -1), id="it is at a negative partition"),
+        pytest.param(("b",), ("a", 0), id="topic that is not requested"),
+        pytest.param(("a", "b"), ("a", -1), id="negative partition"),
     ],
 )
-def test_a_wrong_cursor_is_refused(names: tuple[str, ...], cursor: tuple[str, int]) -> None:
+def test_invalid_cursor_is_rejected(names: tuple[str, ...], cursor: tuple[str, int]) -> None:
     response = ask(broker_with(a=1, b=1), *names, cursor=cursor)
     assert [(topic.name, topic.error_code, topic.partitions) for topic in response.topics] == [
         (name, ErrorCode.INVALID_REQUEST, []) for name in names

@@ -1,4 +1,4 @@
-"""What administrators see of transactions: DescribeTransactions, ListTransactions, DescribeProducers."""
+"""DescribeTransactions, ListTransactions and DescribeProducers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 # -- DescribeTransactions ----------------------------------------------------------------------------------------------
 
 
-def test_a_transaction_is_described() -> None:
+def test_transaction_is_described() -> None:
     broker = VirtualBroker()
     broker.topic("a", partitions=2)
     broker.topic("b")
@@ -32,7 +32,7 @@ def test_a_transaction_is_described() -> None:
     assert [(topic.topic, topic.partitions) for topic in described.topics] == [("a", [0, 1]), ("b", [0])]
 
 
-def test_one_that_never_began_has_no_start() -> None:
+def test_transactional_id_without_transaction_has_no_start_time() -> None:
     broker = VirtualBroker()
     Producer(broker).init()
     (described,) = broker.client().ask(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
@@ -42,7 +42,7 @@ def test_one_that_never_began_has_no_start() -> None:
 @pytest.mark.parametrize(
     ("transactional_id", "code"), [("", ErrorCode.INVALID_REQUEST), ("x", ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)]
 )
-def test_an_id_that_nobody_has_is_not_described(transactional_id: str, code: ErrorCode) -> None:
+def test_unknown_transactional_id_is_rejected(transactional_id: str, code: ErrorCode) -> None:
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     (described,) = VirtualBroker().client().ask(request, 0).transaction_states
     assert (described.transactional_id, described.error_code) == (transactional_id, code)
@@ -53,7 +53,7 @@ def test_an_id_that_nobody_has_is_not_described(transactional_id: str, code: Err
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    """With "open-a", begun at 0 s, "open-b", begun at 10 s, "done" and "empty"; it is 20 s now."""
+    """Return a broker at 20 s with "open-a", started at 0 s, "open-b", started at 10 s, "done" and "empty"."""
     broker = VirtualBroker()
     broker.topic()
     for transactional_id in ("open-a", "open-b"):
@@ -84,28 +84,28 @@ def broker() -> VirtualBroker:
         "by several states",
         "by producer id",
         "open for more than ten seconds",
-        "open for less",
-        "what never began, as in Kafka",
-        "by expression",
-        "the whole id has to match",
-        "an empty expression is none",
+        "open for ten seconds or less",
+        "transactional id without transaction, as in Kafka",
+        "by regular expression",
+        "regular expression must match the whole id",
+        "empty regular expression is ignored",
     ],
 )
-def test_transactions_are_listed(
+def test_transactions_are_listed_by_filter(
     broker: VirtualBroker, version: int, filters: dict[str, Any], expected: dict[str, str]
 ) -> None:
     answer = broker.client().ask(ListTransactionsRequest(**filters), version)
     assert (answer.error_code, answer.unknown_state_filters) == (0, [])
-    assert {one.transactional_id: one.transaction_state for one in answer.transaction_states} == expected
+    assert {listed.transactional_id: listed.transaction_state for listed in answer.transaction_states} == expected
 
 
-def test_states_that_there_are_not_are_named(broker: VirtualBroker) -> None:
+def test_unknown_state_filters_are_returned(broker: VirtualBroker) -> None:
     known = ["Dead", "PrepareEpochFence", "PrepareCommit", "PrepareAbort", "CompleteAbort"]
     answer = broker.client().ask(ListTransactionsRequest(state_filters=["Open", *known, "empty"]), 0)
     assert (answer.error_code, answer.unknown_state_filters, answer.transaction_states) == (0, ["Open", "empty"], [])
 
 
-def test_an_expression_that_is_none_is_refused(broker: VirtualBroker) -> None:
+def test_invalid_regular_expression_is_rejected(broker: VirtualBroker) -> None:
     answer = broker.client().ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
     assert (answer.error_code, answer.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
 
@@ -115,11 +115,11 @@ def test_an_expression_that_is_none_is_refused(broker: VirtualBroker) -> None:
 
 def described(broker: VirtualBroker, topic: str, *partitions: int) -> list[Any]:
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=list(partitions))])
-    found: list[Any] = broker.client().ask(request, 0).topics[0].partitions
-    return found
+    partitions_: list[Any] = broker.client().ask(request, 0).topics[0].partitions
+    return partitions_
 
 
-def test_the_producers_of_a_partition_are_described() -> None:
+def test_active_producers_of_a_partition_are_described() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     broker.client().ask(produce(9), 9)
@@ -127,25 +127,35 @@ def test_the_producers_of_a_partition_are_described() -> None:
     first.send(b"w")
     second = begun(broker, NEW, transactional_id="b")
     assert second.end() == 0
-    one, other = described(broker, "t", 0, 1)
-    assert (one.error_code, other.error_code, other.active_producers) == (0, 0, [])
+    first_partition, other = described(broker, "t", 0, 1)
+    assert (first_partition.error_code, other.error_code, other.active_producers) == (0, 0, [])
     assert [
-        (at.producer_id, at.producer_epoch, at.last_sequence, at.coordinator_epoch, at.current_txn_start_offset)
-        for at in one.active_producers
+        (
+            state.producer_id,
+            state.producer_epoch,
+            state.last_sequence,
+            state.coordinator_epoch,
+            state.current_txn_start_offset,
+        )
+        for state in first_partition.active_producers
     ] == [(0, 0, 1, -1, 1), (1, 1, -1, 0, -1)]
-    assert {at.last_timestamp for at in one.active_producers} == {WALL_START_MS}
+    assert {state.last_timestamp for state in first_partition.active_producers} == {WALL_START_MS}
 
 
 @pytest.mark.parametrize(
-    ("topic", "code", "tells"),
+    ("topic", "code", "has_message"),
     [
-        pytest.param("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False, id="no such partition"),
-        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True, id="no such topic"),
-        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, True, id="no name of a topic"),
+        pytest.param("t", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False, id="unknown partition"),
+        pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True, id="unknown topic"),
+        pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, True, id="invalid topic name"),
     ],
 )
-def test_producers_of_what_is_not_there_are_refused(topic: str, code: ErrorCode, tells: bool) -> None:
+def test_unknown_partition_is_rejected(topic: str, code: ErrorCode, has_message: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
-    (one,) = described(broker, topic, 1)
-    assert (one.partition_index, one.error_code, one.error_message is not None) == (1, code, tells)
+    (described_partition,) = described(broker, topic, 1)
+    assert (
+        described_partition.partition_index,
+        described_partition.error_code,
+        described_partition.error_message is not None,
+    ) == (1, code, has_message)

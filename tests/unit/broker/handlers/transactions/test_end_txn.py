@@ -1,4 +1,4 @@
-"""EndTxn: what commits, what aborts, and what is refused, for both kinds of client."""
+"""EndTxn: commit, abort and errors, for legacy clients and transaction version 2."""
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ LAST_EPOCH = 32766
 
 
 def ended(broker: VirtualBroker, version: int, producer_id: int, epoch: int, committed: bool) -> tuple[int, int, int]:
-    """Error, producer id and epoch."""
+    """Return error, producer id and epoch."""
     answer = broker.client().ask(end_request(producer_id, epoch, committed), version)
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
@@ -27,7 +27,7 @@ def state(broker: VirtualBroker) -> str:
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
 @pytest.mark.parametrize("version", range(6))
-def test_the_transaction_ends_in_every_partition(version: int, committed: bool) -> None:
+def test_transaction_ends_in_every_partition(version: int, committed: bool) -> None:
     broker = VirtualBroker()
     broker.topic(partitions=3)
     producer = begun(broker)
@@ -44,9 +44,9 @@ def test_the_transaction_ends_in_every_partition(version: int, committed: bool) 
         assert len(log.aborted_transactions(0, 9)) == (0 if committed else records)
 
 
-# -- clients that raise no epoch: states, and what EndTxn says in them -------------------------------------------------
+# -- legacy clients: states and the results of EndTxn ------------------------------------------------------------------
 
-OF_LEGACY_CLIENT = {
+LEGACY_RESULTS = {
     "Empty": (48, 48),  # commit, abort
     "Ongoing": (0, 0),
     "CompleteCommit": (0, 48),
@@ -54,32 +54,32 @@ OF_LEGACY_CLIENT = {
 }
 
 
-def in_state(broker: VirtualBroker, wanted: str, versions: dict[str, int]) -> Producer:
-    """A producer whose transaction is so far."""
+def producer_in_state(broker: VirtualBroker, state_name: str, versions: dict[str, int]) -> Producer:
+    """Return a producer whose transactional id is in this state."""
     broker.topic()
     producer = Producer(broker, versions)
     producer.init()
-    if wanted != "Empty":
+    if state_name != "Empty":
         if producer.adds_partitions:
             producer.add()
         producer.send(b"v")
-    if wanted.startswith("Complete"):
-        producer.end(wanted == "CompleteCommit")
-    assert state(broker) == wanted
+    if state_name.startswith("Complete"):
+        producer.end(state_name == "CompleteCommit")
+    assert state(broker) == state_name
     return producer
 
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
-@pytest.mark.parametrize("wanted", OF_LEGACY_CLIENT)
-def test_what_a_client_that_adds_its_partitions_may_end(wanted: str, committed: bool) -> None:
+@pytest.mark.parametrize("state_name", LEGACY_RESULTS)
+def test_legacy_client_ends_only_open_or_repeats_completed_transactions(state_name: str, committed: bool) -> None:
     broker = VirtualBroker()
-    producer = in_state(broker, wanted, LEGACY)
-    expected = OF_LEGACY_CLIENT[wanted][not committed]
+    producer = producer_in_state(broker, state_name, LEGACY)
+    expected = LEGACY_RESULTS[state_name][not committed]
     assert ended(broker, 4, producer.producer_id, producer.epoch, committed) == (expected, -1, -1)
 
 
 @pytest.mark.parametrize(("version", "fenced"), [(0, 47), (1, 47), (2, 90), (3, 90), (4, 90), (5, 90)])
-def test_a_producer_with_another_epoch_is_fenced(version: int, fenced: int) -> None:
+def test_other_producer_id_or_epoch_is_rejected(version: int, fenced: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker)
@@ -88,17 +88,17 @@ def test_a_producer_with_another_epoch_is_fenced(version: int, fenced: int) -> N
 
 
 @pytest.mark.parametrize("version", range(6))
-@pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("nobody", 49)])
-def test_an_id_that_nobody_has_ends_nothing(version: int, transactional_id: str, code: int) -> None:
+@pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("unknown", 49)])
+def test_unknown_transactional_id_is_rejected(version: int, transactional_id: str, code: int) -> None:
     request = end_request(0, 0, COMMIT, transactional_id)
     assert VirtualBroker().client().ask(request, version).error_code == code
 
 
 # -- clients of transaction version 2 ----------------------------------------------------------------------------------
 
-RAISED, REPEATED = "raised", "repeated"  # answered with the next epoch; with the one that was raised before
-# State, and commit or abort -> with the epoch that the producer has; with the one before.
-OF_NEW_CLIENT: dict[tuple[str, bool], tuple[int | str, int | str]] = {
+RAISED, REPEATED = "raised", "repeated"  # response with the next epoch; response with the epoch that was raised before
+# State, and commit or abort -> result with the current epoch; result with the previous epoch.
+VERSION_2_RESULTS: dict[tuple[str, bool], tuple[int | str, int | str]] = {
     ("Empty", ABORT): (RAISED, 90),
     ("Empty", COMMIT): (48, 90),
     ("Ongoing", ABORT): (RAISED, 90),
@@ -110,14 +110,16 @@ OF_NEW_CLIENT: dict[tuple[str, bool], tuple[int | str, int | str]] = {
 }
 
 
-@pytest.mark.parametrize("back", [0, 1], ids=["its epoch", "the epoch before"])
-@pytest.mark.parametrize(("wanted", "committed"), OF_NEW_CLIENT)
-def test_what_a_client_of_transaction_version_2_may_end(wanted: str, committed: bool, back: int) -> None:
+@pytest.mark.parametrize("epochs_back", [0, 1], ids=["current epoch", "previous epoch"])
+@pytest.mark.parametrize(("state_name", "committed"), VERSION_2_RESULTS)
+def test_client_of_transaction_version_2_ends_or_repeats_transactions(
+    state_name: str, committed: bool, epochs_back: int
+) -> None:
     broker = VirtualBroker()
-    Producer(broker).init()  # so that there is an epoch before
-    producer = in_state(broker, wanted, NEW)
-    expected = OF_NEW_CLIENT[wanted, committed][back]
-    answer = ended(broker, 5, producer.producer_id, producer.epoch - back, committed)
+    Producer(broker).init()  # so that a previous epoch exists
+    producer = producer_in_state(broker, state_name, NEW)
+    expected = VERSION_2_RESULTS[state_name, committed][epochs_back]
+    answer = ended(broker, 5, producer.producer_id, producer.epoch - epochs_back, committed)
     if expected == RAISED:
         assert answer == (0, producer.producer_id, producer.epoch + 1)
         assert state(broker) == ("CompleteCommit" if committed else "CompleteAbort")
@@ -125,10 +127,10 @@ def test_what_a_client_of_transaction_version_2_may_end(wanted: str, committed: 
         assert answer == (0, producer.producer_id, producer.epoch)
     else:
         assert answer == (expected, -1, -1)
-        assert state(broker) == wanted
+        assert state(broker) == state_name
 
 
-def test_every_transaction_has_an_epoch_of_its_own() -> None:
+def test_each_transaction_of_version_2_raises_the_epoch() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = Producer(broker, NEW)
@@ -140,7 +142,7 @@ def test_every_transaction_has_an_epoch_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
-def test_the_last_epoch_ends_in_a_new_producer_id_and_so_does_the_repeated_request(committed: bool) -> None:
+def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(committed: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = Producer(broker, NEW)
@@ -162,8 +164,8 @@ def test_the_last_epoch_ends_in_a_new_producer_id_and_so_does_the_repeated_reque
 # -- replicas ----------------------------------------------------------------------------------------------------------
 
 
-def waiting_broker() -> tuple[VirtualBroker, Producer]:
-    """Replicas take 100 ms; the transaction is open, with a record."""
+def replicating_broker() -> tuple[VirtualBroker, Producer]:
+    """Return a broker with 100 ms replication delay, and an initialized producer."""
     broker = VirtualBroker("sluice.replication.delay.ms=100")
     broker.topic()
     producer = Producer(broker, NEW)
@@ -174,9 +176,9 @@ def waiting_broker() -> tuple[VirtualBroker, Producer]:
     return broker, producer
 
 
-def test_a_decision_waits_for_its_replicas_and_so_do_the_markers() -> None:
-    broker, producer = waiting_broker()
-    broker.broker.transactions.add_partitions(  # what Produce does
+def test_response_and_markers_wait_for_their_replicas() -> None:
+    broker, producer = replicating_broker()
+    broker.broker.transactions.add_partitions(  # as Produce does
         "tx", 0, 0, frozenset({_t0()}), 2, lambda code: None
     )
     broker.advance(100)
@@ -189,17 +191,19 @@ def test_a_decision_waits_for_its_replicas_and_so_do_the_markers() -> None:
     answer = producer.client.answer().message
     assert (answer.error_code, answer.producer_epoch, state(broker)) == (0, 1, "PrepareCommit")
     log = broker.partition().log
-    assert (log.log_end_offset, log.last_stable_offset) == (2, 0), "the marker is there, and not replicated"
+    assert (log.log_end_offset, log.last_stable_offset) == (2, 0), "the marker is appended but not replicated"
     assert ended(broker, 5, 0, 0, COMMIT)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
     assert ended(broker, 4, 0, 1, COMMIT)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
     assert broker.client().ask(init_request(), 5).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     broker.advance(100)
-    assert (log.last_stable_offset, state(broker)) == (2, "PrepareCommit"), "that it is complete is not replicated"
+    assert (log.last_stable_offset, state(broker)) == (2, "PrepareCommit"), (
+        "the CompleteCommit record is not replicated"
+    )
     broker.advance(100)
     assert state(broker) == "CompleteCommit"
 
 
-def test_markers_wait_for_their_replicas_however_long_that_takes() -> None:
+def test_markers_wait_for_their_replicas_without_a_timeout() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=40000")
     broker.topic()
     coordinator = broker.broker.transactions
@@ -219,10 +223,10 @@ def test_markers_wait_for_their_replicas_however_long_that_takes() -> None:
     assert state(broker) == "PrepareCommit"
     broker.advance(41_000)
     assert state(broker) == "CompleteCommit"
-    assert len(stored(broker)) == 1, "the marker was written once"
+    assert len(stored(broker)) == 1, "the marker is written once"
 
 
-def test_a_decision_whose_replicas_take_longer_than_the_transaction_may_is_not_available() -> None:
+def test_replication_slower_than_the_transaction_timeout_is_not_available() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=1000")
     client = broker.client()
     client.send(init_request(transaction_timeout_ms=500), 5)
@@ -231,8 +235,8 @@ def test_a_decision_whose_replicas_take_longer_than_the_transaction_may_is_not_a
     assert state(broker) == TransactionState.EMPTY.label
 
 
-def test_a_client_that_leaves_while_it_waits_ends_its_transaction_all_the_same() -> None:
-    broker, producer = waiting_broker()
+def test_transaction_of_a_disconnected_client_still_ends() -> None:
+    broker, producer = replicating_broker()
     broker.broker.transactions.add_partitions("tx", 0, 0, frozenset({_t0()}), 2, lambda code: None)
     broker.advance(100)
     producer.client.send(end_request(0, 0), 5)
@@ -241,7 +245,7 @@ def test_a_client_that_leaves_while_it_waits_ends_its_transaction_all_the_same()
     assert state(broker) == "CompleteCommit"
 
 
-def test_a_partition_that_was_deleted_needs_no_marker() -> None:
+def test_deleted_partition_needs_no_marker() -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     producer = begun(broker)
@@ -250,8 +254,8 @@ def test_a_partition_that_was_deleted_needs_no_marker() -> None:
     assert state(broker) == "CompleteCommit"
 
 
-def test_a_partition_that_is_deleted_while_its_marker_waits_is_not_waited_for() -> None:
-    broker, producer = waiting_broker()
+def test_partition_deleted_while_its_marker_waits_does_not_block_the_end() -> None:
+    broker, producer = replicating_broker()
     broker.broker.transactions.add_partitions("tx", 0, 0, frozenset({_t0()}), 2, lambda code: None)
     broker.advance(100)
     producer.client.send(end_request(0, 0), 5)
@@ -261,11 +265,11 @@ def test_a_partition_that_is_deleted_while_its_marker_waits_is_not_waited_for() 
     assert state(broker) == "CompleteCommit"
 
 
-def test_a_transaction_whose_marker_comes_too_late_hangs(caplog: pytest.LogCaptureFixture) -> None:
+def test_transaction_with_a_rejected_marker_hangs(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker("transaction.partition.verification.enable=false")
     broker.topic()
     producer = begun(broker)
-    rogue = Producer(broker)  # writes with an epoch that nobody gave it
+    rogue = Producer(broker)  # writes with an epoch that no coordinator assigned
     rogue.producer_id, rogue.epoch = producer.producer_id, 5
     assert rogue.send(b"w") == 0
     assert producer.end() == 0

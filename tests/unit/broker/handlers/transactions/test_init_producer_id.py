@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: who gets which epoch, and who is fenced."""
+"""InitProducerId with a transactional id: epochs and fencing."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,104 +7,108 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
 from tests.support.virtual_broker import VirtualBroker
 
-LAST_EPOCH = 32766  # 32767 is for fencing whoever has this one
+LAST_EPOCH = 32766  # 32767 fences the producer with this epoch
 
 
 def set_epoch(broker: VirtualBroker, epoch: int) -> None:
-    """Lets the transactional id "tx" have had many producers."""
+    """Set the epoch of the transactional id "tx"."""
     entry = broker.broker.transactions._entries["tx"]
     entry.current = replace(entry.current, producer_epoch=epoch)
 
 
-def asked(broker: VirtualBroker, version: int = 5, transactional_id: str = "tx", **fields: int) -> tuple[int, int, int]:
-    """Error, producer id and epoch."""
+def initialized(
+    broker: VirtualBroker, version: int = 5, transactional_id: str = "tx", **fields: int
+) -> tuple[int, int, int]:
+    """Return error, producer id and epoch."""
     answer = broker.client().ask(init_request(transactional_id, **fields), version)
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_each_producer_of_an_id_has_a_higher_epoch(version: int) -> None:
+def test_each_init_raises_the_epoch(version: int) -> None:
     broker = VirtualBroker()
-    assert [asked(broker, version) for _ in range(3)] == [(0, 0, 0), (0, 0, 1), (0, 0, 2)]
-    assert asked(broker, version, "other") == (0, 1, 0)
+    assert [initialized(broker, version) for _ in range(3)] == [(0, 0, 0), (0, 0, 1), (0, 0, 2)]
+    assert initialized(broker, version, "other") == (0, 1, 0)
 
 
 @pytest.mark.parametrize(
     ("timeout_ms", "code"),
     [
-        pytest.param(1, 0, id="shortest"),
-        pytest.param(1000, 0, id="longest that is allowed"),
+        pytest.param(1, 0, id="shortest timeout"),
+        pytest.param(1000, 0, id="longest allowed timeout"),
         pytest.param(1001, 50, id="longer than transaction.max.timeout.ms"),
-        pytest.param(0, 50, id="none"),
+        pytest.param(0, 50, id="zero"),
         pytest.param(-1, 50, id="negative"),
-        pytest.param(2**31 - 1, 50, id="two-phase commit's, which has none"),
+        pytest.param(2**31 - 1, 50, id="maximum, which two-phase commit uses"),
     ],
 )
-def test_the_timeout_must_be_one_that_the_broker_allows(timeout_ms: int, code: int) -> None:
+def test_transaction_timeout_must_be_positive_and_within_the_broker_limit(timeout_ms: int, code: int) -> None:
     broker = VirtualBroker("transaction.max.timeout.ms=1000")
-    assert asked(broker, transaction_timeout_ms=timeout_ms)[0] == code
+    assert initialized(broker, transaction_timeout_ms=timeout_ms)[0] == code
 
 
-def test_an_empty_id_is_an_invalid_request() -> None:
-    assert asked(VirtualBroker(), transactional_id="") == (ErrorCode.INVALID_REQUEST, -1, -1)
+def test_empty_transactional_id_is_rejected() -> None:
+    assert initialized(VirtualBroker(), transactional_id="") == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
-# -- a producer that says what it has (KIP-360) ------------------------------------------------------------------------
+# -- producer id and epoch in the request (KIP-360) --------------------------------------------------------------------
 
 
-def test_a_producer_that_names_its_epoch_gets_the_next_one_and_the_same_when_it_asks_again() -> None:
+def test_current_epoch_in_the_request_returns_the_next_epoch_also_on_retry() -> None:
     broker = VirtualBroker()
-    assert asked(broker) == (0, 0, 0)
-    assert asked(broker, producer_id=0, producer_epoch=0) == (0, 0, 1)
-    assert asked(broker, producer_id=0, producer_epoch=0) == (0, 0, 1), "the answer was lost"
-    assert asked(broker, producer_id=0, producer_epoch=1) == (0, 0, 2)
+    assert initialized(broker) == (0, 0, 0)
+    assert initialized(broker, producer_id=0, producer_epoch=0) == (0, 0, 1)
+    assert initialized(broker, producer_id=0, producer_epoch=0) == (0, 0, 1), "the retry returns the same epoch"
+    assert initialized(broker, producer_id=0, producer_epoch=1) == (0, 0, 2)
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, 47), (4, 90), (5, 90)])
 @pytest.mark.parametrize(
     ("producer_id", "epoch"),
     [
-        pytest.param(0, 0, id="epoch of which another producer was the next"),
-        pytest.param(0, 9, id="epoch that is not there yet"),
-        pytest.param(7, 1, id="another producer id"),
+        pytest.param(0, 0, id="epoch that another producer replaced"),
+        pytest.param(0, 9, id="future epoch"),
+        pytest.param(7, 1, id="other producer id"),
     ],
 )
-def test_a_producer_that_names_what_it_has_not_is_fenced(version: int, code: int, producer_id: int, epoch: int) -> None:
+def test_request_with_another_producer_id_or_epoch_is_fenced(
+    version: int, code: int, producer_id: int, epoch: int
+) -> None:
     broker = VirtualBroker()
-    assert [asked(broker) for _ in range(2)] == [(0, 0, 0), (0, 0, 1)]
-    assert asked(broker, version, producer_id=producer_id, producer_epoch=epoch) == (code, -1, -1)
+    assert [initialized(broker) for _ in range(2)] == [(0, 0, 0), (0, 0, 1)]
+    assert initialized(broker, version, producer_id=producer_id, producer_epoch=epoch) == (code, -1, -1)
 
 
-def test_a_producer_whose_id_was_forgotten_gets_a_new_one() -> None:
-    assert asked(VirtualBroker(), producer_id=70, producer_epoch=7) == (0, 0, 0)
+def test_expired_producer_id_is_replaced() -> None:
+    assert initialized(VirtualBroker(), producer_id=70, producer_epoch=7) == (0, 0, 0)
 
 
-# -- epochs that are exhausted -----------------------------------------------------------------------------------------
+# -- exhausted epochs --------------------------------------------------------------------------------------------------
 
 
-def test_the_last_epoch_is_followed_by_a_new_producer_id() -> None:
+def test_last_epoch_is_followed_by_a_new_producer_id() -> None:
     broker = VirtualBroker()
-    asked(broker)
+    initialized(broker)
     set_epoch(broker, LAST_EPOCH - 1)
-    assert [asked(broker) for _ in range(3)] == [(0, 0, LAST_EPOCH), (0, 1, 0), (0, 1, 1)]
+    assert [initialized(broker) for _ in range(3)] == [(0, 0, LAST_EPOCH), (0, 1, 0), (0, 1, 1)]
 
 
-def test_a_producer_that_had_the_last_epoch_may_ask_again_for_its_new_id() -> None:
+def test_retry_with_the_last_epoch_returns_the_same_new_producer_id() -> None:
     broker = VirtualBroker()
-    asked(broker)
+    initialized(broker)
     set_epoch(broker, LAST_EPOCH)
-    assert asked(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
-    assert asked(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
+    assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
+    assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
 
 
-def test_one_that_asks_again_from_before_the_last_epoch_is_an_unknown_error() -> None:
+def test_older_epoch_after_the_last_epoch_returns_unknown_server_error() -> None:
     broker = VirtualBroker()
-    asked(broker)
+    initialized(broker)
     set_epoch(broker, LAST_EPOCH)
-    assert asked(broker, producer_id=0, producer_epoch=LAST_EPOCH - 1)[0] == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH - 1)[0] == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_fencing_whoever_has_the_last_epoch_ends_in_a_new_producer_id() -> None:
+def test_fencing_the_last_epoch_leads_to_a_new_producer_id() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = Producer(broker)
@@ -112,16 +116,16 @@ def test_fencing_whoever_has_the_last_epoch_ends_in_a_new_producer_id() -> None:
     set_epoch(broker, LAST_EPOCH)
     producer.epoch = LAST_EPOCH
     assert (producer.add(), producer.send(b"v")) == ({0}, 0)
-    assert asked(broker)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert initialized(broker)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
     assert stored(broker)[-1][0].producer_epoch == LAST_EPOCH + 1
-    assert asked(broker) == (0, 1, 1)
+    assert initialized(broker) == (0, 1, 1)
 
 
-# -- a transaction that is open ----------------------------------------------------------------------------------------
+# -- open transactions -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["adds its partitions", "of transaction version 2"])
-def test_an_open_transaction_is_aborted_before_the_next_producer_gets_its_epoch(versions: dict[str, int]) -> None:
+@pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
+def test_open_transaction_is_aborted_before_the_next_producer_gets_its_epoch(versions: dict[str, int]) -> None:
     broker = VirtualBroker()
     broker.topic()
     older = begun(broker, versions)
@@ -131,7 +135,7 @@ def test_an_open_transaction_is_aborted_before_the_next_producer_gets_its_epoch(
     assert (marker.is_control, marker.producer_epoch) == (True, 1)
     assert broker.partition().log.last_stable_offset == 2
     assert newer.init() == 0
-    assert (newer.producer_id, newer.epoch) == (older.producer_id, 2), "one for fencing, one for itself"
+    assert (newer.producer_id, newer.epoch) == (older.producer_id, 2), "one epoch for fencing, one for the new producer"
     newer.commit_values(b"w")
     assert older.send(b"late") == ErrorCode.INVALID_PRODUCER_EPOCH
     assert older.end() == ErrorCode.PRODUCER_FENCED

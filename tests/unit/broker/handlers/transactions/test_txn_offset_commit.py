@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that are committed when their transaction is."""
+"""TxnOffsetCommit: validation, and the outcome of pending offsets."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ VERSIONS = range(7)
 
 
 def in_transaction(broker: VirtualBroker, transactional_id: str = "tx") -> Producer:
-    """A producer whose open transaction has the offsets of the group "group"."""
+    """Return a producer whose transaction includes the offsets of the group "group"."""
     producer = Producer(broker, transactional_id=transactional_id)
     assert producer.init() == 0
     assert producer.add_offsets("group") == 0
@@ -28,7 +28,7 @@ def in_transaction(broker: VirtualBroker, transactional_id: str = "tx") -> Produ
 
 
 def ask(producer: Producer, version: int, offset: int = 7, *, partition: int = 0, **fields: Any) -> Any:
-    """Commits one offset of t for the group "group" in the producer's transaction; the answer."""
+    """Commit one offset of t for the group "group" in the transaction; return the response."""
     topic = TxnOffsetCommitRequestTopic(
         name=fields.pop("topic", "t"),
         topic_id=fields.pop("topic_id", bytes(16)),
@@ -51,7 +51,7 @@ def ask(producer: Producer, version: int, offset: int = 7, *, partition: int = 0
 
 
 def committed(client: Client, **fields: Any) -> tuple[int, int]:
-    """(offset, error code) of t-0."""
+    """Return (offset, error code) of t-0."""
     return fetched(client.ask(fetch_request(**fields), 9))["t", 0]
 
 
@@ -59,14 +59,18 @@ def committed(client: Client, **fields: Any) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({}, ErrorCode.NONE, id="nothing wrong"),
-        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="group without a name"),
-        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="partition that is not there"),
-        pytest.param({"committed_metadata": "x" * 4097}, ErrorCode.OFFSET_METADATA_TOO_LARGE, id="too long metadata"),
+        pytest.param({}, ErrorCode.NONE, id="valid"),
+        pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
+        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
+        pytest.param(
+            {"committed_metadata": "x" * 4097},
+            ErrorCode.OFFSET_METADATA_TOO_LARGE,
+            id="metadata above the maximum length",
+        ),
         pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
     ],
 )
-def test_every_partition_has_its_own_answer(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     response = ask(in_transaction(broker), version, topic_id=topic.topic_id, **fields)
@@ -77,10 +81,10 @@ def test_every_partition_has_its_own_answer(version: int, fields: dict[str, Any]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_that_is_not_there_is_unknown_by_name_or_id(version: int) -> None:
-    wanted = ErrorCode.UNKNOWN_TOPIC_ID if version >= 6 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def test_unknown_topic_is_rejected_by_name_or_id(version: int) -> None:
+    expected = ErrorCode.UNKNOWN_TOPIC_ID if version >= 6 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     response = ask(in_transaction(VirtualBroker()), version, topic="u", topic_id=bytes(range(16)))
-    assert commit_code(response) == wanted
+    assert commit_code(response) == expected
 
 
 @pytest.mark.parametrize("version", range(3, 7))
@@ -88,17 +92,17 @@ def test_a_topic_that_is_not_there_is_unknown_by_name_or_id(version: int) -> Non
     ("fields", "code"),
     [
         pytest.param({}, ErrorCode.NONE, id="member"),
-        pytest.param({"member_id": "who"}, ErrorCode.UNKNOWN_MEMBER_ID, id="id nobody has"),
-        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="generation before"),
-        pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="instance id nobody has"),
+        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
+        pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
+        pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown instance id"),
         pytest.param(
             {"member_id": "", "generation_id_or_member_epoch": -1},
             ErrorCode.NONE,
-            id="whoever says nothing of itself, as up to version 2",
+            id="no member fields, as up to version 2",
         ),
     ],
 )
-def test_members_are_checked(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_member_fields_are_validated(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     stable_group(broker)
@@ -107,36 +111,36 @@ def test_members_are_checked(version: int, fields: dict[str, Any], code: ErrorCo
 
 
 @pytest.mark.parametrize("version", range(3, 7))
-def test_a_generation_of_a_group_that_is_not_there_is_wrong(version: int) -> None:
+def test_generation_of_an_unknown_group_is_rejected(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
-    wanted = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION
-    assert commit_code(ask(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == wanted
+    expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION
+    assert commit_code(ask(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_not_in_the_transaction_is_refused_or_taken_in(version: int) -> None:
+def test_group_outside_the_transaction_is_rejected_or_added(version: int) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     producer = Producer(broker)
     assert producer.init() == 0
     if version < 4:
-        wanted = ErrorCode.INVALID_TXN_STATE
+        expected = ErrorCode.INVALID_TXN_STATE
     else:
-        wanted = ErrorCode.TRANSACTION_ABORTABLE if version == 4 else ErrorCode.NONE
-    assert commit_code(ask(producer, version, topic_id=topic.topic_id)) == wanted
+        expected = ErrorCode.TRANSACTION_ABORTABLE if version == 4 else ErrorCode.NONE
+    assert commit_code(ask(producer, version, topic_id=topic.topic_id)) == expected
 
 
-def test_a_producer_that_another_took_the_place_of_is_fenced() -> None:
+def test_replaced_producer_is_fenced() -> None:
     broker = VirtualBroker()
     broker.topic()
-    before = in_transaction(broker)
+    older = in_transaction(broker)
     Producer(broker).init()
-    assert commit_code(ask(before, 3)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert commit_code(ask(older, 3)) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_an_id_that_no_producer_has_is_unknown() -> None:
+def test_unknown_transactional_id_is_rejected() -> None:
     broker = VirtualBroker()
     broker.topic()
     producer = in_transaction(broker)
@@ -145,7 +149,7 @@ def test_an_id_that_no_producer_has_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("commits", "expected"), [(True, (7, 0)), (False, (5, 0))], ids=["commit", "abort"])
-def test_offsets_wait_for_the_end_of_the_transaction(commits: bool, expected: tuple[int, int]) -> None:
+def test_offsets_are_pending_until_the_transaction_ends(commits: bool, expected: tuple[int, int]) -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -158,7 +162,7 @@ def test_offsets_wait_for_the_end_of_the_transaction(commits: bool, expected: tu
     assert committed(client) == committed(client, require_stable=True) == expected
 
 
-def test_what_was_committed_later_is_not_taken_back() -> None:
+def test_later_plain_commit_is_not_replaced() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -169,7 +173,7 @@ def test_what_was_committed_later_is_not_taken_back() -> None:
     assert committed(client) == (9, 0)
 
 
-def test_of_two_transactions_the_later_offset_stays_whichever_ends_first() -> None:
+def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -182,7 +186,7 @@ def test_of_two_transactions_the_later_offset_stays_whichever_ends_first() -> No
     assert committed(client, require_stable=True) == (8, 0)
 
 
-def test_offsets_that_wait_go_with_their_topic_and_with_their_group() -> None:
+def test_pending_offsets_are_deleted_with_their_topic_and_group() -> None:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
@@ -197,7 +201,7 @@ def test_offsets_that_wait_go_with_their_topic_and_with_their_group() -> None:
     assert committed(client) == (-1, 0)
 
 
-def test_an_offset_that_may_be_replaced_is_not_forgotten_meanwhile() -> None:
+def test_offset_with_a_pending_replacement_does_not_expire() -> None:
     broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
     broker.topic()
     producer = in_transaction(broker)
@@ -212,7 +216,7 @@ def test_an_offset_that_may_be_replaced_is_not_forgotten_meanwhile() -> None:
     assert broker.broker.groups.groups == {}
 
 
-def test_a_group_that_has_only_offsets_that_wait_is_not_forgotten() -> None:
+def test_group_with_only_pending_offsets_does_not_expire() -> None:
     broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
     broker.topic()
     producer = in_transaction(broker)

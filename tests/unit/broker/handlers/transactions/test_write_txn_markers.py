@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: what brokers send each other, and administrators against a transaction that hangs."""
+"""WriteTxnMarkers: markers of brokers, and of administrators that abort a hanging transaction."""
 
 import pytest
 
@@ -33,20 +33,20 @@ def marker(
 
 
 def codes(broker: VirtualBroker, version: int, *markers: WritableTxnMarker) -> dict[int, dict[tuple[str, int], int]]:
-    """Producer id -> partition -> error code."""
+    """Return the error code per producer id and partition."""
     answer = broker.client().ask(WriteTxnMarkersRequest(markers=list(markers)), version)
     return {
-        one.producer_id: {
+        result.producer_id: {
             (topic.name, partition.partition_index): partition.error_code
-            for topic in one.topics
+            for topic in result.topics
             for partition in topic.partitions
         }
-        for one in answer.markers
+        for result in answer.markers
     }
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_one_answer_for_each_partition_of_each_producer(version: int) -> None:
+def test_each_partition_of_each_producer_has_its_own_result(version: int) -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     markers = (marker(7, 0, 1, 0, 5), marker(8, 0), marker(7, 0, topic="nowhere"))
@@ -60,7 +60,7 @@ def test_one_answer_for_each_partition_of_each_producer(version: int) -> None:
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
 @pytest.mark.parametrize("version", range(3))
-def test_a_marker_ends_the_transaction_of_its_partition(version: int, committed: bool) -> None:
+def test_marker_ends_the_transaction_of_its_partition(version: int, committed: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker)
@@ -72,17 +72,17 @@ def test_a_marker_ends_the_transaction_of_its_partition(version: int, committed:
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="epoch that is over"),
+        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
         pytest.param(marker(0, 1), 0, id="epoch of the records, transaction version 1"),
         pytest.param(
             marker(0, 1, transaction_version=2),
             ErrorCode.INVALID_PRODUCER_EPOCH,
             id="epoch of the records, transaction version 2",
         ),
-        pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch: version 2"),
+        pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch, transaction version 2"),
     ],
 )
-def test_the_epoch_is_judged_as_the_transaction_version_has_it(sent: WritableTxnMarker, code: int) -> None:
+def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnMarker, code: int) -> None:
     broker = VirtualBroker()
     broker.topic()
     Producer(broker).init()
@@ -90,7 +90,7 @@ def test_the_epoch_is_judged_as_the_transaction_version_has_it(sent: WritableTxn
     assert codes(broker, 2, sent) == {0: {("t", 0): code}}
 
 
-def test_an_older_coordinator_is_fenced() -> None:
+def test_older_coordinator_is_fenced() -> None:
     broker = VirtualBroker()
     broker.topic()
     codes(broker, 1, marker(7, 0, coordinator_epoch=3))
@@ -99,12 +99,12 @@ def test_an_older_coordinator_is_fenced() -> None:
     }
 
 
-def test_no_markers_have_no_answers() -> None:
+def test_request_without_markers_returns_no_results() -> None:
     assert codes(VirtualBroker(), 1) == {}
 
 
 @pytest.mark.parametrize(("delay_ms", "code"), [(29_999, 0), (30_001, ErrorCode.REQUEST_TIMED_OUT)])
-def test_the_answer_waits_for_the_replicas_for_30_seconds(delay_ms: int, code: int) -> None:
+def test_response_waits_up_to_30_seconds_for_the_replicas(delay_ms: int, code: int) -> None:
     broker = VirtualBroker(f"sluice.replication.delay.ms={delay_ms}")
     broker.topic()
     client = broker.client()
@@ -114,10 +114,10 @@ def test_the_answer_waits_for_the_replicas_for_30_seconds(delay_ms: int, code: i
     assert client.take_answers() == []
     broker.advance(2)
     partitions = client.answer().message.markers[0].topics[0].partitions
-    assert [one.error_code for one in partitions] == [code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert [partition.error_code for partition in partitions] == [code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_a_reader_of_committed_records_goes_on_when_the_marker_is_there() -> None:
+def test_marker_completes_a_pending_read_committed_fetch() -> None:
     broker = VirtualBroker()
     broker.topic()
     begun(broker)
