@@ -1,4 +1,4 @@
-"""docs/topic-configs.md says what the table in the code says."""
+"""docs/topic-configs.md is up to date with the code."""
 
 from tests.docs.topic_configs import PAGE, with_table
 

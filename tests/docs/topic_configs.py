@@ -5,33 +5,27 @@ from pathlib import Path
 
 from sluice.config.property_table import TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
 from sluice.config.value_types import LONG_MAX
+from tests.docs.tables import code, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "topic-configs.md"
 _TABLE = re.compile(r"(<!-- configs: [^\n]*-->\n).*?(<!-- end of configs -->)", re.DOTALL)
 
 
-def table() -> str:
-    """Those that have an effect first."""
-    rows = sorted(TOPIC_PROPERTIES.values(), key=lambda row: (row.has_no_effect, row.name))
-    lines = [
-        "| config | accepted | default | broker's property | what it does here |",
-        "| --- | --- | --- | --- | --- |",
+def configs() -> str:
+    """Return the table of the configs with an effect, and the names of the others."""
+    rows = [
+        [code(one.name), one.kind.accepts, code(one.default or ""), code(TOPIC_DEFAULT_OF.get(one.name)), one.doc]
+        for one in sorted(TOPIC_PROPERTIES.values(), key=lambda one: one.name)
+        if not one.has_no_effect
     ]
-    for row in rows:
-        broker_property = TOPIC_DEFAULT_OF.get(row.name)
-        cells = [
-            f"`{row.name}`",
-            row.kind.accepts,
-            "" if row.default is None else f"`{row.default}`" if row.default else "empty",
-            "" if broker_property is None else f"`{broker_property}`",
-            row.doc,
-        ]
-        lines.append("| " + " | ".join(cells).replace(str(LONG_MAX), "2^63-1") + " |")
-    return "\n".join([*lines, ""])
+    without_effect = ", ".join(code(one.name) for one in TOPIC_PROPERTIES.values() if one.has_no_effect)
+    described = table(("config", "type", "default", "broker property", "description"), rows)
+    return f"\n{described}\nWithout effect: {without_effect}.\n\n".replace(str(LONG_MAX), "2^63-1")
 
 
 def with_table(page: str) -> str:
-    return _TABLE.sub(lambda match: f"{match[1]}{table()}{match[2]}", page)
+    """Return the page with the current table."""
+    return _TABLE.sub(lambda match: f"{match[1]}{configs()}{match[2]}", page)
 
 
 if __name__ == "__main__":
