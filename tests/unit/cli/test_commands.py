@@ -1,4 +1,4 @@
-"""Rules that all commands keep: what their help tells, that tables are to be had as JSON, what wrong names are told."""
+"""Rules for all commands: complete help, JSON tables, and suggestions for wrong names."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from sluice.cli.help_pages import PAGES
 from sluice.cli.main import COMMANDS, cli
 from tests.support.command_lines import check_command_line
 
-# They print what is not a table: a running broker's address, source, a schema, a script, one word.
+# Their output is not a table: a running broker's address, source, a schema, a script, one word.
 WITHOUT_TABLE = {
     "serve",
     "protocol show",
@@ -46,7 +46,7 @@ def help_of(path: str) -> str:
 
 
 @pytest.mark.parametrize("path", ["", *ALL])
-def test_the_help_of_each_command_tells_all_there_is(path: str) -> None:
+def test_help_of_each_command_is_complete(path: str) -> None:
     told = help_of(path)
     assert told.startswith(f"Usage: {' '.join(['sluice', *path.split()])} ")
     assert "\nExamples:\n  sluice " in told.replace('  eval "$(', "  ")
@@ -58,7 +58,7 @@ def test_the_help_of_each_command_tells_all_there_is(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_what_a_command_does_and_takes_is_told_in_sentences(path: str) -> None:
+def test_descriptions_are_imperative_sentences_and_options_have_help(path: str) -> None:
     command = ALL[path]
     first = (command.help or "").strip().partition("\n")[0]
     assert re.match(r"[A-Z][a-z]*[^s\W][ ,]", first), f"{first!r}: expected an imperative, such as List"
@@ -70,13 +70,13 @@ def test_what_a_command_does_and_takes_is_told_in_sentences(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_TABLE])
-def test_what_prints_a_table_prints_it_as_json_too(path: str) -> None:
+def test_every_table_is_available_as_json(path: str) -> None:
     options = {opt for param in LEAVES[path].params for opt in param.opts}
     assert {"--format", "--json"} <= options
 
 
 @pytest.mark.parametrize("path", ["", *(path for path, command in ALL.items() if isinstance(command, click.Group))])
-def test_the_help_of_a_group_tells_of_its_commands_in_whole_sentences(path: str) -> None:
+def test_group_help_lists_commands_in_whole_sentences(path: str) -> None:
     told = help_of(path).partition("\nExamples:")[0]
     assert "..." not in told.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
 
@@ -85,11 +85,11 @@ EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
 
 
 @pytest.mark.parametrize("line", [line for line in EXAMPLES if not line.startswith("eval ")])
-def test_each_example_is_right(line: str) -> None:
+def test_each_example_is_valid(line: str) -> None:
     check_command_line(line)
 
 
-def test_there_is_no_page_without_its_command() -> None:
+def test_each_page_has_a_command() -> None:
     assert PAGES.keys() == {"", *ALL}
 
 
@@ -104,12 +104,12 @@ def test_json_is_short_for_format_json() -> None:
 
 WRONG = {
     "a command": (["surve"], "surve is not a command, did you mean serve? commands are serve, "),
-    "a command like no other": (["xyz"], "xyz is not a command; commands are serve, "),
+    "an unknown command": (["xyz"], "xyz is not a command; commands are serve, "),
     "a number": (["serve", "--port", "abc"], "Invalid value for '--port': 'abc' is not a valid integer.\n"),
-    "a command of a group": (["quota", "lst"], "lst is not a command, did you mean list? commands are delete, "),
+    "a group's command": (["quota", "lst"], "lst is not a command, did you mean list? commands are delete, "),
     "a job": (["pipeline", "throtle"], "throtle is not a command, did you mean throttle? commands are "),
     "an option": (["quota", "list", "--formt", "json"], "No such option --formt, did you mean --format? options are "),
-    "an option of the command itself": (
+    "an option of the main command": (
         ["--versoin"],
         "No such option --versoin, did you mean --version? options are ",
     ),
@@ -126,7 +126,7 @@ WRONG = {
         "producer_byte_rat: did you mean producer_byte_rate? It must be one of ",
     ),
     "an action": (["faults", "add", "action=clos"], "action=clos: unknown action, did you mean close?"),
-    "a field of a rule": (["faults", "add", "action=close", "apy=Produce"], "did you mean api?"),
+    "a rule's field": (["faults", "add", "action=close", "apy=Produce"], "did you mean api?"),
     "a scenario": (["run", "roling-restart"], "roling-restart: unknown scenario, did you mean rolling-restart?"),
     "a profile": (
         ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],
@@ -136,12 +136,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("words", "told"), WRONG.values(), ids=WRONG)
-def test_a_wrong_name_leads_to_the_right_one(words: list[str], told: str) -> None:
+def test_misspelled_name_gets_a_suggestion(words: list[str], told: str) -> None:
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 2
     assert told in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_the_help_of_the_command_itself_lists_all() -> None:
+def test_main_help_lists_all_commands() -> None:
     assert list(COMMANDS) == [path for path in ALL if " " not in path]

@@ -1,4 +1,4 @@
-"""What shells complete: asked of bash itself, and of the functions behind it for the rest."""
+"""Shell completion functions; tests/integration/cli/test_completion.py runs bash."""
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -11,13 +11,13 @@ from sluice.cli.main import cli
     ("shell", "begins"),
     [("bash", "_sluice_completion()"), ("zsh", "#compdef sluice"), ("fish", "function _sluice_completion;")],
 )
-def test_a_script_for_each_shell(shell: str, begins: str) -> None:
+def test_each_shell_has_a_script(shell: str, begins: str) -> None:
     result = CliRunner().invoke(cli, ["completion", shell])
     assert result.exit_code == 0
     assert result.output.startswith(begins)
     assert "_SLUICE_COMPLETE" in result.output
 
 
-def test_files_are_completed_where_they_may_stand() -> None:
+def test_files_are_completed_where_allowed() -> None:
     items = ShellComplete(cli, {}, "sluice", "_SLUICE_COMPLETE").get_completions(["run"], "thr")
     assert [(item.type, item.value) for item in items] == [("file", "thr"), ("plain", "throttle-storm")]

@@ -21,7 +21,7 @@ def _list(*args: str) -> str:
     return result.stdout
 
 
-def test_every_property_is_listed_as_json_with_all_that_is_known_of_it() -> None:
+def test_every_property_is_listed_as_json_with_all_attributes() -> None:
     rows = json.loads(_list("--format", "json"))
     assert [row["name"] for row in rows] == list(PROPERTIES)
     assert rows[list(PROPERTIES).index("quota.window.num")] == {
@@ -44,7 +44,7 @@ def test_every_property_is_listed_as_text() -> None:
     assert "quota.producer.default -" in [" ".join(line.split()) for line in lines]
 
 
-def test_values_in_force_come_with_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effective_values_are_listed_with_their_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=3\n")
     monkeypatch.setattr("os.environ", {"KAFKA_NODE_ID": "5"})
@@ -56,7 +56,7 @@ def test_values_in_force_come_with_their_origin(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
-def test_a_secret_is_not_shown(output_format: str) -> None:
+def test_secret_is_not_shown(output_format: str) -> None:
     output = _list("--format", output_format, "--override", "sluice.admin.token=hunter2")
     assert "hunter2" not in output
     assert "(hidden)" in output

@@ -1,4 +1,4 @@
-"""The command itself: what it lists, what it loads, and how it fails."""
+"""The main command: listed commands, lazy imports and failures."""
 
 import click
 import pytest
@@ -23,19 +23,19 @@ def test_help_lists_every_command() -> None:
 
 
 @pytest.mark.parametrize("name", ["config", "healthcheck", "protocol", "serve"])
-def test_every_command_is_where_its_name_says(name: str) -> None:
+def test_every_command_has_a_module_of_its_name(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     assert command.name == name
 
 
-def test_explain_is_the_command_of_quota() -> None:
+def test_explain_is_the_quota_explain_command() -> None:
     assert cli.get_command(click.Context(cli), "explain") is explain
 
 
-def test_quotas_is_quota() -> None:
+def test_quotas_is_an_alias_of_quota() -> None:
     assert cli.get_command(click.Context(cli), "quotas") is quota
-    assert "quotas" not in cli.list_commands(click.Context(cli)), "the help names a command once"
+    assert "quotas" not in cli.list_commands(click.Context(cli)), "the help lists each command once"
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_quotas_is_quota() -> None:
         pytest.param(["config", "list", "--fromat"], "No such option", id="a wrong flag"),
         pytest.param(["--nope"], "No such option", id="a wrong flag of the command itself"),
         pytest.param(["config", "list", "--override", "a=b"], "--override: a: no such property", id="a wrong property"),
-        pytest.param(["serve", "--port", "99999"], "0<=x<=65535", id="a port that is none"),
+        pytest.param(["serve", "--port", "99999"], "0<=x<=65535", id="an invalid port"),
         pytest.param(["serve", "--override", "node.id=x"], "node.id=x: must be", id="a wrong value for the broker"),
-        pytest.param(["protocol", "show", "Fetch"], "Missing argument 'VERSION'", id="an argument missing"),
+        pytest.param(["protocol", "show", "Fetch"], "Missing argument 'VERSION'", id="a missing argument"),
     ],
 )
-def test_wrong_usage_is_told_in_one_line_with_exit_code_2(args: list[str], line: str) -> None:
+def test_wrong_usage_is_one_line_with_exit_code_2(args: list[str], line: str) -> None:
     result = CliRunner().invoke(cli, args)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -67,11 +67,9 @@ def test_wrong_usage_is_told_in_one_line_with_exit_code_2(args: list[str], line:
 @pytest.mark.parametrize(
     ("error", "exit_code"),
     [(SluiceError("the port is taken"), 1), (ConfigError("the port is taken"), 2)],
-    ids=["what could not be done is exit code 1", "what was configured wrong is exit code 2"],
+    ids=["an operational error has exit code 1", "a configuration error has exit code 2"],
 )
-def test_our_own_errors_are_told_in_one_line(
-    error: SluiceError, exit_code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_known_errors_are_one_line(error: SluiceError, exit_code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def failing() -> None:
         raise error
@@ -81,7 +79,7 @@ def test_our_own_errors_are_told_in_one_line(
     assert (result.exit_code, result.stderr) == (exit_code, "Error: the port is taken\n")
 
 
-def test_no_command_shows_the_help() -> None:
+def test_without_a_command_the_help_is_shown() -> None:
     result = CliRunner().invoke(cli, [])
     assert "Commands:" in result.output
     assert result.exit_code in (0, 2)  # 0 up to click 8.1

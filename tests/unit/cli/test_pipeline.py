@@ -1,4 +1,4 @@
-"""`sluice pipeline` without Spark: what it offers, and what it refuses before a session is opened."""
+"""`sluice pipeline` without Spark: its jobs, and errors detected before a session starts."""
 
 from pathlib import Path
 
@@ -15,12 +15,12 @@ def test_help_lists_every_job() -> None:
     assert [name for name in JOBS if f"\n  {name} " not in result.output] == []
 
 
-def test_every_job_is_where_its_name_says() -> None:
+def test_every_job_has_a_module_of_its_name() -> None:
     for name in JOBS:
         assert CliRunner().invoke(cli, ["pipeline", name, "--help"]).exit_code == 0
 
 
-def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
+def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
     assert spark_settings(("a=1", "b=-Dx=y")) == {"a": "1", "b": "-Dx=y"}
 
 
@@ -29,8 +29,10 @@ def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
     [
         pytest.param(["compress"], "not a command; commands are backoff, plan, throttle", id="an unknown job"),
         pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
-        pytest.param(["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a memory"),
-        pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal, and nowhere to write"),
+        pytest.param(
+            ["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a checkpoint folder"
+        ),
+        pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal without an output folder"),
         pytest.param(
             ["backoff", "--setting", "retries=3"],
             "--setting retries=3: must be one of retry.backoff.ms, ",
@@ -42,13 +44,13 @@ def test_properties_of_spark_are_taken_apart_at_the_first_equals_sign() -> None:
         pytest.param(["throttle", "--conf", "a"], "--conf a: must be KEY=VALUE", id="a property without a value"),
     ],
 )
-def test_wrong_usage_is_told_in_one_line(args: list[str], line: str) -> None:
+def test_wrong_usage_is_one_line(args: list[str], line: str) -> None:
     result = CliRunner().invoke(cli, ["pipeline", *args])
     assert result.exit_code == 2
     assert line in result.output
 
 
-def test_a_journal_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:
+def test_missing_journal_is_reported_before_spark_starts(tmp_path: Path) -> None:
     words = ["pipeline", "backoff", str(tmp_path / "a.ndjson"), "--output", str(tmp_path)]
     result = CliRunner().invoke(cli, words)
     assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.ndjson: no such file\n")
@@ -57,7 +59,7 @@ def test_a_journal_that_is_not_there_is_told_before_spark_is_started(tmp_path: P
     assert "already has verdicts" in CliRunner().invoke(cli, words).output
 
 
-def test_a_log_that_is_not_there_is_told_before_spark_is_started(tmp_path: Path) -> None:
+def test_missing_log_is_reported_before_spark_starts(tmp_path: Path) -> None:
     for module in ("matplotlib", "numpy", "pyarrow"):
         pytest.importorskip(module)
     words = ["pipeline", "plan", str(tmp_path / "a.log"), "--output", str(tmp_path / "plan"), "--master", "no://master"]

@@ -19,7 +19,7 @@ FAST, GENERAL = ["decode_single", "encode_single"], ["decode", "encode"]
         ("RequestHeader", ["RequestHeader"], GENERAL),
     ],
 )
-def test_the_generated_source_is_shown(name: str, messages: list[str], functions: list[str]) -> None:
+def test_generated_source_is_printed(name: str, messages: list[str], functions: list[str]) -> None:
     result = CliRunner().invoke(cli, ["protocol", "show", name, "1"])
     assert result.exit_code == 0, result.output
     assert [line for line in result.stdout.splitlines() if line.startswith("# ")] == [f"# {m} v1" for m in messages]
@@ -33,9 +33,9 @@ def test_the_generated_source_is_shown(name: str, messages: list[str], functions
         (["Fetsch", "1"], "NAME: expected one of Produce, Fetch, "),
         (["Fetch", "99"], "VERSION: FetchRequest: expected 0 to 18, got 99"),
     ],
-    ids=["an unknown message, with the known ones", "a version that is none, with those that are"],
+    ids=["an unknown message, with the known ones", "an unknown version, with the known ones"],
 )
-def test_what_cannot_be_shown_is_told_in_one_line(args: list[str], line: str) -> None:
+def test_invalid_argument_is_one_line(args: list[str], line: str) -> None:
     result = CliRunner().invoke(cli, ["protocol", "show", *args])
     assert result.exit_code == 2
     assert line in result.stderr

@@ -1,4 +1,4 @@
-"""Tables as plain text."""
+"""Plain-text tables."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 from sluice.cli.text_table import table
 
 
-def test_columns_are_as_wide_as_they_need_to_be() -> None:
+def test_columns_fit_their_widest_cell() -> None:
     assert table(("A", "LONG", "C"), [("1234", "x", "last one"), ("1", "", "")]) == [
         "A     LONG  C",
         "1234  x     last one",
@@ -15,7 +15,7 @@ def test_columns_are_as_wide_as_they_need_to_be() -> None:
     ]
 
 
-def test_a_row_is_one_line_whatever_is_in_it() -> None:
+def test_row_is_one_line_for_any_content() -> None:
     assert table(("A", "B"), [("x\ny", "z")]) == ["A     B", "x\\ny  z"]
 
 
@@ -25,7 +25,7 @@ ROWS = [
 ]
 
 
-def test_a_terminal_gets_cells_of_as_many_lines_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_table_wraps_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
     assert table(("RULE", "STATE", "WHAT IT DOES"), ROWS) == [
@@ -36,7 +36,7 @@ def test_a_terminal_gets_cells_of_as_many_lines_as_it_takes(monkeypatch: pytest.
     ]
 
 
-def test_no_word_is_broken_for_a_terminal_that_is_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_narrow_terminal_breaks_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "10")
     assert table(("RULE", "STATE", "WHAT IT DOES"), ROWS)[1:4] == [

@@ -1,4 +1,4 @@
-"""All messages there are, and hypothesis strategies for the values a message class can hold in a version."""
+"""All message classes, and hypothesis strategies for their values by version."""
 
 from functools import cache
 
@@ -18,7 +18,7 @@ MESSAGES = [(cls, version) for cls in CLASSES for version in range(versions_of(c
 
 
 def layout(cls: type[Message], version: int) -> tuple[object, ...]:
-    """What makes the bytes of `cls` in `version`: versions that changed only what a value means have the same."""
+    """Return the encoding-relevant fields of a version; equal for versions that changed only a meaning."""
     fields = [field for field in fields_of(cls) if version in field.versions]
     return tuple(
         (field.name, version in field.null, layout(field.struct, version) if field.struct else None) for field in fields
@@ -33,7 +33,7 @@ def _one_of_each_layout() -> list[tuple[type[Message], int]]:
 
 
 LAYOUTS = _one_of_each_layout()
-FRAME_TAIL = b"\xff" * 8  # what follows a message in a receive buffer; no decoder may look at it
+FRAME_TAIL = b"\xff" * 8  # the bytes after a message in a receive buffer, which decoders must ignore
 
 _PRIMITIVES: dict[str, st.SearchStrategy[object]] = {
     "bool": st.booleans(),
@@ -66,23 +66,23 @@ _UNKNOWN_TAGS = st.none() | st.dictionaries(st.integers(100, 2**20), st.binary(m
 
 
 def named(message: tuple[type[Message], int]) -> str:
-    """A test's id."""
+    """Return a test id."""
     return f"{message[0].__name__} v{message[1]}"
 
 
 @cache
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
-    """Messages of `cls` that `version` can carry whole."""
+    """Generate messages of `cls` that `version` can encode without loss."""
     return _structs(cls, version, version in versions_of(cls).flexible)
 
 
 def full(cls: type[Message], version: int) -> Message:
-    """A message with every field of `version` set, unknown tags too, and two elements in every array."""
+    """Return a message with every field of `version` set, unknown tags, and two elements in every array."""
     return _full(cls, version, version in versions_of(cls).flexible)
 
 
 def untagged(message: Message) -> Message:
-    """`message` without any tagged fields; it is changed in place."""
+    """Remove all tagged fields of `message` in place."""
     message.unknown_tagged_fields = None
     for field in fields_of(type(message)):
         if field.tag is not None:
@@ -95,14 +95,14 @@ def untagged(message: Message) -> Message:
 
 
 def encoded(message: Message, version: int) -> bytes:
-    """The bytes of `message` in one piece."""
+    """Return the bytes of `message` as one object."""
     parts: list[bytes | memoryview] = []
     encoder(type(message), version)(message, parts)
     return b"".join(parts)
 
 
 def decoded(cls: type[Message], version: int, content: bytes) -> Message:
-    """The message in `content`, which stands in the middle of a buffer as it does in the broker."""
+    """Decode the message from the middle of a buffer, as the broker does."""
     buffer = memoryview(b"head" + content + FRAME_TAIL)
     return decoder(cls, version)(buffer, 4, 4 + len(content))
 
@@ -123,7 +123,7 @@ def values(field: Field, version: int, flexible: bool) -> st.SearchStrategy[obje
         one = _PRIMITIVES[field.type.name]
     value: st.SearchStrategy[object] = st.lists(one, max_size=3) if field.is_array else one
     if field.tag is not None and field.struct is not None and not field.is_array:
-        # A struct of defaults is not written; it comes back as None, which is how this project says absent.
+        # A struct of defaults is not written, and decodes as None, which stands for absent here.
         default = field.struct()
         return st.none() | value.filter(lambda struct: struct != default)
     return st.none() | value if version in field.null else value

@@ -7,7 +7,7 @@ from sluice.protocol.codec.compile import versions_of
 
 
 @pytest.mark.parametrize("api", API_KEYS.values(), ids=lambda api: api.name)
-def test_request_and_response_have_one_key_name_and_range_of_versions(api: Api) -> None:
+def test_request_and_response_share_key_name_and_versions(api: Api) -> None:
     request, response = versions_of(api.request), versions_of(api.response)
     assert API_KEYS[api.key] is api
     assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
@@ -46,11 +46,11 @@ def test_only_init_producer_id_has_an_unstable_version() -> None:
         (12, 1),
     ],
 )
-def test_responses_have_a_throttle_time_since(key: int, first: int) -> None:
+def test_first_version_with_a_throttle_time(key: int, first: int) -> None:
     api = API_KEYS[key]
     versions = [version for version in range(api.max_version + 1) if api.has_throttle_time(version)]
     assert versions == list(range(first, api.max_version + 1))
 
 
-def test_some_responses_never_have_a_throttle_time() -> None:
+def test_responses_without_a_throttle_time() -> None:
     assert not any(API_KEYS[36].has_throttle_time(version) for version in range(3))

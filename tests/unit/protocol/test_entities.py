@@ -1,4 +1,4 @@
-"""The topics, partitions, groups and transactional ids that requests name."""
+"""The topics, partitions, groups and transactional ids named in requests."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Message, Found]] = {
         ),
         ([("t", 1), ("t", 0), ("known", 2)], [], ["tx"]),
     ),
-    "Fetch, without the topics that leave the session": (
+    "Fetch, without forgotten topics": (
         FetchRequest(
             topics=[FetchTopic(topic_id=b"j" * 16, partitions=[FetchPartition(partition=3)])],
             forgotten_topics_data=[ForgottenTopic(topic="f", partitions=[0])],
@@ -149,13 +149,13 @@ CASES: dict[str, tuple[Message, Found]] = {
         ),
         ([("t", -1), ("known", 5)], ["g"], []),
     ),
-    "ConsumerGroupHeartbeat, as before": (ConsumerGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
+    "ConsumerGroupHeartbeat with unchanged topics": (ConsumerGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
     "ListGroups": (ListGroupsRequest(), ([], [], [])),
 }
 
 
 @pytest.mark.parametrize(("request_", "expected"), CASES.values(), ids=CASES)
-def test_a_request_names(request_: Message, expected: Found) -> None:
+def test_entities_of_a_request(request_: Message, expected: Found) -> None:
     partitions, groups, transactional_ids = reader_of(api_key_of(request_))(request_, TOPICS)
     assert (list(partitions), list(groups), list(transactional_ids)) == expected
 
@@ -179,10 +179,10 @@ def test_a_request_names(request_: Message, expected: Found) -> None:
             True,
             id="OffsetFetch v8, null in one of two groups",
         ),
-        pytest.param(ConsumerGroupHeartbeatRequest(), 0, False, id="ConsumerGroupHeartbeat, null is as before"),
+        pytest.param(ConsumerGroupHeartbeatRequest(), 0, False, id="ConsumerGroupHeartbeat, null means unchanged"),
     ],
 )
-def test_a_request_selects_all_topics(request_: Message, version: int, expected: bool) -> None:
+def test_request_for_all_topics(request_: Message, version: int, expected: bool) -> None:
     assert all_topics_selector(api_key_of(request_))(request_, version) == expected
 
 
@@ -202,7 +202,7 @@ def test_a_request_selects_all_topics(request_: Message, version: int, expected:
         ("ApiVersions", set()),
     ],
 )
-def test_requests_of_an_api_differ_by(api: str, expected: set[str]) -> None:
+def test_differing_fields_of_an_apis_requests(api: str, expected: set[str]) -> None:
     assert entities_of(KEYS[api]) == expected
 
 

@@ -1,4 +1,4 @@
-"""The error codes of responses: those that are declared, and those that a response carries."""
+"""Error codes of responses: declared levels, and the codes that a response contains."""
 
 import pytest
 
@@ -19,18 +19,18 @@ from sluice.protocol.message import Message, fields_of
 
 KEYS = {api.name: api.key for api in API_KEYS.values()}
 NAMES = [api.name for api in API_KEYS.values() if api.key in HANDLERS]
-# Why a list is null; it does not fail the topic that has it.
+# The reason of a null list; it does not fail its topic.
 NOT_AN_ERROR_OF_ITS_ITEM = {("CreatableTopicResult", "topic_config_error_code")}
 
 
 def structs(cls: type[Message]) -> set[type[Message]]:
-    """A message and the structs in it."""
+    """Return a message and its structs."""
     below = [structs(field.struct) for field in fields_of(cls) if field.struct is not None]
     return {cls}.union(*below)
 
 
 @pytest.mark.parametrize("api", NAMES)
-def test_every_error_code_of_a_served_response_is_declared_as_one(api: str) -> None:
+def test_every_error_code_of_a_served_response_is_declared(api: str) -> None:
     for struct in structs(API_KEYS[KEYS[api]].response):
         named = {field.name for field in fields_of(struct) if field.name.endswith("error_code")}
         declared = {field.name for field in fields_of(struct) if field.meaning.errors is not None}
@@ -38,7 +38,7 @@ def test_every_error_code_of_a_served_response_is_declared_as_one(api: str) -> N
 
 
 @pytest.mark.parametrize("api", NAMES)
-def test_every_served_api_can_answer_unknown_server_error_on_one_level(api: str) -> None:
+def test_every_served_api_can_return_unknown_server_error_at_one_level(api: str) -> None:
     levels = {level for code, level in codes_of(KEYS[api]).items() if code == ErrorCode.UNKNOWN_SERVER_ERROR}
     assert len(levels) == 1
     words = [
@@ -79,11 +79,11 @@ def test_every_served_api_can_answer_unknown_server_error_on_one_level(api: str)
         ("DeleteAcls", "SECURITY_DISABLED", "item"),
     ],
 )
-def test_a_code_has_the_level_that_kafka_answers_it_on(api: str, code: str, level: str | None) -> None:
+def test_code_has_kafkas_level(api: str, code: str, level: str | None) -> None:
     assert codes_of(KEYS[api]).get(ErrorCode[code]) == level
 
 
-def test_the_apis_of_a_code() -> None:
+def test_apis_of_a_code() -> None:
     found = [API_KEYS[key].name for key in apis_of(ErrorCode.REBALANCE_IN_PROGRESS)]
     assert found == ["OffsetCommit", "JoinGroup", "Heartbeat", "SyncGroup", "TxnOffsetCommit"]
     assert apis_of(ErrorCode.DELEGATION_TOKEN_EXPIRED) == []
@@ -128,5 +128,5 @@ ADDED = [
         ),
     ],
 )
-def test_the_codes_in_a_response(response: Message, expected: list[int]) -> None:
+def test_codes_in_a_response(response: Message, expected: list[int]) -> None:
     assert list(codes_in(response)) == expected

@@ -1,4 +1,4 @@
-"""Errors of every API and version, on the level where they stand."""
+"""Error responses of every API and version, at the right level."""
 
 import pytest
 
@@ -78,7 +78,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.wire import api_key_of, error_codes
 
-# Lists of the broker's own: the request does not say what is in them.
+# Lists that the broker fills; the request does not name their items.
 OWN_LISTS = {"AlterReplicaLogDirs", "DescribeLogDirs", "AlterUserScramCredentials"}
 
 
@@ -94,7 +94,7 @@ SERVED = [
 
 
 def sample(cls: type[Message], version: int) -> Message:
-    """A message with something in everything that it lists."""
+    """Return a message with an item in every list."""
     message = cls()
     for field in fields_of(cls):
         if version not in field.versions:
@@ -120,7 +120,7 @@ def round_trip(message: Message, version: int) -> Message:
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
-def test_each_code_that_an_api_can_answer_is_in_an_answer_that_can_be_read(key: int, version: int) -> None:
+def test_each_possible_code_is_in_a_decodable_response(key: int, version: int) -> None:
     request = sample(API_KEYS[key].request, version)
     told = 0
     for code, name in codes_of(key).items():
@@ -142,7 +142,7 @@ def test_each_code_that_an_api_can_answer_is_in_an_answer_that_can_be_read(key: 
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
-def test_an_answer_that_is_there_fails_where_it_is_told_to(key: int, version: int) -> None:
+def test_existing_response_fails_at_the_selected_level(key: int, version: int) -> None:
     for level in levels_of(key, version).values():
         answer = sample(API_KEYS[key].response, version)
         if level.name != TOP:
@@ -150,7 +150,7 @@ def test_an_answer_that_is_there_fails_where_it_is_told_to(key: int, version: in
             assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(answer, version))
 
 
-def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_request() -> None:
+def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
     asked = [("a", (0, 1)), ("b", (1,)), ("c", (1, 0, 2))]
     topics = [
         TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at]) for name, at in asked
@@ -165,7 +165,7 @@ def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_req
         ("a", [0]),
         ("c", [0, 2]),
     ]
-    assert request.topic_data == topics, "the request itself is as it was"
+    assert request.topic_data == topics, "the request is unchanged"
     handled = split(ApiKey.PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
     assert handled is not None
     answer = handled.failed
@@ -178,7 +178,7 @@ def test_only_those_partitions_fail_that_are_to_and_the_order_is_that_of_the_req
     ]
 
 
-def test_a_partition_of_one_of_several_groups_fails() -> None:
+def test_partition_of_one_of_several_groups_fails() -> None:
     topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])]
     request = OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group, topics=topics) for group in ("g", "h")]
@@ -197,7 +197,7 @@ def test_a_partition_of_one_of_several_groups_fails() -> None:
     assert found == [("g", [0, 0]), ("h", [code, 0])]
 
 
-def test_a_failed_partition_of_metadata_keeps_its_replicas_and_has_no_leader() -> None:
+def test_failed_metadata_partition_keeps_its_replicas_and_has_no_leader() -> None:
     partitions = [
         MetadataResponsePartition(partition_index=i, leader_id=1, replica_nodes=[1], isr_nodes=[1]) for i in range(2)
     ]
@@ -224,7 +224,7 @@ def test_a_failed_partition_of_metadata_keeps_its_replicas_and_has_no_leader() -
         ("Metadata", 12, "top", None),
     ],
 )
-def test_a_version_without_a_level_tells_errors_where_it_did(
+def test_version_without_a_level_reports_errors_at_the_former_level(
     api: str, version: int, name: str, stands_on: str | None
 ) -> None:
     key = next(key for key, each in API_KEYS.items() if each.name == api)
@@ -295,7 +295,7 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         6,
         DeleteTopicsResponse(responses=[DeletableTopicResult(name=None, topic_id=b"i" * 16, error_code=FAILED)]),
     ),
-    "CreateTopics, whose settings are not those of the request": (
+    "CreateTopics, whose returned configs are not those of the request": (
         CreateTopicsRequest(topics=[CreatableTopic(name="t", configs=[CreatableTopicConfig(name="retention.ms")])]),
         7,
         CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=FAILED, error_message=None)]),
@@ -339,11 +339,11 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
 
 
 @pytest.mark.parametrize(("request_", "version", "expected"), RESPONSES.values(), ids=RESPONSES)
-def test_a_request_of_which_everything_fails_is_answered(request_: Message, version: int, expected: Message) -> None:
+def test_fully_failed_request_is_answered(request_: Message, version: int, expected: Message) -> None:
     assert fail(api_key_of(request_), version, request_, FAILED) == expected
 
 
-def test_a_member_that_is_rejected_learns_its_id() -> None:
+def test_rejected_member_receives_its_id() -> None:
     response = whole(11, JoinGroupRequest(member_id="m"), ErrorCode.MEMBER_ID_REQUIRED)
     assert response == JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")
 

@@ -1,4 +1,4 @@
-"""Error codes are plain ints that know their name, their text and whether to try again."""
+"""Error codes: integers with a name, a message and retriability."""
 
 import pytest
 
@@ -14,16 +14,16 @@ from sluice.protocol.errors import ErrorCode
         (35, "UNSUPPORTED_VERSION", False),
     ],
 )
-def test_a_code_from_the_wire_is_found(code: int, name: str, retriable: bool) -> None:
+def test_code_is_found_by_number(code: int, name: str, retriable: bool) -> None:
     error = ErrorCode(code)
     assert (error, error.name, error.retriable) == (code, name, retriable)
     assert error.message
 
 
-def test_a_code_that_kafka_does_not_have_is_no_member() -> None:
+def test_unknown_code_is_not_a_member() -> None:
     with pytest.raises(ValueError, match="4711"):
         ErrorCode(4711)
 
 
-def test_codes_are_without_gaps_so_that_none_was_forgotten() -> None:
+def test_codes_have_no_gaps() -> None:
     assert sorted(ErrorCode) == list(range(-1, max(ErrorCode) + 1))

@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: the same frames however it is cut, and memory that follows what came."""
+"""Frame reading: the same frames for any split of the stream, and memory proportional to received data."""
 
 from functools import partial
 from itertools import cycle
@@ -22,17 +22,17 @@ def framed(*bodies: bytes) -> bytes:
 
 
 def put(into: FrameReader, data: bytes) -> int:
-    """Lets the reader have as much of `data` as it has room for, as a socket would; returns how much that was."""
+    """Give the reader as much of `data` as it has room for, like a socket; return that size."""
     buffer = into.get_buffer()
     size = min(len(buffer), len(data))
-    assert size, "a reader must always have room: no bytes at all would mean that the peer has closed"
+    assert size, "a reader must always have room: zero bytes would mean that the peer closed"
     buffer[:size] = data[:size]
     into.received(size)
     return size
 
 
 def take(from_: FrameReader) -> list[bytes]:
-    """The frames that are whole, and then what a connection does between reads."""
+    """Return the complete frames, then do a connection's work between reads."""
     frames = []
     while from_.next_frame():
         frames.append(bytes(from_.view[from_.start : from_.end]))
@@ -41,7 +41,7 @@ def take(from_: FrameReader) -> list[bytes]:
 
 
 def feed(into: FrameReader, data: bytes) -> list[bytes]:
-    """Reads all of `data`; returns the frames it brought."""
+    """Read all of `data` and return its frames."""
     frames = []
     while data:
         data = data[put(into, data) :]
@@ -49,14 +49,14 @@ def feed(into: FrameReader, data: bytes) -> list[bytes]:
     return frames
 
 
-# -- cuts --------------------------------------------------------------------------------------------------------------
+# -- splits ------------------------------------------------------------------------------------------------------------
 
 
-def test_frames_of_one_read_come_out_one_by_one() -> None:
+def test_frames_of_one_read_are_returned_one_by_one() -> None:
     assert feed(reader(), framed(b"a", b"", b"bcd")) == [b"a", b"", b"bcd"]
 
 
-def test_a_stream_may_be_cut_anywhere() -> None:
+def test_stream_may_be_split_anywhere() -> None:
     data = framed(b"first", b"", b"second frame", bytes(300))
     wrong = []
     for cut in range(len(data) + 1):
@@ -71,7 +71,7 @@ def test_a_stream_may_be_cut_anywhere() -> None:
     sizes=st.lists(st.one_of(st.integers(0, 200), st.integers(SCRATCH_BYTES - 10, 3 * SCRATCH_BYTES)), max_size=5),
     cuts=st.lists(st.integers(1, 2 * SCRATCH_BYTES), min_size=1, max_size=20),
 )
-def test_frames_of_any_size_come_out_of_pieces_of_any_size(sizes: list[int], cuts: list[int]) -> None:
+def test_frames_of_any_size_arrive_in_pieces_of_any_size(sizes: list[int], cuts: list[int]) -> None:
     bodies = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
     data, one = framed(*bodies), reader()
     frames, position, pieces = [], 0, cycle(cuts)
@@ -83,7 +83,7 @@ def test_frames_of_any_size_come_out_of_pieces_of_any_size(sizes: list[int], cut
     one.close()
 
 
-def test_readers_that_share_a_pool_do_not_share_bytes() -> None:
+def test_readers_with_a_shared_pool_do_not_share_bytes() -> None:
     pool = FramePool(None)
     readers = [reader(pool) for _ in range(3)]
     bodies = [bytes([number]) * 5_000 for number in range(3)]
@@ -93,7 +93,7 @@ def test_readers_that_share_a_pool_do_not_share_bytes() -> None:
     assert [feed(one, data[2_000:]) for one, data in zip(readers, halves, strict=True)] == [[body] for body in bodies]
 
 
-def test_reading_tells_when_a_frame_that_began_cannot_be_whole_yet() -> None:
+def test_reader_reports_that_a_frame_is_still_incomplete() -> None:
     one = reader()
     told = []
     for piece in (framed(bytes(300))[:50], bytes(100), bytes(153), bytes(1)):
@@ -105,7 +105,7 @@ def test_reading_tells_when_a_frame_that_began_cannot_be_whole_yet() -> None:
     assert told == [True, False, False, True]
 
 
-def test_frames_behind_the_one_in_work_stay_where_they_are() -> None:
+def test_frames_after_the_current_one_keep_their_place() -> None:
     one = reader()
     put(one, framed(b"first", b"second", b"third"))
     assert one.next_frame()
@@ -118,7 +118,7 @@ def test_frames_behind_the_one_in_work_stay_where_they_are() -> None:
     assert not one.has_rest
 
 
-def test_what_is_dropped_is_not_handed_out() -> None:
+def test_dropped_frames_are_not_returned() -> None:
     one = reader()
     put(one, framed(b"first", b"second"))
     assert one.next_frame()
@@ -130,7 +130,7 @@ def test_what_is_dropped_is_not_handed_out() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 101, 2**31 - 1])
-def test_an_impossible_size_is_refused_as_soon_as_it_is_read(size: int) -> None:
+def test_invalid_size_is_rejected_when_read(size: int) -> None:
     one = reader(most=100)
     put(one, size.to_bytes(4, signed=True))
     with pytest.raises(FrameSizeError, match=rf"^invalid frame size {size}; expected 0 to 100 bytes \(.*\)$") as error:
@@ -139,7 +139,7 @@ def test_an_impossible_size_is_refused_as_soon_as_it_is_read(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100])
-def test_sizes_up_to_the_largest_are_taken(size: int) -> None:
+def test_sizes_up_to_the_limit_are_accepted(size: int) -> None:
     assert feed(reader(most=100), framed(bytes(size))) == [bytes(size)]
 
 
@@ -147,11 +147,11 @@ def test_sizes_up_to_the_largest_are_taken(size: int) -> None:
 
 
 def own_bytes(one: FrameReader) -> int:
-    """Size of the reader's own buffer; 0: it has none."""
+    """Return the size of the reader's own buffer; 0 if it has none."""
     return len(one._buffer) if one._buffer is not None else 0
 
 
-def test_between_frames_a_reader_holds_nothing() -> None:
+def test_idle_reader_has_no_buffer() -> None:
     one = reader()
     feed(one, framed(b"x" * 10_000)[:5_000])
     assert own_bytes(one) >= 5_000
@@ -159,7 +159,7 @@ def test_between_frames_a_reader_holds_nothing() -> None:
     assert own_bytes(one) == 0
 
 
-def test_a_buffer_follows_what_came_whatever_the_size_says() -> None:
+def test_buffer_grows_with_received_data_not_with_the_frame_size() -> None:
     one = reader()
     put(one, (100 * MIB).to_bytes(4))
     take(one)
@@ -167,24 +167,24 @@ def test_a_buffer_follows_what_came_whatever_the_size_says() -> None:
     while came < 5 * MIB:
         came += put(one, bytes(50_000))
         take(one)
-        # Twice what came, and that rounded up to a power of two.
+        # Twice the received size, rounded up to a power of two.
         assert own_bytes(one) <= max(4 * came, 4_096), f"{own_bytes(one)} bytes for {came} that came"
 
 
-def test_a_reader_of_large_frames_reads_the_next_one_straight_into_a_buffer_of_that_size() -> None:
+def test_after_a_large_frame_the_next_is_read_into_a_buffer_of_that_size() -> None:
     one = reader()
     feed(one, framed(bytes(MIB)))
     assert len(one.get_buffer()) >= MIB
 
 
-def test_a_small_frame_after_large_ones_ends_that() -> None:
+def test_small_frame_after_large_ones_returns_to_the_shared_buffer() -> None:
     one = reader()
     feed(one, framed(bytes(MIB)))
     feed(one, framed(b"small"))
     assert len(one.get_buffer()) == SCRATCH_BYTES
 
 
-def test_spare_buffers_are_used_again_but_not_kept_without_bound() -> None:
+def test_spare_buffers_are_reused_and_bounded() -> None:
     pool = FramePool(None)
     buffers = [pool.take(MIB) for _ in range(20)]
     assert all(len(buffer) == MIB for buffer in buffers)
@@ -195,7 +195,7 @@ def test_spare_buffers_are_used_again_but_not_kept_without_bound() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 4_096, SCRATCH_BYTES])
-def test_a_read_into_the_shared_buffer_may_be_bounded(limit: int) -> None:
+def test_read_into_the_shared_buffer_may_be_limited(limit: int) -> None:
     assert len(reader().get_buffer(limit)) == limit
 
 
@@ -203,13 +203,13 @@ def test_a_read_into_the_shared_buffer_may_be_bounded(limit: int) -> None:
 
 
 def begin(one: FrameReader, size: int) -> bool:
-    """Sends the first bytes of a frame of this size; returns whether the budget had room for it."""
+    """Send the start of a frame of this size; return whether the budget had room."""
     put(one, size.to_bytes(4) + b"begun")
     assert not one.next_frame()
     return one.keep_rest()
 
 
-def test_large_frames_share_the_budget_and_small_ones_take_no_part() -> None:
+def test_large_frames_share_the_budget_and_small_ones_are_exempt() -> None:
     pool = FramePool(2 * MIB)
     first, second, small = reader(pool), reader(pool), reader(pool)
     assert begin(first, 1_500_000)
@@ -218,7 +218,7 @@ def test_large_frames_share_the_budget_and_small_ones_take_no_part() -> None:
     assert pool.reserved_bytes == 1_500_004
 
 
-def test_whoever_waits_for_room_is_called_in_order_when_there_is_some() -> None:
+def test_waiters_are_called_in_order_when_the_budget_has_room() -> None:
     pool = FramePool(2 * MIB)
     first, second, third = (reader(pool) for _ in range(3))
     called: list[str] = []
@@ -232,10 +232,10 @@ def test_whoever_waits_for_room_is_called_in_order_when_there_is_some() -> None:
     assert second.retry_reservation()
     assert not third.retry_reservation()
     second.close()
-    assert called == ["second", "third"], "nobody is called twice for one wait"
+    assert called == ["second", "third"], "no waiter is called twice"
 
 
-def test_a_frame_larger_than_the_budget_passes_when_it_is_alone() -> None:
+def test_frame_larger_than_the_budget_is_read_alone() -> None:
     pool = FramePool(MIB)
     one, other = reader(pool), reader(pool)
     assert begin(one, 5 * MIB)
@@ -244,12 +244,12 @@ def test_a_frame_larger_than_the_budget_passes_when_it_is_alone() -> None:
     assert other.retry_reservation()
 
 
-def test_a_budget_of_none_has_no_bound() -> None:
+def test_budget_without_a_limit_is_unbounded() -> None:
     pool = FramePool(None)
     assert all(begin(reader(pool), 100 * MIB) for _ in range(50))
 
 
-def test_a_frame_that_is_whole_gives_its_share_back() -> None:
+def test_complete_frame_returns_its_share() -> None:
     pool = FramePool(2 * MIB)
     one = reader(pool)
     feed(one, framed(bytes(1_500_000)))

@@ -1,6 +1,6 @@
-"""Three listings of generated source, kept so that a change of the generator is seen as what it does.
+"""Three listings of generated source that show the effect of generator changes.
 
-To renew them: `python -m tests.unit.protocol.test_golden`.
+Renew them with `python -m tests.unit.protocol.test_golden`.
 """
 
 from pathlib import Path
@@ -14,18 +14,18 @@ from sluice.protocol.codec.compile import source
 from sluice.protocol.message import Message
 
 GOLDEN = Path(__file__).with_name("golden")
-# The hottest request with its fast functions, a classic message with a nullable array, and a message with tagged
-# structs, nulls and records.
+# The most frequent request with its fast functions, a classic message with a nullable array, and a message with
+# tagged structs, nulls and records.
 LISTINGS: list[tuple[type[Message], int]] = [(ProduceRequest, 9), (MetadataRequest, 4), (FetchResponse, 12)]
 
 
 def golden(cls: type[Message], version: int) -> Path:
-    """Where a listing is kept."""
+    """Return the path of a listing."""
     return GOLDEN / f"{cls.__name__}_v{version}.txt"
 
 
 @pytest.mark.parametrize(("cls", "version"), LISTINGS, ids=lambda part: getattr(part, "__name__", f"v{part}"))
-def test_the_generated_source_is_the_one_that_was_read(cls: type[Message], version: int) -> None:
+def test_generated_source_equals_the_reviewed_listing(cls: type[Message], version: int) -> None:
     assert source(cls, version) == golden(cls, version).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Messages as JSON, in Kafka's form."""
+"""Messages in Kafka's JSON form."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from sluice.protocol.json import from_json, to_json
 TOPIC = {"topicId": "AAECAwQFBgcICQoLDA0ODw", "partitions": [{"partition": 1, "fetchOffset": 5}]}
 
 
-def test_fields_of_the_version_alone_are_shown_and_tagged_ones_only_when_set() -> None:
+def test_only_fields_of_the_version_and_set_tagged_fields_are_shown() -> None:
     request = FetchRequest(topics=[FetchTopic("t", bytes(range(16)), [FetchPartition(1, fetch_offset=5)])])
     old = to_json(request, 0)
     assert list(old) == ["replicaId", "maxWaitMs", "minBytes", "topics"]
@@ -32,7 +32,7 @@ def test_fields_of_the_version_alone_are_shown_and_tagged_ones_only_when_set() -
 @pytest.mark.parametrize(
     "records", [b"\0\1\2", memoryview(b"\0\1\2"), (b"\0", b"\1\2")], ids=["bytes", "view", "segments"]
 )
-def test_records_are_base64_whatever_holds_them(records: bytes) -> None:
+def test_records_are_base64_for_any_buffer_type(records: bytes) -> None:
     response = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=records)])])
     form = to_json(response, 13)
     read = from_json(FetchResponse, 13, form)
@@ -40,7 +40,7 @@ def test_records_are_base64_whatever_holds_them(records: bytes) -> None:
     assert "AAEC" in str(form)
 
 
-def test_a_tagged_struct_of_defaults_is_as_good_as_none() -> None:
+def test_tagged_struct_of_defaults_is_omitted() -> None:
     partition = PartitionData(current_leader=LeaderIdAndEpoch())
     assert "currentLeader" not in to_json(partition, 12)
     partition.current_leader = LeaderIdAndEpoch(leader_id=1)

@@ -1,4 +1,4 @@
-"""kafka-python, which shares no line with this codec, reads and writes the same bytes."""
+"""Interoperability with kafka-python, which shares no code with this codec: the same bytes in both directions."""
 
 import warnings
 from importlib import import_module
@@ -11,7 +11,7 @@ from sluice.protocol.message import Message
 from tests.unit.protocol.messages import MESSAGES, encoded, full, named, untagged
 
 with warnings.catch_warnings():
-    # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
+    # Importing kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
     THEIRS = {
         name: cls
@@ -39,11 +39,11 @@ NOT_THEIRS = {
 }
 
 
-def test_kafka_python_knows_all_apis_but_these() -> None:
+def test_kafka_python_has_all_apis_except_these() -> None:
     assert {api.name for api in API_KEYS.values() if f"{api.name}Request" not in THEIRS} == NOT_THEIRS
 
 
-def test_kafka_python_knows_nearly_all_versions_of_an_api_it_knows() -> None:
+def test_kafka_python_has_nearly_all_versions_of_its_apis() -> None:
     theirs = [cls for cls, _ in MESSAGES if cls.__name__ in THEIRS and cls is not ApiVersionsResponse]
     assert len(SHARED) > 0.95 * len(theirs)
 
@@ -51,8 +51,8 @@ def test_kafka_python_knows_nearly_all_versions_of_an_api_it_knows() -> None:
 @pytest.mark.parametrize("message", SHARED, ids=named)
 def test_kafka_python_reads_and_writes_the_same_bytes(message: tuple[type[Message], int]) -> None:
     cls, version = message
-    # Without tagged fields: it knows only some of them, and drops the others.
+    # Without tagged fields: kafka-python supports only some and drops the others.
     content = encoded(untagged(full(cls, version)), version)
     read = THEIRS[cls.__name__].decode(content, version=version)
-    read._header = None  # its decode leaves it unset, and its encode looks at it
+    read._header = None  # its decoder leaves this unset, and its encoder reads it
     assert read.encode(version=version) == content

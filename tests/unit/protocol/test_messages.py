@@ -1,4 +1,4 @@
-"""Every message in every version: there and back, cut at every byte, with bytes behind it, with noise in it."""
+"""Every message in every version: round trips, truncation, trailing bytes and noise."""
 
 from collections.abc import Callable
 
@@ -22,8 +22,8 @@ from tests.unit.protocol.messages import (
     named,
 )
 
-# Drawing a message is slow, and what is generated repeats among versions and classes: few examples of each of many
-# classes say more than many of few. That each version is met is the work of `full`.
+# Drawing a message is slow, and versions and classes share generated code: few examples of many classes find more
+# than many examples of few. `full` covers each version.
 some = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 each_version = pytest.mark.parametrize("message", MESSAGES, ids=named)
@@ -31,14 +31,14 @@ each_layout = pytest.mark.parametrize("message", LAYOUTS, ids=named)
 
 
 def drawn(data: st.DataObject, cls: type[Message]) -> tuple[Message, int]:
-    """A message of `cls`, and the version it is for."""
+    """Generate a message of `cls` and a version."""
     versions = versions_of(cls)
     version = data.draw(st.integers(versions.min, versions.max), label="version")
     return data.draw(messages(cls, version), label="message"), version
 
 
 def refusal(read: Callable[[memoryview, int, int], object], buffer: memoryview, end: int) -> str:
-    """What the peer is told of `buffer` up to `end`. Asked so often that pytest.raises would take longer than it."""
+    """Return the peer's error for `buffer[:end]`. Called too often for the slower pytest.raises."""
     try:
         return f"no refusal: {read(buffer, 0, end)}"
     except RemoteProtocolError as error:
@@ -48,7 +48,7 @@ def refusal(read: Callable[[memoryview, int, int], object], buffer: memoryview, 
 @each_class
 @given(data=st.data())
 @some
-def test_what_is_encoded_decodes_to_the_same_message(cls: type[Message], data: st.DataObject) -> None:
+def test_encoded_message_decodes_to_itself(cls: type[Message], data: st.DataObject) -> None:
     original, version = drawn(data, cls)
     content = encoded(original, version)
     assert decoded(cls, version, content) == original
@@ -60,7 +60,7 @@ def test_what_is_encoded_decodes_to_the_same_message(cls: type[Message], data: s
 @each_class
 @given(noise=st.binary(max_size=80), position=st.integers(0, 200), data=st.data())
 @some
-def test_noise_is_a_message_or_an_error_of_the_peer(
+def test_noise_is_a_message_or_a_peer_error(
     cls: type[Message], noise: bytes, position: int, data: st.DataObject
 ) -> None:
     original, version = drawn(data, cls)
@@ -75,7 +75,7 @@ def test_noise_is_a_message_or_an_error_of_the_peer(
 
 
 @each_version
-def test_every_field_of_a_version_survives(message: tuple[type[Message], int]) -> None:
+def test_every_field_of_a_version_round_trips(message: tuple[type[Message], int]) -> None:
     cls, version = message
     original = full(cls, version)
     content = encoded(original, version)
@@ -84,7 +84,7 @@ def test_every_field_of_a_version_survives(message: tuple[type[Message], int]) -
 
 
 @each_layout
-def test_cut_at_any_byte_it_is_an_error_and_so_is_a_byte_too_many(message: tuple[type[Message], int]) -> None:
+def test_truncated_or_extended_message_is_an_error(message: tuple[type[Message], int]) -> None:
     cls, version = message
     content = encoded(full(cls, version), version)
     decode, prefix = decoder(cls, version), decode_prefix(cls, version)
@@ -98,7 +98,7 @@ def test_cut_at_any_byte_it_is_an_error_and_so_is_a_byte_too_many(message: tuple
 
 
 @each_class
-def test_a_version_that_does_not_exist_is_our_mistake(cls: type[Message]) -> None:
+def test_nonexistent_version_is_an_internal_error(cls: type[Message]) -> None:
     versions = versions_of(cls)
     for version in (versions.min - 1, versions.max + 1):
         with pytest.raises(AssertionError, match=f"{cls.__name__} has no version {version}"):

@@ -1,4 +1,4 @@
-"""The runner of public vectors, and all vectors of the wire format."""
+"""The vector runner, and all vectors of the wire format."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vector
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_vector_of_the_wire_format_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_wire_format_vector_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     files = [file for file in vector_files(VECTORS) if file.name.startswith(kind)]
     if not files:
         pytest.skip(f"no {kind} files in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
@@ -29,7 +29,7 @@ def test_every_vector_of_the_wire_format_passes(kind: str, capsys: pytest.Captur
     assert passed > 0
 
 
-def test_the_defaults_are_kafkas() -> None:
+def test_defaults_are_kafkas() -> None:
     # The first vector of each message and version has all defaults.
     first: dict[tuple[type[Message], int], str] = {}
     for file in vector_files(VECTORS):
@@ -55,39 +55,39 @@ EMPTY_FETCH = {
 }
 
 
-def test_a_right_vector_passes() -> None:
+def test_correct_vector_passes() -> None:
     assert check_protocol(EMPTY_FETCH) == []
 
 
-def test_a_vector_of_an_api_that_is_not_declared_is_skipped() -> None:
+def test_vector_of_an_undeclared_api_is_skipped() -> None:
     assert check_protocol(EMPTY_FETCH | {"api_key": 4711}) is None
 
 
 WRONG: dict[str, tuple[Vector, str]] = {
     "a value": ({"json": {"throttleTimeMs": 6, "responses": []}}, "json.throttleTimeMs: 5 instead of 6"),
     "a type": ({"json": {"throttleTimeMs": True, "responses": []}}, "json.throttleTimeMs: 5 instead of True"),
-    "a field more": ({"json": {"responses": []}}, "json: fields"),
-    "an element more": ({"json": {"throttleTimeMs": 5, "responses": [{}]}}, "json.responses: "),
+    "an extra field": ({"json": {"responses": []}}, "json: fields"),
+    "an extra element": ({"json": {"throttleTimeMs": 5, "responses": [{}]}}, "json.responses: "),
     "the header": ({"header_version": 1}, "header_version: 0 instead of 1"),
     "a tag": ({"unknown_tagged_fields": [{"path": [], "tag": 1, "hex": ""}]}, "unknown_tagged_fields: "),
 }
 
 
 @pytest.mark.parametrize(("changed", "failure"), WRONG.values(), ids=WRONG)
-def test_a_wrong_vector_fails_by_its_first_difference(changed: Vector, failure: str) -> None:
+def test_wrong_vector_fails_at_its_first_difference(changed: Vector, failure: str) -> None:
     failures = check_line(json.dumps(EMPTY_FETCH | changed), check_protocol)
     assert failures
     assert failures[0].startswith(f"Fetch response 1: {failure}")
 
 
-def test_bytes_that_cannot_be_read_and_text_that_is_no_json_are_failures() -> None:
+def test_unreadable_bytes_and_invalid_json_are_failures() -> None:
     assert check_line(json.dumps(EMPTY_FETCH | {"hex": "00"}), check_protocol) == [
         "Fetch response 1: RemoteProtocolError: FetchResponse v1: truncated (at byte 1 of 1)"
     ]
     assert "not JSON" in str(check_line("{", check_protocol))
 
 
-def test_the_runner_counts_by_file_and_in_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runner_counts_per_file_and_in_total(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right, wrong, foreign = (
         json.dumps(EMPTY_FETCH | changed) for changed in ({}, {"header_version": 1}, {"api_key": 4711})
     )
@@ -107,6 +107,6 @@ def test_the_runner_counts_by_file_and_in_all(tmp_path: Path, capsys: pytest.Cap
     assert captured.err.startswith(f"{tmp_path}/protocol-x.jsonl:2: Fetch response 1: header_version")
 
 
-def test_nothing_to_check_is_wrong_usage(tmp_path: Path) -> None:
+def test_missing_vectors_are_wrong_usage(tmp_path: Path) -> None:
     assert main([str(tmp_path)]) == 2
     assert main([]) == 2

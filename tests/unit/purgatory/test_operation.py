@@ -1,4 +1,4 @@
-"""purgatory/operation.py: the four verbs, exactly once."""
+"""Delayed operations: completion, expiry and cancellation happen once."""
 
 import pytest
 
@@ -29,13 +29,13 @@ def waiting(operation: DelayedOperation) -> tuple[ManualClock, DelayedOperationP
     return clock, purgatory
 
 
-def test_an_operation_completes_for_the_first_caller_only() -> None:
+def test_operation_completes_for_the_first_caller_only() -> None:
     operation = Noted(10)
     assert [operation.force_complete() for _ in range(3)] == [True, False, False]
     assert operation.events == ["complete"]
 
 
-def test_time_completes_an_operation_before_it_expires_it() -> None:
+def test_expiring_operation_completes_before_on_expiration() -> None:
     operation = Noted(10)
     clock, purgatory = waiting(operation)
     clock.advance(9.999)
@@ -45,7 +45,7 @@ def test_time_completes_an_operation_before_it_expires_it() -> None:
     assert (purgatory.expirations, operation.force_complete()) == (1, False)
 
 
-def test_an_operation_completed_in_time_never_expires() -> None:
+def test_operation_completed_in_time_never_expires() -> None:
     operation = Noted(10)
     clock, purgatory = waiting(operation)
     assert operation.force_complete()
@@ -54,7 +54,7 @@ def test_an_operation_completed_in_time_never_expires() -> None:
     assert (purgatory.expirations, len(purgatory)) == (0, 0)
 
 
-def test_an_operation_is_completed_and_waits_no_more_while_on_complete_runs() -> None:
+def test_operation_is_completed_and_not_delayed_while_on_complete_runs() -> None:
     seen: list[object] = []
 
     class Looks(DelayedOperation):
@@ -69,7 +69,7 @@ def test_an_operation_is_completed_and_waits_no_more_while_on_complete_runs() ->
     assert seen == [True, 0, False]
 
 
-def test_what_on_complete_raises_goes_to_the_caller_and_it_is_not_called_again() -> None:
+def test_error_of_on_complete_is_raised_once_to_the_caller() -> None:
     class Fails(Noted):
         __slots__ = ()
 
@@ -86,12 +86,12 @@ def test_what_on_complete_raises_goes_to_the_caller_and_it_is_not_called_again()
     assert operation.events == ["complete"]
 
 
-def test_one_that_only_waits_for_its_time_is_not_completed_by_trying() -> None:
+def test_operation_without_try_complete_waits_for_its_timeout() -> None:
     operation = Noted(10)
     assert not operation.try_complete()
     assert not operation.completed
 
 
-def test_what_happens_on_completion_must_be_said() -> None:
+def test_on_complete_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
         DelayedOperation(10).force_complete()

@@ -1,4 +1,4 @@
-"""purgatory/purgatory.py: watching, checking, purging, and all of it against a naive model."""
+"""The purgatory: watching, checking and purging, and a stateful comparison with a simple model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from sluice.purgatory.timer import Timer
 
 
 class Room:
-    """A purgatory in virtual time, and a list of what happened in it."""
+    """A purgatory in virtual time with a list of events."""
 
     def __init__(self, purge_interval: int = 1000) -> None:
         self.clock = ManualClock()
@@ -32,7 +32,7 @@ class Room:
 
 
 class Waits(DelayedOperation):
-    """Waits until `ready` is set; notes what happens to it; does `then` when it completes."""
+    """An operation that waits for `ready`, records its events, and calls `then` on completion."""
 
     __slots__ = ("events", "name", "ready", "then")
 
@@ -55,7 +55,7 @@ class Waits(DelayedOperation):
 
 
 class Counts(DelayedOperation):
-    """Completes at the given try, the first being 1; notes how many entries were watched at each try."""
+    """An operation that completes at the given try (from 1) and records the watched entries at each try."""
 
     __slots__ = ("at_try", "purgatory", "watched")
 
@@ -76,12 +76,12 @@ class Counts(DelayedOperation):
 @pytest.mark.parametrize(
     ("at_try", "completed", "watched_at_tries", "watched", "delayed"),
     [
-        pytest.param(1, True, [0], 0, 0, id="ready at the first try: never watched, never delayed"),
-        pytest.param(2, True, [0, 2], 2, 0, id="ready at the second: tried when already watched, its entries linger"),
+        pytest.param(1, True, [0], 0, 0, id="ready at the first try: neither watched nor delayed"),
+        pytest.param(2, True, [0, 2], 2, 0, id="ready at the second try: its watch entries linger"),
         pytest.param(3, False, [0, 2], 2, 1, id="not ready: watched under both keys and delayed"),
     ],
 )
-def test_an_operation_is_tried_watched_and_tried_again(
+def test_operation_is_tried_watched_and_tried_again(
     at_try: int, completed: bool, watched_at_tries: list[int], watched: int, delayed: int
 ) -> None:
     purgatory = Room().purgatory
@@ -91,7 +91,7 @@ def test_an_operation_is_tried_watched_and_tried_again(
     assert (purgatory.watched, purgatory.delayed, len(purgatory)) == (watched, delayed, delayed)
 
 
-def test_an_operation_that_is_only_watched_is_tried_with_the_next_check() -> None:
+def test_watched_only_operation_is_tried_at_the_next_check() -> None:
     room = Room()
     operation = room.operation("late")
     operation.ready = True
@@ -101,14 +101,14 @@ def test_an_operation_that_is_only_watched_is_tried_with_the_next_check() -> Non
     assert (room.events, room.purgatory.delayed, room.purgatory.watched) == (["late"], 0, 0)
 
 
-def test_an_operation_that_is_only_watched_expires() -> None:
+def test_watched_only_operation_expires() -> None:
     room = Room()
     room.purgatory.watch(room.operation("late", delay_ms=50), ["key"])
     room.clock.advance(50)
     assert room.events == ["late", "late expired"]
 
 
-def test_a_check_completes_what_is_ready_under_the_key_in_the_order_it_came() -> None:
+def test_check_completes_ready_operations_of_the_key_in_order() -> None:
     room = Room()
     first, waits, third, other = (
         room.watch(name, key) for name, key in (("first", "a"), ("waits", "a"), ("third", "a"), ("other", "b"))
@@ -118,10 +118,10 @@ def test_a_check_completes_what_is_ready_under_the_key_in_the_order_it_came() ->
     assert room.events == ["first", "third"]
     assert (room.purgatory.watched, room.purgatory.delayed) == (2, 2)
     assert not waits.completed
-    assert room.purgatory.check_and_complete("nobody's key") == 0
+    assert room.purgatory.check_and_complete("an unused key") == 0
 
 
-def test_an_operation_completed_under_one_key_lingers_under_the_others_until_they_are_checked() -> None:
+def test_completed_operation_lingers_under_other_keys_until_checked() -> None:
     room = Room()
     room.watch("it", "a", "b", "c").ready = True
     assert room.purgatory.check_and_complete("a") == 1
@@ -131,27 +131,27 @@ def test_an_operation_completed_under_one_key_lingers_under_the_others_until_the
     assert room.events == ["it"]
 
 
-def test_an_operation_is_not_tried_again_once_it_is_completed() -> None:
+def test_completed_operation_is_not_tried_again() -> None:
     purgatory = Room().purgatory
     operation = Counts(99, purgatory)
     purgatory.try_complete_else_watch(operation, ["a"])
     operation.force_complete()
     assert purgatory.check_and_complete("a") == 0
-    assert len(operation.watched) == 2, "the two tries before it waited"
+    assert len(operation.watched) == 2, "the two tries before it was delayed"
 
 
 @pytest.mark.parametrize("how", ["check", "purge"])
-def test_a_key_under_which_nothing_waits_is_forgotten(how: str) -> None:
+def test_key_without_operations_is_removed(how: str) -> None:
     room = Room(purge_interval=0 if how == "purge" else 1000)
     operation = room.watch("it", "a", "b")
     operation.force_complete()
     if how == "check":
         room.purgatory.check_and_complete("a")
         room.purgatory.check_and_complete("b")
-    assert not room.purgatory._watchers, "or every topic that ever was would be kept"
+    assert not room.purgatory._watchers, "or every former topic would be kept"
 
 
-def test_an_operation_that_is_never_ready_expires_and_lingers() -> None:
+def test_operation_that_is_never_ready_expires_and_lingers() -> None:
     room = Room()
     room.watch("it", "a", delay_ms=500)
     room.clock.advance(499)
@@ -161,8 +161,8 @@ def test_an_operation_that_is_never_ready_expires_and_lingers() -> None:
     assert (room.purgatory.watched, room.purgatory.delayed, room.purgatory.expirations) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("delay_ms", [0, 250, 86_400_000 * 30], ids=["no time at all", "250 ms", "30 days"])
-def test_an_operation_without_keys_waits_for_its_time_only(delay_ms: int) -> None:
+@pytest.mark.parametrize("delay_ms", [0, 250, 86_400_000 * 30], ids=["no delay", "250 ms", "30 days"])
+def test_operation_without_keys_waits_for_its_timeout(delay_ms: int) -> None:
     room = Room()
     room.purgatory.delay(room.operation("it", delay_ms))
     assert room.events == [], "never within the call"
@@ -172,7 +172,7 @@ def test_an_operation_without_keys_waits_for_its_time_only(delay_ms: int) -> Non
     assert len(room.purgatory) == 0
 
 
-def test_purgatories_share_a_timer_and_count_for_themselves() -> None:
+def test_purgatories_share_a_timer_and_count_separately() -> None:
     room = Room()
     other = DelayedOperationPurgatory("Other", room.purgatory._timer)
     room.purgatory.delay(room.operation("second", 20))
@@ -193,7 +193,7 @@ def test_purgatories_share_a_timer_and_count_for_themselves() -> None:
         ),
     ],
 )
-def test_an_operation_waits_once(
+def test_operation_is_delayed_only_once(
     wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object],
 ) -> None:
     room = Room()
@@ -202,7 +202,7 @@ def test_an_operation_waits_once(
         wait_again(room.purgatory, operation)
 
 
-def test_a_completed_operation_cannot_be_delayed() -> None:
+def test_completed_operation_cannot_be_delayed() -> None:
     room = Room()
     operation = room.operation("it")
     operation.force_complete()
@@ -210,7 +210,7 @@ def test_a_completed_operation_cannot_be_delayed() -> None:
         room.purgatory.delay(operation)
 
 
-def test_an_operation_to_watch_needs_a_key() -> None:
+def test_watched_operation_needs_a_key() -> None:
     room = Room()
     with pytest.raises(AssertionError, match="has no key"):
         room.purgatory.try_complete_else_watch(room.operation("it"), [])
@@ -220,13 +220,13 @@ class TestPurge:
     @pytest.mark.parametrize(
         ("interval", "completed", "watched"),
         [
-            pytest.param(3, 3, 3, id="as many completed as the interval: they linger"),
-            pytest.param(3, 4, 0, id="one more: all are dropped"),
-            pytest.param(3, 6, 2, id="and the count starts anew"),
+            pytest.param(3, 3, 3, id="as many completed as the interval: all linger"),
+            pytest.param(3, 4, 0, id="one more: all are purged"),
+            pytest.param(3, 6, 2, id="and the count restarts"),
             pytest.param(0, 1, 0, id="an interval of 0: none lingers"),
         ],
     )
-    def test_completed_operations_are_dropped_past_the_interval(
+    def test_completed_operations_are_purged_above_the_interval(
         self, interval: int, completed: int, watched: int
     ) -> None:
         room = Room(interval)
@@ -234,7 +234,7 @@ class TestPurge:
             room.watch("it", "a").force_complete()
         assert room.purgatory.watched == watched
 
-    def test_what_waits_stays_in_its_order(self) -> None:
+    def test_purge_keeps_the_order_of_pending_operations(self) -> None:
         room = Room(purge_interval=2)
         names = ["1", "done", "2", "done", "done", "3"]
         operations = [room.watch(name, "a", "b") for name in names]
@@ -243,12 +243,12 @@ class TestPurge:
                 operation.force_complete()
             else:
                 operation.ready = True
-        room.watch("done", "a").force_complete()  # now 4 are completed, 3 wait
+        room.watch("done", "a").force_complete()  # now 4 are completed, 3 are pending
         assert room.purgatory.watched == 6
         assert room.purgatory.check_and_complete("b") == 3
         assert room.events == ["done"] * 4 + ["1", "2", "3"]
 
-    def test_it_is_put_off_until_the_completed_outnumber_the_waiting(self) -> None:
+    def test_purge_is_postponed_until_completed_outnumber_pending(self) -> None:
         room = Room(purge_interval=2)
         for _ in range(10):
             room.watch("waits", "a")
@@ -258,14 +258,14 @@ class TestPurge:
         room.watch("done", "a").force_complete()
         assert room.purgatory.watched == 10
 
-    def test_expired_operations_are_dropped_too_though_nothing_is_added(self) -> None:
+    def test_expired_operations_are_purged_without_new_ones(self) -> None:
         room = Room(purge_interval=2)
         for _ in range(3):
             room.watch("it", "a", "b")
         room.clock.advance(100)
         assert (room.purgatory.watched, room.purgatory.expirations) == (0, 3)
 
-    def test_an_operation_completed_at_the_second_try_counts(self) -> None:
+    def test_operation_completed_at_the_second_try_counts_for_the_purge(self) -> None:
         purgatory = Room(purge_interval=1).purgatory
         for _ in range(2):
             assert purgatory.try_complete_else_watch(Counts(2, purgatory), ["a"])
@@ -273,7 +273,7 @@ class TestPurge:
 
 
 class TestReentrancy:
-    def test_an_operation_that_checks_its_own_key_completes_those_before_and_after_it(self) -> None:
+    def test_operation_that_checks_its_own_key_completes_those_before_and_after_it(self) -> None:
         room = Room()
 
         def append() -> None:
@@ -287,7 +287,7 @@ class TestReentrancy:
         assert room.events == ["it", "before", "after", "checked 2"]
         assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
 
-    def test_one_that_becomes_ready_after_the_inner_check_is_not_passed_over(self) -> None:
+    def test_operation_ready_after_a_nested_check_is_completed(self) -> None:
         room = Room()
 
         def check_then_make_ready() -> None:
@@ -300,7 +300,7 @@ class TestReentrancy:
         assert room.purgatory.check_and_complete("a") == 2
         assert room.events == ["it", "next"]
 
-    def test_a_chain_of_checks_over_other_keys_completes_each_once(self) -> None:
+    def test_chain_of_checks_over_other_keys_completes_each_once(self) -> None:
         room = Room()
         for at, key in enumerate("abcd"):
             next_key = "abcd"[(at + 1) % 4]
@@ -309,7 +309,7 @@ class TestReentrancy:
         assert sorted(room.events) == ["a", "b", "c", "d"]
         assert room.purgatory.delayed == 0
 
-    def test_an_operation_watched_under_a_key_while_it_is_checked_stays(self) -> None:
+    def test_operation_watched_under_a_key_during_its_check_stays(self) -> None:
         room = Room()
         room.watch("it", "a", then=lambda: room.watch("new", "a", delay_ms=7)).ready = True
         assert room.purgatory.check_and_complete("a") == 1
@@ -317,7 +317,7 @@ class TestReentrancy:
         room.clock.advance(7)
         assert room.events == ["it", "new", "new expired"]
 
-    def test_an_operation_watched_under_a_key_that_the_inner_check_emptied_stays(self) -> None:
+    def test_operation_watched_under_a_key_emptied_by_a_nested_check_stays(self) -> None:
         room = Room()
 
         def check_then_watch() -> None:
@@ -331,7 +331,7 @@ class TestReentrancy:
         assert room.events == ["it", "new"]
         assert room.purgatory.watched == 0
 
-    def test_a_purge_in_the_middle_of_a_check_loses_nobody(self) -> None:
+    def test_purge_during_a_check_loses_no_operation(self) -> None:
         room = Room(purge_interval=0)
         for name in "1234":
             room.watch(name, "a", "b").ready = name != "3"
@@ -339,7 +339,7 @@ class TestReentrancy:
         assert room.events == ["1", "2", "4"]
         assert (room.purgatory.watched, room.purgatory.delayed) == (2, 1)
 
-    def test_one_that_expires_may_complete_and_delay_others(self) -> None:
+    def test_expiring_operation_may_complete_and_delay_others(self) -> None:
         room = Room()
 
         def complete_and_delay() -> None:
@@ -351,14 +351,14 @@ class TestReentrancy:
         room.clock.advance(10)
         assert room.events == ["it", "neighbour", "it expired", "at once", "at once expired"]
 
-    def test_an_operation_completed_from_inside_its_own_try_is_not_completed_by_that_try(self) -> None:
+    def test_operation_completed_inside_its_own_try_is_not_completed_twice(self) -> None:
         room = Room()
 
         class Undone(Waits):
             __slots__ = ()
 
             def try_complete(self) -> bool:
-                self.force_complete()  # as if something it did completed it
+                self.force_complete()  # as if a side effect completed it
                 return self.force_complete()
 
         operation = Undone("it", 100, room.events, lambda: None)
@@ -369,9 +369,7 @@ class TestReentrancy:
 
 
 class TestFailures:
-    def test_one_that_fails_as_it_completes_is_logged_and_the_others_go_on(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_error_on_completion_is_logged_and_others_continue(self, caplog: pytest.LogCaptureFixture) -> None:
         room = Room()
         for name, then in (("1", lambda: None), ("fails", lambda: 1 // 0), ("2", lambda: None)):
             room.watch(name, "a", then=then).ready = True
@@ -380,9 +378,7 @@ class TestFailures:
         assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
         assert [record.name for record in caplog.records] == ["sluice.purgatory"]
 
-    def test_one_that_fails_as_it_expires_is_logged_and_the_others_go_on(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_error_on_expiry_is_logged_and_others_continue(self, caplog: pytest.LogCaptureFixture) -> None:
         room = Room()
         room.purgatory.delay(room.operation("fails", 10, then=lambda: 1 // 0))
         room.purgatory.delay(room.operation("it", 10))
@@ -391,7 +387,7 @@ class TestFailures:
         assert (room.purgatory.delayed, room.purgatory.expirations) == (0, 2)
         assert [record.name for record in caplog.records] == ["sluice.purgatory"]
 
-    def test_one_that_fails_as_it_is_checked_waits_on_for_its_time(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_operation_whose_check_fails_waits_for_its_timeout(self, caplog: pytest.LogCaptureFixture) -> None:
         room = Room()
 
         class FailsWhenReady(Waits):
@@ -412,7 +408,7 @@ class TestFailures:
         assert len(caplog.records) == 1
 
     @pytest.mark.parametrize("fails_at", [1, 2], ids=["at the first try", "at the second"])
-    def test_one_that_fails_before_it_waits_goes_back_to_the_caller(self, fails_at: int) -> None:
+    def test_error_before_the_delay_is_raised_to_the_caller(self, fails_at: int) -> None:
         room = Room()
         tries = 0
 
@@ -432,7 +428,7 @@ class TestFailures:
         assert (room.purgatory.check_and_complete("a"), room.purgatory.watched, room.purgatory.delayed) == (0, 0, 0)
         assert room.events == []
 
-    def test_one_that_fails_at_the_second_try_counts_for_the_purge(self) -> None:
+    def test_error_at_the_second_try_counts_for_the_purge(self) -> None:
         room = Room(purge_interval=1)
 
         def fail() -> None:
@@ -453,7 +449,7 @@ class TestFailures:
         assert room.purgatory.watched == 0
 
 
-def test_after_the_timer_is_closed_nothing_expires_but_keys_still_complete() -> None:
+def test_after_the_timer_closes_nothing_expires_but_checks_still_complete() -> None:
     room = Room()
     ready = room.watch("ready", "a", delay_ms=10)
     room.watch("waits", "a", delay_ms=10)
@@ -469,7 +465,7 @@ INTERVAL = 3
 
 
 class PurgatoryAgainstLists(RuleBasedStateMachine):
-    """The model: a list of entries (key, operation) and a list of those that wait, both in the order they were made."""
+    """The model: a list of (key, operation) entries and a list of pending operations, both in creation order."""
 
     def __init__(self) -> None:
         super().__init__()

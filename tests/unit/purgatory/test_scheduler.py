@@ -1,4 +1,4 @@
-"""purgatory/scheduler.py: repeated work and delayed work."""
+"""The scheduler: repeated and delayed work."""
 
 from sluice.clock import ManualClock
 from sluice.purgatory.scheduler import Scheduler
@@ -20,7 +20,7 @@ def test_repeated_work_runs_at_each_interval_and_delayed_work_once() -> None:
     ]
 
 
-def test_repeated_work_that_fails_runs_again() -> None:
+def test_failed_repeated_work_runs_again() -> None:
     clock, ran = ManualClock(), []
 
     def fail() -> None:

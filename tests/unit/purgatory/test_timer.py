@@ -1,4 +1,4 @@
-"""purgatory/timer.py: when tasks run, in which order, and what wakes the clock."""
+"""The timer: times and order of tasks, and calls of the clock."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from sluice.purgatory.wheel import TimerTask
 
 
 class Call(TimerTask):
-    """A task made of a function."""
+    """A task that calls a function."""
 
     __slots__ = ("function",)
 
@@ -25,7 +25,7 @@ class Call(TimerTask):
 
 
 class CountingClock(ManualClock):
-    """Notes for which moments it was armed, and how often it called."""
+    """A clock that records the requested moments and its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class CountingClock(ManualClock):
 
 
 class HastyClock(ManualClock):
-    """Calls half a millisecond before it should."""
+    """A clock that calls half a millisecond early."""
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
         early_ms = 0.5 if deadline_ms - self.monotonic_ms() > 0.5 else 0.0
@@ -50,7 +50,7 @@ class HastyClock(ManualClock):
 
 
 class Noted:
-    """A clock, its timer, and a list of what ran when."""
+    """A timer with its clock and a list of executed tasks."""
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.clock = clock or ManualClock()
@@ -71,21 +71,21 @@ DAY_MS = 86_400_000
 
 
 @pytest.mark.parametrize("delay_ms", [1, 100, 256, 30_000, 70_000, 45 * DAY_MS], ids=lambda ms: f"{ms} ms")
-def test_a_task_runs_exactly_at_its_deadline(delay_ms: int) -> None:
+def test_task_runs_exactly_at_its_deadline(delay_ms: int) -> None:
     noted = Noted()
     noted.add("it", delay_ms)
     noted.clock.advance(50 * DAY_MS)
     assert noted.ran == [("it", delay_ms)]
 
 
-def test_a_broken_deadline_is_served_at_the_next_whole_millisecond() -> None:
+def test_fractional_deadline_is_rounded_up_to_the_next_millisecond() -> None:
     noted = Noted(ManualClock(monotonic_ms=0.25))
     noted.add("it", 10)
     noted.clock.advance(1_000)
     assert noted.ran == [("it", 11.0)]
 
 
-def test_tasks_run_by_deadline_and_those_of_one_millisecond_as_they_came() -> None:
+def test_tasks_run_by_deadline_then_by_creation() -> None:
     noted = Noted()
     for name, delay_ms in (("c", 400), ("a", 7), ("d", 400), ("b", 7.0)):
         noted.add(name, delay_ms)
@@ -94,7 +94,7 @@ def test_tasks_run_by_deadline_and_those_of_one_millisecond_as_they_came() -> No
 
 
 @pytest.mark.parametrize("delay_ms", [0, -1, -1_000.5], ids=["now", "just past", "long past"])
-def test_a_deadline_that_has_passed_is_served_at_the_next_chance_not_within_add(delay_ms: float) -> None:
+def test_overdue_task_runs_at_the_next_advance_not_within_add(delay_ms: float) -> None:
     noted = Noted(ManualClock(monotonic_ms=5_000.0))
     noted.add("it", delay_ms)
     assert noted.names == []
@@ -102,7 +102,7 @@ def test_a_deadline_that_has_passed_is_served_at_the_next_chance_not_within_add(
     assert noted.names == ["it"]
 
 
-def test_a_cancelled_task_does_not_run_even_when_cancelled_by_one_that_is_due_with_it() -> None:
+def test_cancelled_task_does_not_run_even_if_cancelled_by_a_task_due_with_it() -> None:
     noted = Noted()
     early = noted.add("cancelled before", 10)
     noted.timer.add(Call(lambda: noted.timer.cancel(late)), 10)
@@ -113,7 +113,7 @@ def test_a_cancelled_task_does_not_run_even_when_cancelled_by_one_that_is_due_wi
     assert noted.names == ["kept"]
 
 
-def test_a_task_that_adds_itself_again_without_delay_does_not_starve_the_rest() -> None:
+def test_task_that_re_adds_itself_without_delay_does_not_starve_others() -> None:
     noted = Noted()
     runs = 0
 
@@ -139,7 +139,7 @@ def test_tasks_added_by_a_task_run_at_their_own_deadlines() -> None:
     assert noted.ran == [("near", 15.0), ("far", 1_010.0)]
 
 
-def test_the_clock_is_armed_again_only_for_an_earlier_deadline() -> None:
+def test_clock_is_armed_again_only_for_an_earlier_deadline() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     for delay_ms in (500, 600, 500, 40, 90, 40, 39.5):
@@ -147,7 +147,7 @@ def test_the_clock_is_armed_again_only_for_an_earlier_deadline() -> None:
     assert clock.armed_ms == [500, 40]
 
 
-def test_a_deadline_that_gave_way_to_an_earlier_one_does_not_call_twice() -> None:
+def test_deadline_replaced_by_an_earlier_one_is_not_called_twice() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     for delay_ms in (200, 100, 50):
@@ -156,7 +156,7 @@ def test_a_deadline_that_gave_way_to_an_earlier_one_does_not_call_twice() -> Non
     assert (noted.names, clock.calls) == (["it"] * 3, 3)
 
 
-def test_what_the_running_tasks_add_arms_the_clock_once() -> None:
+def test_tasks_added_by_running_tasks_arm_the_clock_once() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     for delay_ms in (90, 60, 30):
@@ -165,17 +165,17 @@ def test_what_the_running_tasks_add_arms_the_clock_once() -> None:
     assert clock.armed_ms == [10, 40]
 
 
-def test_the_clock_calls_once_for_all_tasks_of_one_millisecond() -> None:
+def test_clock_calls_once_for_all_tasks_of_one_millisecond() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     for _ in range(100):
         noted.add("it", 300)
     clock.advance(1_000)
     assert (clock.calls, len(noted.ran)) == (1, 100)
-    assert clock.armed_ms == [300], "nothing waits any more, so nothing is armed"
+    assert clock.armed_ms == [300], "no pending task, so the clock is not armed"
 
 
-def test_a_task_cancelled_leaves_at_most_one_call_for_nothing() -> None:
+def test_cancelled_task_causes_at_most_one_idle_call() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     for _ in range(100):
@@ -187,14 +187,14 @@ def test_a_task_cancelled_leaves_at_most_one_call_for_nothing() -> None:
     assert noted.names == ["later"]
 
 
-def test_a_clock_that_calls_early_makes_no_task_early() -> None:
+def test_early_clock_call_runs_no_task_early() -> None:
     noted = Noted(HastyClock())
     noted.add("it", 100)
     noted.clock.advance(200)
     assert noted.ran == [("it", 100.0)]
 
 
-def test_a_task_that_fails_is_logged_and_the_others_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_task_is_logged_and_others_run(caplog: pytest.LogCaptureFixture) -> None:
     noted = Noted()
     noted.add("before", 10)
     noted.timer.add(Call(lambda: 1 // 0), 10)
@@ -208,7 +208,7 @@ def test_a_task_that_fails_is_logged_and_the_others_run(caplog: pytest.LogCaptur
     assert record.exc_info[0] is ZeroDivisionError
 
 
-def test_an_interrupt_leaves_the_timer_and_the_rest_still_runs() -> None:
+def test_after_an_interrupt_the_remaining_tasks_still_run() -> None:
     noted = Noted()
 
     def interrupt() -> None:
@@ -223,7 +223,7 @@ def test_an_interrupt_leaves_the_timer_and_the_rest_still_runs() -> None:
     assert noted.names == ["the rest"]
 
 
-def test_after_close_nothing_runs_and_what_waits_can_still_be_cancelled() -> None:
+def test_after_close_nothing_runs_and_pending_tasks_can_be_cancelled() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     waiting = noted.add("waiting", 10)
@@ -235,7 +235,7 @@ def test_after_close_nothing_runs_and_what_waits_can_still_be_cancelled() -> Non
     assert (noted.ran, clock.calls, clock.armed_ms) == ([], 0, [10])
 
 
-def test_a_task_that_closes_the_timer_is_the_last() -> None:
+def test_task_that_closes_the_timer_is_the_last() -> None:
     clock = CountingClock()
     noted = Noted(clock)
     noted.timer.add(Call(noted.timer.close), 10)
@@ -251,13 +251,13 @@ def test_a_task_that_closes_the_timer_is_the_last() -> None:
     [(0.5, 0), (1.0, 0), (1.5, 1), (5.0, 2), (7.0, 3), (999.0, 6), (60_000.0, 7)],
     ids=lambda value: str(value),
 )
-def test_lateness_is_counted_under_the_first_bound_it_does_not_exceed(late_ms: float, bucket: int) -> None:
+def test_lateness_is_counted_under_its_smallest_upper_bound(late_ms: float, bucket: int) -> None:
     noted = Noted()
     noted.timer.add(Call(lambda: noted.clock.advance(late_ms)), 10)
     noted.add("held up", 10)
     noted.clock.advance(10)
     expected = [0] * (len(LATENESS_BOUNDS_MS) + 1)
-    expected[0] += 1  # the task that holds up the other was in time
+    expected[0] += 1  # the task that delayed the other was on time
     expected[bucket] += 1
     assert noted.timer.lateness_counts == expected
     assert noted.timer.lateness_sum_ms == late_ms

@@ -1,4 +1,4 @@
-"""purgatory/wheel.py: by tables, and against a model that is a sorted list."""
+"""The timing wheel: tables, and a stateful comparison with a sorted list."""
 
 from math import ceil
 
@@ -40,7 +40,7 @@ def names_due(wheel: TimingWheel, now_ms: int) -> list[object]:
     [1, 2, 255, 256, 257, 65_535, 65_536, 65_537, 30_000, 5 * HOUR_MS, 60 * DAY_MS, 40_000 * DAY_MS],
     ids=lambda ms: f"in {ms} ms",
 )
-def test_a_task_is_due_in_its_millisecond_and_not_the_one_before(start_ms: int, delay_ms: int) -> None:
+def test_task_is_due_in_its_millisecond_not_before(start_ms: int, delay_ms: int) -> None:
     wheel = TimingWheel(start_ms)
     assert wheel.add(Task(start_ms + delay_ms, "it")) == start_ms + delay_ms
     assert names_due(wheel, start_ms + delay_ms - 1) == []
@@ -53,7 +53,7 @@ def test_a_task_is_due_in_its_millisecond_and_not_the_one_before(start_ms: int, 
     [(10.0, 10), (10.001, 11), (10.999, 11)],
     ids=["whole", "just after", "just before"],
 )
-def test_a_deadline_between_milliseconds_is_rounded_up_never_down(deadline_ms: float, expiration_ms: int) -> None:
+def test_fractional_deadline_is_rounded_up(deadline_ms: float, expiration_ms: int) -> None:
     wheel = TimingWheel(0)
     assert wheel.add(Task(deadline_ms, "it")) == expiration_ms
     assert names_due(wheel, expiration_ms - 1) == []
@@ -63,15 +63,15 @@ def test_a_deadline_between_milliseconds_is_rounded_up_never_down(deadline_ms: f
 @pytest.mark.parametrize(
     "deadline_ms", [500.0, 499.5, 0.0, -1e6], ids=["now", "a moment ago", "at the start", "negative"]
 )
-def test_a_deadline_in_the_past_is_due_at_the_next_advance_without_time_moving(deadline_ms: float) -> None:
+def test_past_deadline_is_due_at_the_next_advance_by_0(deadline_ms: float) -> None:
     wheel = TimingWheel(500)
     assert wheel.add(Task(deadline_ms, "it")) == 500
-    assert wheel.pop_due() is None, "nothing is due before advance says so"
+    assert wheel.pop_due() is None, "nothing is due before advance"
     assert wheel.next_expiration_ms() == 500
     assert names_due(wheel, 500) == ["it"]
 
 
-def test_tasks_of_one_millisecond_leave_in_the_order_they_came_whichever_wheel_they_came_through() -> None:
+def test_tasks_of_one_millisecond_keep_their_order_across_wheels() -> None:
     wheel = TimingWheel(0)
     wheel.add(Task(70_000, "from wheel 2"))
     wheel.advance(65_600)
@@ -81,7 +81,7 @@ def test_tasks_of_one_millisecond_leave_in_the_order_they_came_whichever_wheel_t
     assert names_due(wheel, 70_000) == ["from wheel 2", "from wheel 1", "from wheel 0"]
 
 
-def test_what_expired_in_a_long_pause_leaves_in_the_order_of_its_milliseconds() -> None:
+def test_tasks_expired_in_a_long_pause_are_ordered_by_deadline() -> None:
     wheel = TimingWheel(0)
     for deadline_ms in (300_000, 5, 70_000, 300, 6, 5):
         wheel.add(Task(deadline_ms, deadline_ms))
@@ -89,7 +89,7 @@ def test_what_expired_in_a_long_pause_leaves_in_the_order_of_its_milliseconds() 
 
 
 @pytest.mark.parametrize("delay_ms", [1, 300, 100_000], ids=lambda ms: f"in {ms} ms")
-def test_a_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> None:
+def test_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> None:
     wheel = TimingWheel(0)
     first, second, third = (Task(delay_ms, name) for name in ("first", "second", "third"))
     for task in (first, second, third):
@@ -102,7 +102,7 @@ def test_a_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> Non
     assert wheel.next_expiration_ms() is None
 
 
-def test_a_task_one_turn_of_the_wheel_ahead_is_not_due_with_those_of_this_moment() -> None:
+def test_task_one_revolution_ahead_is_not_due() -> None:
     wheel = TimingWheel(0)
     wheel.add(Task(0, "now"))
     wheel.add(Task(256, "a turn ahead"))
@@ -110,7 +110,7 @@ def test_a_task_one_turn_of_the_wheel_ahead_is_not_due_with_those_of_this_moment
     assert names_due(wheel, 256) == ["a turn ahead"]
 
 
-def test_cancelling_the_last_task_of_a_bucket_leaves_nothing_to_wait_for() -> None:
+def test_cancelling_the_last_task_of_a_bucket_removes_its_expiration() -> None:
     wheel = TimingWheel(0)
     near, far = Task(10), Task(DAY_MS)
     wheel.add(near)
@@ -124,7 +124,7 @@ def test_cancelling_the_last_task_of_a_bucket_leaves_nothing_to_wait_for() -> No
     assert wheel.next_expiration_ms() is None
 
 
-def test_a_cancelled_task_does_not_keep_its_neighbours() -> None:
+def test_cancelled_task_does_not_delay_its_neighbours() -> None:
     wheel = TimingWheel(0)
     task = Task(10)
     for neighbour in (Task(10), task, Task(10)):
@@ -138,7 +138,7 @@ def test_a_cancelled_task_does_not_keep_its_neighbours() -> None:
     [(200, 1), (30_000, 2), (HOUR_MS, 3), (30 * DAY_MS, 4)],
     ids=["within the first wheel", "30 s", "an hour", "30 days"],
 )
-def test_empty_time_is_not_ticked_through(delay_ms: int, most_steps: int) -> None:
+def test_empty_buckets_are_skipped(delay_ms: int, most_steps: int) -> None:
     wheel = TimingWheel(0)
     wheel.add(Task(delay_ms))
     steps = 0
@@ -155,7 +155,7 @@ def test_time_does_not_go_back() -> None:
     assert wheel.add(Task(500, "it")) == 1_000
 
 
-# Near, around the borders of the wheels, far, and past; whole and broken milliseconds.
+# Near, around the wheels' boundaries, far and past deadlines; whole and fractional milliseconds.
 DELAYS_MS = st.one_of(
     st.integers(-5, 20),
     st.integers(240, 270),
@@ -172,7 +172,7 @@ class WheelAgainstSortedList(RuleBasedStateMachine):
         self.now_ms = 1_000
         self.wheel = TimingWheel(self.now_ms)
         self.count = 0
-        self.waiting: list[tuple[int, int, Task]] = []  # expiration, number of the add, task
+        self.waiting: list[tuple[int, int, Task]] = []  # expiration, number of the call to add, task
         self.due: list[Task] = []
 
     @rule(delay_ms=DELAYS_MS)

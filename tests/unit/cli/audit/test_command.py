@@ -1,4 +1,4 @@
-"""`sluice audit`: what is chosen, what is printed, which files there are, and when it fails."""
+"""`sluice audit`: selection, output, report files and exit codes."""
 
 import asyncio
 import io
@@ -31,7 +31,7 @@ def invoke(*words: str) -> Result:
 
 
 class Audits:
-    """Stands in for what measures: notes what it is asked for."""
+    """A stand-in for measurements that records the requests."""
 
     def __init__(self) -> None:
         self.result = with_everything()
@@ -75,7 +75,7 @@ def run(tmp_path: Path, *words: str) -> Result:
     return invoke("run", "--out", str(tmp_path / "out"), *words)
 
 
-def test_a_summary_is_printed_and_the_report_is_written(audits: Audits, tmp_path: Path) -> None:
+def test_summary_is_printed_and_report_is_written(audits: Audits, tmp_path: Path) -> None:
     ended = run(tmp_path, "--subject", "sluice", "--budget", "6m", "--seed", "7")
     assert ended.exit_code == 0, ended.output
     lines = ended.stdout.splitlines()
@@ -92,7 +92,7 @@ def test_a_summary_is_printed_and_the_report_is_written(audits: Audits, tmp_path
     assert audits.probes == list(PROBES)
 
 
-def test_machines_get_the_same(audits: Audits, tmp_path: Path) -> None:
+def test_json_output_has_the_same_verdicts(audits: Audits, tmp_path: Path) -> None:
     told = json.loads(run(tmp_path, "--subject", "sluice", "--format", "json").stdout)
     assert [each["name"] for each in told["subjects"]] == [each.subject.name for each in audits.result.subjects]
     assert told["subjects"][0]["verdicts"] == {"pass": 4}
@@ -111,28 +111,28 @@ def test_machines_get_the_same(audits: Audits, tmp_path: Path) -> None:
         (["--virtual"], [name for name, each in SUBJECTS.items() if each.virtual]),
         (["--subject", "sluice", "--subject", "sluice"], ["sluice"]),
     ],
-    ids=["a client in virtual time", "both", "all in virtual time", "one that is named twice"],
+    ids=["a client in virtual time", "both", "all in virtual time", "one named twice"],
 )
-def test_clients_are_chosen_by_name(words: list[str], names: list[str], audits: Audits, tmp_path: Path) -> None:
+def test_clients_are_selected_by_name(words: list[str], names: list[str], audits: Audits, tmp_path: Path) -> None:
     assert run(tmp_path, *words).exit_code == 0
     assert audits.subjects == names
 
 
 @pytest.mark.parametrize("word", ["KIP-144", "kip-144", "KIP-144/6", "reconnect-two-brokers"])
-def test_probes_are_chosen_by_name_kip_or_statement(word: str, audits: Audits, tmp_path: Path) -> None:
+def test_probes_are_selected_by_name_kip_or_statement(word: str, audits: Audits, tmp_path: Path) -> None:
     assert run(tmp_path, "--subject", "sluice", "--probe", word).exit_code == 0
     assert "reconnect-two-brokers" in audits.probes
     assert "produce-mute" not in audits.probes
     assert [name for name in PROBES if name in audits.probes] == audits.probes
 
 
-def test_what_a_command_is_configured_to_is_told(audits: Audits, tmp_path: Path) -> None:
+def test_settings_of_a_command_are_passed_on(audits: Audits, tmp_path: Path) -> None:
     words = ("--subject", "python3 tools/my-app.py {bootstrap}", "--setting", "retry.backoff.ms=100")
     assert run(tmp_path, *words, "--setting", "retries=3").exit_code == 0
     assert (audits.subjects, audits.settings) == (["my-app.py"], [{"retry.backoff.ms": 100, "retries": 3}])
 
 
-def test_what_is_not_judged_for_want_of_settings_is_counted(audits: Audits, tmp_path: Path) -> None:
+def test_statements_without_required_settings_are_counted(audits: Audits, tmp_path: Path) -> None:
     watched = SubjectInfo(name="my-app", role=Role.PRODUCER)
     audits.result = result(subject("", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE), subject=watched))
     line = "  1 of these depend on the client's configuration; pass it with --setting"
@@ -146,7 +146,7 @@ def test_what_is_not_judged_for_want_of_settings_is_counted(audits: Audits, tmp_
         (1, [], "Error: stopped by a signal before anything was measured", False),
         (2, [verdict()], "Error: stopped by a signal", False),
     ],
-    ids=["what was measured is reported", "where nothing was there is no report", "twice, and nothing is waited for"],
+    ids=["finished runs are reported", "no report without finished runs", "pressed twice, it ends at once"],
 )
 def test_ctrl_c(
     signals: int, verdicts: list[Verdict], told: str, written: bool, audits: Audits, tmp_path: Path
@@ -168,9 +168,7 @@ UNCLEAR = verdict(state=State.INCONCLUSIVE)
     [("violates", [0, 0, 0, 0]), ("differs", [0, 1, 0, 0]), ("deviates", [0, 1, 1, 0]), ("inconclusive", [0, 0, 0, 1]),
      ("findings", [0, 0, 0, 0])],
 )  # fmt: skip
-def test_it_fails_only_on_what_it_is_asked_to(
-    fail_on: str, exit_codes: list[int], audits: Audits, tmp_path: Path
-) -> None:
+def test_exit_code_follows_fail_on(fail_on: str, exit_codes: list[int], audits: Audits, tmp_path: Path) -> None:
     found = []
     for one in (verdict(), DIFFERS, PREDATES, UNCLEAR):
         audits.result = result(subject("a", "1", one))
@@ -180,11 +178,11 @@ def test_it_fails_only_on_what_it_is_asked_to(
     assert found == exit_codes
 
 
-def test_findings_fail_it_where_that_is_asked(audits: Audits, tmp_path: Path) -> None:
+def test_fail_on_findings_fails_for_findings(audits: Audits, tmp_path: Path) -> None:
     assert run(tmp_path, "--subject", "sluice", "--fail-on", "findings").exit_code == 1
 
 
-def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path) -> None:
+def test_client_that_could_not_run_fails_the_command(audits: Audits, tmp_path: Path) -> None:
     audits.result = result(subject("a", "1", UNCLEAR, problems=["it did not start"]))
     ended = run(tmp_path, "--subject", "sluice")
     assert ended.exit_code == 1
@@ -212,16 +210,16 @@ def test_a_client_that_could_not_be_run_fails_it(audits: Audits, tmp_path: Path)
          "--subject is a command"),
     ],
     ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time",
-         "a KIP of which nothing is seen", "a setting", "a setting that is no number", "a setting of no command"],
+         "an unobservable KIP", "a setting", "a setting that is not a number", "a setting without a command"],
 )  # fmt: skip
-def test_what_is_not_known_is_told_in_one_line(words: list[str], line: str, tmp_path: Path) -> None:
+def test_unknown_value_is_reported_in_one_line(words: list[str], line: str, tmp_path: Path) -> None:
     ended = run(tmp_path, *words)
     assert ended.exit_code == 2
     assert line in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_is_told_before_anything_is_measured(audits: Audits, tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported_before_measuring(audits: Audits, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     ended = invoke("run", "--out", str(tmp_path / "taken" / "out"), "--subject", "sluice")
     assert ended.exit_code == 1
@@ -250,7 +248,7 @@ def test_two_reports_are_compared(tmp_path: Path) -> None:
     ]
 
 
-def test_a_comparison_is_for_machines_too_and_can_fail(tmp_path: Path) -> None:
+def test_comparison_has_json_output_and_can_fail(tmp_path: Path) -> None:
     before, now = _reports(tmp_path)
     ended = invoke("compare", before, now, "--format", "json", "--fail-on-worse")
     assert ended.exit_code == 1
@@ -258,7 +256,7 @@ def test_a_comparison_is_for_machines_too_and_can_fail(tmp_path: Path) -> None:
     assert invoke("compare", before, before, "--fail-on-worse").exit_code == 0
 
 
-def test_a_report_that_is_none_is_told(tmp_path: Path) -> None:
+def test_invalid_report_is_reported(tmp_path: Path) -> None:
     before, _ = _reports(tmp_path)
     (tmp_path / "other.json").write_text("{}")
     ended = invoke("compare", before, str(tmp_path / "other.json"))
@@ -268,11 +266,11 @@ def test_a_report_that_is_none_is_told(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stderr.count("\n")) == (1, 1)
 
 
-def test_the_schema_is_the_published_one() -> None:
+def test_schema_equals_the_published_one() -> None:
     assert invoke("schema").stdout == (ROOT / "docs" / "audit.schema.json").read_text()
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
+def test_without_a_terminal_progress_lines_are_occasional() -> None:
     out = io.StringIO()
     with open_screen(Console(file=out, width=80)) as screen:
         for seconds, phase in ((1.0, "measuring"), (5.0, "measuring"), (17.0, "measuring"), (18.0, "judging")):
@@ -284,7 +282,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     ]
 
 
-def test_on_a_terminal_there_are_bars() -> None:
+def test_terminal_shows_progress_bars() -> None:
     out = io.StringIO()
     with open_screen(Console(file=out, force_terminal=True, width=100)) as screen:
         screen.show(Progress("[a]", "measuring", 1, 4, ("p",), 1.0))

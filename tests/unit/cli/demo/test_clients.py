@@ -1,4 +1,4 @@
-"""What the demo notes of its clients' exchanges: its own API's, at the moments and with the figures of the answer."""
+"""Recording of the demo clients' exchanges: their own API only, with the times and figures of the responses."""
 
 import asyncio
 import warnings
@@ -14,7 +14,7 @@ with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # k
 
 
 class Library:
-    """An aiokafka client whose every answer takes 7 ms and names the throttle time 120."""
+    """An aiokafka client whose every response takes 7 ms and has a throttle time of 120 ms."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -27,23 +27,23 @@ class Library:
 @pytest.mark.parametrize(
     ("api_key", "noted"),
     [
-        pytest.param(0, [Exchange(5.0, 12.0, 1000, 120)], id="a request of its API"),
-        pytest.param(3, [], id="no other request"),
+        pytest.param(0, [Exchange(5.0, 12.0, 1000, 120)], id="a request of its API is recorded"),
+        pytest.param(3, [], id="other requests are not recorded"),
     ],
 )
-def test_notes(api_key: int, noted: list[Exchange]) -> None:
+def test_recorded_exchange(api_key: int, noted: list[Exchange]) -> None:
     clock = ManualClock(monotonic_ms=5.0)
     client, library = Client("c", "", PRODUCE, 1e6, Trace()), Library(clock)
     _note_exchanges(client, clock, library, 0, lambda _: 1000)
     answer = asyncio.run(library.send(9, SimpleNamespace(API_KEY=api_key), group="other"))
     assert client.trace.exchanges == noted
-    assert (answer.node_id, answer.group) == (9, "other"), "it is sent, and answered, as before"
+    assert (answer.node_id, answer.group) == (9, "other"), "the request is still sent and answered"
 
 
 @pytest.mark.parametrize(
     ("topics", "expected"),
     [
-        pytest.param([], 0, id="no topic, as in the answer to a throttled fetch"),
+        pytest.param([], 0, id="no topic, as in a throttled Fetch response"),
         pytest.param([("t", [(0, 0, 5, None)])], 0, id="null records"),
         pytest.param([("t", [(0, 0, 5, b"12"), (1, 0, 5, b"")]), ("u", [(0, 0, 5, b"345")])], 5, id="all partitions"),
     ],
@@ -54,5 +54,5 @@ def test_fetched_bytes_are_those_of_the_records(
     assert _fetched_bytes(SimpleNamespace(throttle_time_ms=0, topics=topics)) == expected
 
 
-def test_each_client_is_run_by_the_function_of_its_name() -> None:
+def test_each_client_runs_the_function_of_its_name() -> None:
     assert sorted(RUN) == ["bronze", "gold", "reader", "steady"]

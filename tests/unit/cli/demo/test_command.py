@@ -1,4 +1,4 @@
-"""`sluice demo` as a command: what it refuses, what it prints, and that nothing is left when it is stopped."""
+"""The `sluice demo` command: rejected options, output, and cleanup when it is stopped."""
 
 import asyncio
 import importlib.util
@@ -21,7 +21,7 @@ from sluice.errors import SluiceError
 
 
 def _play(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
-    """Has the demo end at once, with these problems of its last client."""
+    """End the demo at once, with these problems of its last client."""
 
     async def run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
         logging.getLogger("aiokafka").error("a warning of a library")
@@ -35,14 +35,14 @@ def _play(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
 
 class TestRefuses:
     @pytest.mark.parametrize("seconds", ["24", "0", "-1"])
-    def test_a_time_too_short_to_judge(self, seconds: str) -> None:
+    def test_time_too_short_for_a_verdict_is_rejected(self, seconds: str) -> None:
         result = CliRunner().invoke(cli, ["demo", "--seconds", seconds])
         assert (result.exit_code, result.stdout) == (2, "")
         assert f"--seconds: expected at least 25 s, got {seconds}" in result.stderr
         assert len(result.stderr.strip().splitlines()) == 1
 
     @pytest.mark.parametrize("missing", ["aiokafka", "kafka"])
-    def test_to_run_without_the_clients(self, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    def test_missing_client_libraries_are_reported(self, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
         find = importlib.util.find_spec
         monkeypatch.setattr(demo_module, "find_spec", lambda name: None if name == missing else find(name))
         result = CliRunner().invoke(cli, ["demo"])
@@ -52,21 +52,21 @@ class TestRefuses:
 
 
 class TestTheCommand:
-    def test_ends_with_0_when_all_is_well(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_successful_demo_exits_with_0(self, monkeypatch: pytest.MonkeyPatch) -> None:
         _play(monkeypatch)
         result = CliRunner().invoke(cli, ["demo"])
         assert result.exit_code == 0
         assert "was never throttled" in result.stdout
-        assert result.stderr == "", "what the libraries log stays off the screen"
+        assert result.stderr == "", "log messages of libraries stay off the screen"
 
-    def test_ends_with_1_when_one_client_is_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_client_exits_with_1(self, monkeypatch: pytest.MonkeyPatch) -> None:
         _play(monkeypatch, "steady was throttled")
         result = CliRunner().invoke(cli, ["demo"])
         assert result.exit_code == 1
         assert "steady was throttled" in result.stdout
 
     @pytest.mark.parametrize(("problems", "passed"), [([], True), (["steady was throttled"], False)])
-    def test_writes_json_and_nothing_else_to_stdout(
+    def test_json_is_the_only_output_on_stdout(
         self, monkeypatch: pytest.MonkeyPatch, problems: list[str], passed: bool
     ) -> None:
         _play(monkeypatch, *problems)
@@ -76,14 +76,14 @@ class TestTheCommand:
         assert [client["client_id"] for client in summary["clients"]] == ["bronze", "gold", "reader", "steady"]
         assert result.stderr == "meanwhile\n"
 
-    def test_lets_logs_be_logged_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_logging_is_restored(self, monkeypatch: pytest.MonkeyPatch) -> None:
         _play(monkeypatch)
         before = logging.root.manager.disable
         CliRunner().invoke(cli, ["demo"])
         assert logging.root.manager.disable == before
 
 
-def test_its_clients_have_the_quotas_that_the_broker_is_told() -> None:
+def test_clients_have_the_quotas_of_the_broker() -> None:
     quotas = {client.name: (client.kind, client.quota, client.exceeds_quota) for client in demo_module._clients()}
     assert quotas == {
         "bronze": ("Produce", 1e6, True),
@@ -96,13 +96,13 @@ def test_its_clients_have_the_quotas_that_the_broker_is_told() -> None:
 @pytest.mark.parametrize(
     ("at_s", "bursts", "over"),
     [
-        pytest.param(34.9, 9, False, id="not before its time, however much was seen"),
-        pytest.param(35.0, 4, True, id="at its time if the last cycle is whole"),
-        pytest.param(37.9, 3, False, id="later if it is not"),
-        pytest.param(38.0, 3, True, id="but 3 s later at the most"),
+        pytest.param(34.9, 9, False, id="not before its time"),
+        pytest.param(35.0, 4, True, id="at its time if the last cycle is complete"),
+        pytest.param(37.9, 3, False, id="later if the last cycle is incomplete"),
+        pytest.param(38.0, 3, True, id="at most 3 s later"),
     ],
 )
-def test_when_it_is_over(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: int, over: bool) -> None:
+def test_end_of_the_demo(monkeypatch: pytest.MonkeyPatch, at_s: float, bursts: int, over: bool) -> None:
     monkeypatch.setattr(Trace, "burst_starts", lambda self, quota: [0.0] * bursts)
     clients = [Client("c", "", PRODUCE, 1e6, Trace()), Client("d", "", PRODUCE, 1e6, Trace(), exceeds_quota=False)]
     assert demo_module._is_over(clients, 5_000.0, 35, 5_000.0 + at_s * 1e3) is over
@@ -123,7 +123,7 @@ class TestAClientThatEnds:
         asyncio.run(main())
 
     @pytest.mark.parametrize("error", [OSError("no route"), None], ids=["by an error", "by itself"])
-    def test_ends_the_demo(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
+    def test_failed_client_ends_the_demo(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
         monkeypatch.setattr(DemoBroker, "_scrape", lambda self: Scrape(""))
         with pytest.raises(SluiceError, match=f"^bronze ended: {re.escape(repr(error))}$"):
             self._watch(error)

@@ -1,4 +1,4 @@
-"""What the demo shows: nothing cut off at 80 columns, and every figure where it belongs."""
+"""The demo's screen: fits 80 columns, with every figure in its place."""
 
 from io import StringIO
 
@@ -52,32 +52,32 @@ class TestTheLiveTable:
         console.print(live_table(_clients(), Scrape(EXPOSITION), NOW_MS))
         return output.getvalue()
 
-    def test_fits_80_columns(self) -> None:
+    def test_text_fits_80_columns(self) -> None:
         assert "…" not in self._text()
         assert max(len(line.rstrip()) for line in self._text().splitlines()) <= 80
 
-    def test_shows_the_last_second_what_is_being_served_and_what_the_broker_says(self) -> None:
+    def test_live_table_shows_the_last_second_current_delays_and_broker_metrics(self) -> None:
         row = _row(self._text(), "bronze")
         assert row[:8] == ["bronze", "kafka-python", "1.00", "0.10", "1.10", "s", "12.3", "s"]
         assert row[8:] == ["━" * 11 + "─", "110%"]
 
-    def test_shows_no_throttle_that_is_over(self) -> None:
+    def test_finished_throttle_is_not_shown(self) -> None:
         assert _row(self._text(), "reader")[3:8] == ["0.00", "0.00", "s", "0.0", "s"]
 
-    def test_draws_a_rate_beyond_the_bar_as_a_full_one(self) -> None:
+    def test_rate_beyond_the_bar_fills_the_bar(self) -> None:
         console, output = _console()
         scrape = Scrape(EXPOSITION.replace("1.1e+06", "9e+06"))
         console.print(live_table(_clients(), scrape, NOW_MS))
         assert _row(output.getvalue(), "bronze")[8:] == ["━" * 12, "900%"]
 
 
-def test_a_line_for_a_log() -> None:
+def test_log_line() -> None:
     line = progress_line(_clients(), Scrape(EXPOSITION), 5.2)
     assert line == "  5 s  bronze 10.1 MB held 12.3 s, reader 0.2 MB held 0.0 s"
 
 
 class TestTheScreen:
-    def test_without_a_terminal_is_one_line_every_5_seconds(self) -> None:
+    def test_without_a_terminal_there_is_one_line_per_5_seconds(self) -> None:
         console, output = _console(width=40)
         with open_screen(console, _clients(), "broker at 127.0.0.1:9", 0.0, 35) as screen:
             for quarter in range(49):  # 12 s
@@ -86,7 +86,7 @@ class TestTheScreen:
         assert first == "broker at 127.0.0.1:9"
         assert [line.split(" s ")[0].strip() for line in lines] == ["5", "10"]
 
-    def test_on_a_terminal_is_a_table_that_is_gone_at_the_end(self) -> None:
+    def test_terminal_table_is_erased_at_the_end(self) -> None:
         console, output = _console(is_terminal=True)
         with open_screen(console, _clients(), "broker at 127.0.0.1:9", 0.0, 35) as screen:
             screen.show(Scrape(EXPOSITION), 12_000.0)
@@ -107,27 +107,27 @@ class TestTheSummary:
         print_summary(console, results, 1_000.0)
         return output.getvalue()
 
-    def test_fits_80_columns(self) -> None:
+    def test_text_fits_80_columns(self) -> None:
         assert "…" not in self._text()
         assert max(len(line.rstrip()) for line in self._text().splitlines()) <= 80
 
-    def test_shows_what_each_client_got_and_over_which_cycles(self) -> None:
+    def test_summary_shows_rates_and_cycles_per_client(self) -> None:
         row = _row(self._text(), "bronze ")
         assert row == ["bronze", "1.00", "1.00", "99.9%", "100.0%", "2", "(12-35", "s)", "33.4", "s", "ok"]
         assert _row(self._text(), "steady ") == ["steady", "1.00", "0.19", "19.0%", "0.0", "s", "ok"]
 
-    def test_says_why_a_second_proves_nothing(self) -> None:
+    def test_summary_explains_why_a_single_second_is_inconclusive(self) -> None:
         text = " ".join(self._text().split())
         assert "ten seconds' worth of its quota at once" in text
         assert "average over whole cycles" in text
 
-    def test_ends_with_what_was_shown(self) -> None:
+    def test_summary_ends_with_the_conclusion(self) -> None:
         text = " ".join(self._text().split())
         assert text.endswith(
             "bronze: within 5% of their quotas. steady, which sends less than its quota, was never throttled."
         )
 
-    def test_ends_with_the_problems_if_there_are_any(self) -> None:
+    def test_summary_ends_with_problems_if_any(self) -> None:
         text = self._text("bronze is +7.0% off its quota; 5% is allowed")
         assert text.splitlines()[-1] == "bronze is +7.0% off its quota; 5% is allowed."
         assert " off" in text
@@ -135,6 +135,6 @@ class TestTheSummary:
 
 
 @pytest.mark.parametrize("client_id", ["reader", "nobody"])
-def test_what_the_broker_does_not_know_is_0(client_id: str) -> None:
+def test_missing_broker_metric_is_0(client_id: str) -> None:
     assert Scrape(EXPOSITION).throttle_s("Produce", client_id) == 0.0
     assert Scrape(EXPOSITION).byte_rate("Produce", client_id) == 0.0

@@ -1,4 +1,4 @@
-"""Whole cycles and the replay, on clients that live in virtual time."""
+"""Whole cycles and replay, with simulated clients in virtual time."""
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from tests.support.held_client import QUOTA, held_client
 
 
 def trace_of(*answers: tuple[float, float]) -> Trace:
-    """Exchanges by when they were answered, in seconds, and their payload in MB."""
+    """Return a trace of exchanges, as response times in seconds and payloads in MB."""
     trace = Trace()
     for at_s, payload_mb in answers:
         trace.add(Exchange(at_s * 1e3, at_s * 1e3, round(payload_mb * 1e6), 0))
@@ -17,14 +17,14 @@ def trace_of(*answers: tuple[float, float]) -> Trace:
 
 
 class TestTrace:
-    def test_counts_what_was_answered_from_the_start_on_and_before_the_end(self) -> None:
+    def test_exchanges_from_start_inclusive_to_end_exclusive_are_counted(self) -> None:
         trace = trace_of((0, 1), (1, 2), (2, 4))
         assert trace.bytes_between(0, 2000) == 3_000_000
         assert trace.bytes_between(1000, 2001) == 6_000_000
         assert trace.byte_rate(0, 4000) == 1_750_000.0
         assert trace.payload_bytes == 7_000_000
 
-    def test_of_no_exchange_has_no_bytes_and_no_burst(self) -> None:
+    def test_empty_trace_has_no_bytes_and_no_burst(self) -> None:
         assert Trace().bytes_between(0, 1e6) == 0
         assert Trace().burst_starts(QUOTA) == []
         assert Trace().whole_cycles(QUOTA) is None
@@ -34,32 +34,34 @@ class TestTrace:
     ("answers", "starts_s"),
     [
         pytest.param(
-            [(0, 10), (12, 10), (24, 10), (26, 0)], [0, 12, 24], id="a burst is more than 1.5 s' worth in 1 s"
+            [(0, 10), (12, 10), (24, 10), (26, 0)], [0, 12, 24], id="a burst exceeds 1.5 s of the quota within 1 s"
         ),
-        pytest.param([(0, 1), (1, 1), (2, 1), (3, 1)], [], id="the quota, evenly, is no burst"),
-        pytest.param([(0, 3), (7.9, 7), (9, 0)], [0], id="nor does another burst begin within 8 s"),
-        pytest.param([(0, 3), (8.1, 7), (10, 0)], [0, 8.1], id="but after them"),
-        pytest.param([(0.6, 0.6), (1, 0.8), (1.7, 0.9), (2, 7), (4, 0)], [0.6], id="its first step may be smaller"),
-        pytest.param([(0, 1.2), (1.6, 7), (3, 0)], [1.6], id="but not 1.5 s before it"),
-        pytest.param([(0, 10), (12, 10), (12.5, 0)], [0], id="a second that is not over does not count"),
+        pytest.param([(0, 1), (1, 1), (2, 1), (3, 1)], [], id="even traffic at the quota is no burst"),
+        pytest.param([(0, 3), (7.9, 7), (9, 0)], [0], id="no second burst starts within 8 s"),
+        pytest.param([(0, 3), (8.1, 7), (10, 0)], [0, 8.1], id="a burst may start after 8 s"),
+        pytest.param(
+            [(0.6, 0.6), (1, 0.8), (1.7, 0.9), (2, 7), (4, 0)], [0.6], id="the first response of a burst may be smaller"
+        ),
+        pytest.param([(0, 1.2), (1.6, 7), (3, 0)], [1.6], id="but not 1.5 s earlier"),
+        pytest.param([(0, 10), (12, 10), (12.5, 0)], [0], id="an incomplete second does not count"),
     ],
 )
-def test_where_bursts_begin(answers: list[tuple[float, float]], starts_s: list[float]) -> None:
+def test_burst_starts(answers: list[tuple[float, float]], starts_s: list[float]) -> None:
     assert trace_of(*answers).burst_starts(QUOTA) == [at_s * 1e3 for at_s in starts_s]
 
 
 class TestWholeCycles:
-    def test_leave_out_the_first_burst_and_what_follows_the_last(self) -> None:
+    def test_whole_cycles_exclude_the_first_burst_and_the_rest_after_the_last(self) -> None:
         cycles = trace_of((0, 99), (11, 11), (22, 9), (31, 12), (33, 50)).whole_cycles(QUOTA)
         assert cycles is not None
         assert (cycles.count, cycles.start_ms, cycles.end_ms) == (2, 11_000, 31_000)
         assert cycles.byte_rate == QUOTA
 
-    def test_are_none_before_the_third_burst(self) -> None:
+    def test_there_are_no_whole_cycles_before_the_third_burst(self) -> None:
         assert trace_of((0, 10), (11, 10), (21, 0)).whole_cycles(QUOTA) is None
 
 
-def test_a_fresh_sensor_lets_ten_seconds_worth_through_at_once_and_a_second_shows_anything() -> None:
+def test_new_sensor_accepts_ten_seconds_of_quota_at_once_so_one_second_is_inconclusive() -> None:
     trace = held_client(PRODUCE, 100_000, 2.0).trace
     begin_ms = trace.exchanges[0].answered_ms
     by_second = [trace.byte_rate(begin_ms + s * 1e3, begin_ms + (s + 1) * 1e3) / QUOTA for s in range(11)]
@@ -70,8 +72,8 @@ def test_a_fresh_sensor_lets_ten_seconds_worth_through_at_once_and_a_second_show
 @pytest.mark.parametrize(
     ("kind", "off_quota", "off_replay"),
     [
-        pytest.param(PRODUCE, 0.01, 0.01, id="a producer: 5 and 2 % are allowed"),
-        pytest.param(FETCH, 0.045, 0.06, id="a consumer: 5 % are allowed"),
+        pytest.param(PRODUCE, 0.01, 0.01, id="a producer within 5 and 2 %"),
+        pytest.param(FETCH, 0.045, 0.06, id="a consumer within 5 %"),
     ],
 )
 @settings(max_examples=25)
@@ -81,7 +83,7 @@ def test_a_fresh_sensor_lets_ten_seconds_worth_through_at_once_and_a_second_show
     late_ms=st.floats(0, 20),
     stops_ms=st.sampled_from([0.0, 2000.0]),
 )
-def test_over_whole_cycles_a_held_client_gets_its_quota(
+def test_over_whole_cycles_a_throttled_client_runs_at_its_quota(
     kind: str,
     off_quota: float,
     off_replay: float,
@@ -101,14 +103,14 @@ def test_over_whole_cycles_a_held_client_gets_its_quota(
 
 class TestReplay:
     @pytest.mark.parametrize("kind", [PRODUCE, FETCH])
-    def test_of_what_happened_in_virtual_time_is_the_same_again(self, kind: str) -> None:
+    def test_replay_of_a_virtual_run_is_identical(self, kind: str) -> None:
         client = held_client(kind, 100_000, 0.0)
         exchanges = client.trace.exchanges
-        told = [(e.payload_bytes, e.throttle_ms) for e in replay(client).exchanges]  # may go on to its last answer
+        told = [(e.payload_bytes, e.throttle_ms) for e in replay(client).exchanges]  # may continue to its last response
         assert told[: len(exchanges)] == [(e.payload_bytes, e.throttle_ms) for e in exchanges]
 
     @pytest.mark.parametrize("enforced", [0.9, 1.1])
-    def test_shows_a_broker_that_enforces_another_quota(self, enforced: float) -> None:
+    def test_replay_detects_a_broker_with_another_quota(self, enforced: float) -> None:
         client = held_client(PRODUCE, 100_000, 2.0, enforced=enforced * QUOTA)
         cycles, virtual = client.trace.whole_cycles(QUOTA), replay(client).whole_cycles(QUOTA)
         assert cycles is not None
@@ -116,15 +118,15 @@ class TestReplay:
         assert cycles.byte_rate == pytest.approx(enforced * QUOTA, rel=0.02)
         assert virtual.byte_rate == pytest.approx(QUOTA, rel=0.02)
 
-    def test_goes_on_with_the_first_request_when_virtual_time_is_ahead(self) -> None:
-        # A pause of the broker's, not the client's, is no part of virtual time.
+    def test_replay_continues_with_the_first_request_when_virtual_time_is_ahead(self) -> None:
+        # A pause of the broker, unlike one of the client, is not part of virtual time.
         trace = Trace()
         trace.add(Exchange(0.0, 0.0, 20_000_000, 10_000))
         trace.add(Exchange(0.0, 30_000.0, 1_000_000, 1_000))
         trace.add(Exchange(30_000.0, 31_000.0, 1_000_000, 0))
         assert len(replay(Client("c", "", PRODUCE, QUOTA, trace)).exchanges) > 2
 
-    def test_keeps_what_the_client_itself_needed(self) -> None:
+    def test_replay_keeps_the_clients_own_delays(self) -> None:
         trace = Trace()
         for at_s in range(20):
             trace.add(Exchange(at_s * 1e3, at_s * 1e3 + 5, 1000, 0))

@@ -1,4 +1,4 @@
-"""What the demo calls right and what it calls wrong."""
+"""The demo's verdicts."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def calm_client(exchanges: int = 300) -> Client:
 
 class TestAThrottledClient:
     @pytest.mark.parametrize("kind", [PRODUCE, FETCH])
-    def test_is_right_within_5_percent_of_its_quota(self, kind: str) -> None:
+    def test_rate_within_5_percent_of_the_quota_passes(self, kind: str) -> None:
         result = judge(held_client(kind, 100_000, 5.0), 30.0)
         assert result.problems == []
         assert result.byte_rate == pytest.approx(QUOTA, rel=0.02)
@@ -26,51 +26,51 @@ class TestAThrottledClient:
 
     @pytest.mark.parametrize(("enforced", "off"), [(0.93, "-7"), (1.07, "+7")])
     @pytest.mark.parametrize("kind", [PRODUCE, FETCH])
-    def test_is_wrong_when_it_is_further_off(self, kind: str, enforced: float, off: str) -> None:
+    def test_rate_off_by_more_than_5_percent_fails(self, kind: str, enforced: float, off: str) -> None:
         (problem, *_) = judge(held_client(kind, 100_000, 5.0, enforced=enforced * QUOTA), 30.0).problems
         assert problem.startswith(f"bronze is {off[0]}")
         assert problem.endswith("off its quota; 5% is allowed")
 
     @pytest.mark.parametrize("enforced", [0.97, 1.03])
-    def test_is_wrong_when_the_same_requests_get_something_else_in_virtual_time(self, enforced: float) -> None:
+    def test_rate_that_differs_from_the_virtual_replay_fails(self, enforced: float) -> None:
         (problem,) = judge(held_client(PRODUCE, 100_000, 5.0, enforced=enforced * QUOTA), 30.0).problems
         assert problem.endswith("off its rate in virtual time; 2% is allowed")
 
-    def test_is_wrong_when_nothing_holds_it(self) -> None:
+    def test_client_without_throttling_fails(self) -> None:
         trace = Trace()
         for number in range(4000):
             trace.add(Exchange(STARTED_MS + number * 10, STARTED_MS + number * 10 + 5, 100_000, 0))
         (problem,) = judge(Client("bronze", "", PRODUCE, QUOTA, trace), 0.0).problems
         assert "no whole cycle" in problem
 
-    def test_is_wrong_when_it_never_got_going(self) -> None:
+    def test_client_without_a_whole_cycle_fails(self) -> None:
         (problem,) = judge(Client("bronze", "", PRODUCE, QUOTA, Trace()), 0.0).problems
         assert "no whole cycle" in problem
 
 
 class TestTheUnthrottledClient:
-    def test_is_right_when_it_was_never_throttled(self) -> None:
+    def test_unthrottled_client_below_its_quota_passes(self) -> None:
         result = judge(calm_client(), 0.0)
         assert result.problems == []
         assert result.byte_rate == pytest.approx(200_000, rel=0.01)
 
-    def test_is_wrong_when_the_broker_throttled_it_at_all(self) -> None:
+    def test_any_throttle_of_the_client_below_its_quota_fails(self) -> None:
         (problem,) = judge(calm_client(), 0.01).problems
         assert problem == "steady was throttled for 0.01 s, but sent less than its quota"
 
-    def test_is_wrong_when_it_sent_nothing(self) -> None:
+    def test_client_without_requests_fails(self) -> None:
         assert judge(calm_client(0), 0.0).problems == ["steady sent nothing"]
 
 
 @pytest.mark.parametrize(
     ("seconds", "bursts"), [pytest.param(25, 3, id="one whole cycle in 25 s"), pytest.param(35, 4, id="two in 35 s")]
 )
-def test_how_many_bursts_there_are_to_be(seconds: int, bursts: int) -> None:
+def test_expected_number_of_bursts(seconds: int, bursts: int) -> None:
     assert bursts_within(seconds) == bursts
 
 
 class TestTheSummaryForMachines:
-    def test_tells_rates_as_shares_of_the_quota_and_times_since_the_start(self) -> None:
+    def test_summary_has_rates_relative_to_quotas_and_times_since_the_start(self) -> None:
         results = [judge(held_client(PRODUCE, 100_000, 5.0), 30.5), judge(calm_client(), 0.0)]
         summary = as_json(results, STARTED_MS)
         assert summary["passed"] is True
@@ -84,7 +84,7 @@ class TestTheSummaryForMachines:
             pytest.approx(0.2, 0.1),
         )
 
-    def test_has_not_passed_with_one_problem(self) -> None:
+    def test_one_problem_fails_the_summary(self) -> None:
         bad = Result(calm_client(), 0.0, None, None, 1.0, ["steady was throttled"])
         summary = as_json([judge(held_client(PRODUCE, 100_000, 5.0), 30.5), bad], STARTED_MS)
         assert summary["passed"] is False

@@ -1,4 +1,4 @@
-"""Fault rules as words of a command line."""
+"""Fault rules as command-line arguments."""
 
 import pytest
 
@@ -11,7 +11,7 @@ RULES = {
         "action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3",
         {"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Produce", "times": 3},
     ),
-    "numbers where the field takes them": (
+    "numeric fields": (
         "action=error code=79 version=9 id=5 probability=0.5 partition=1",
         {"action": {"kind": "error", "code": 79}, "version": 9, "id": "5", "probability": 0.5, "partition": 1},
     ),
@@ -23,13 +23,13 @@ RULES = {
         "action=close broker=1,2 api=Produce,Fetch",
         {"action": {"kind": "close"}, "broker": [1, 2], "api": ["Produce", "Fetch"]},
     ),
-    "a list of one, where it has to be a list": ("action=close on=4", {"action": {"kind": "close"}, "on": [4]}),
+    "a one-element list": ("action=close on=4", {"action": {"kind": "close"}, "on": [4]}),
     "a schedule with its spaces": (
         "action=close schedule=3 fail, 2 pass, repeat api=Produce",
         {"action": {"kind": "close"}, "schedule": "3 fail, 2 pass, repeat", "api": "Produce"},
     ),
-    "a name with a = in it": ("action=close client_id=a=b", {"action": {"kind": "close"}, "client_id": "a=b"}),
-    "what is no number, for the broker to refuse": (
+    "a name with an equals sign": ("action=close client_id=a=b", {"action": {"kind": "close"}, "client_id": "a=b"}),
+    "not a number, left to the broker": (
         "action=close times=x",
         {"action": {"kind": "close"}, "times": "x"},
     ),
@@ -37,30 +37,30 @@ RULES = {
 
 
 @pytest.mark.parametrize(("words", "rule"), RULES.values(), ids=RULES)
-@pytest.mark.parametrize("split", [str.split, lambda words: [words]], ids=["as several words", "as one"])
-def test_words_are(words: str, rule: dict[str, object], split: object) -> None:
+@pytest.mark.parametrize("split", [str.split, lambda words: [words]], ids=["as several arguments", "as one"])
+def test_arguments_as_a_rule(words: str, rule: dict[str, object], split: object) -> None:
     assert callable(split)
     assert rule_of(split(words)) == rule
 
 
 WRONG = {
     "no action": ("api=Produce", "action: missing; expected action=KIND with one of error, "),
-    "an action that there is not": (
+    "an unknown action": (
         "action=eror",
         "action=eror: unknown action, did you mean error? actions are ",
     ),
-    "a word alone": ("close", "close: must be NAME=VALUE, such as action=error"),
-    "a name that there is not": (
+    "an argument without a value": ("close", "close: must be NAME=VALUE, such as action=error"),
+    "a misspelled field": (
         "action=close cliend_id=a",
         "cliend_id: unknown field for action=close, did you mean client_id? fields are when, how, ",
     ),
-    "a name like no other": ("action=close q=1", "q: unknown field for action=close; fields are when, how, "),
-    "a name that stands twice": ("action=close times=1 times=2", "times: given twice"),
+    "an unknown field": ("action=close q=1", "q: unknown field for action=close; fields are when, how, "),
+    "a repeated field": ("action=close times=1 times=2", "times: given twice"),
 }
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=WRONG)
-def test_words_that_are_no_rule_are_refused(words: str, said: str) -> None:
+def test_invalid_arguments_are_rejected(words: str, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         rule_of([words])
     assert str(refused.value).startswith(said)

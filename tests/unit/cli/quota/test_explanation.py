@@ -1,4 +1,4 @@
-"""An explanation in words."""
+"""Textual quota explanations."""
 
 from sluice.cli.quota.explanation import in_words
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
@@ -6,8 +6,8 @@ from sluice.quotas.explain import BrokerSeen, Explanation, explain
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
 
-def test_samples_that_nothing_is_in_are_left_out() -> None:
-    """Who was silent has samples that are empty until they are used again."""
+def test_empty_samples_are_omitted() -> None:
+    """After silence, samples stay empty until they are reused."""
     manager = ClientQuotaManager("Produce", QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id=DEFAULT), 1000)
     for at_ms in (0, 1000, 2000, 60_000):

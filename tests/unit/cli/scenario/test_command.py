@@ -1,4 +1,4 @@
-"""`sluice scenario`: the catalogue, its files, and the schema."""
+"""`sluice scenario`: the catalogue, scenario files, and the schema."""
 
 import json
 import tomllib
@@ -16,29 +16,29 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(cli, words)
 
 
-def test_the_catalogue_is_listed_for_people() -> None:
+def test_catalogue_is_listed_as_text() -> None:
     head, *lines = invoke("scenario", "list").stdout.splitlines()
     assert head.split() == ["NAME", "BROKERS", "TAKES", "SHOWS"]
     assert [line.split()[0] for line in lines] == names()
 
 
-def test_the_catalogue_is_listed_for_machines() -> None:
+def test_catalogue_is_listed_as_json() -> None:
     listed = json.loads(invoke("scenarios", "list", "--format", "json").stdout)
     assert [entry["name"] for entry in listed] == names()
 
 
-def test_a_scenario_is_shown_as_a_file_to_begin_with() -> None:
+def test_scenario_is_printed_as_a_file() -> None:
     shown = invoke("scenario", "show", "rolling-restart")
     assert shown.exit_code == 0
     assert scenario_of(tomllib.loads(shown.stdout)).name == "rolling-restart"
 
 
-def test_one_that_is_not_there_is_told_in_one_line() -> None:
+def test_unknown_scenario_is_reported_in_one_line() -> None:
     shown = invoke("scenario", "show", "roling-restart")
     assert shown.exit_code == 2
     assert "roling-restart: unknown scenario, did you mean rolling-restart?" in shown.stderr
     assert len(shown.stderr.splitlines()) == 1
 
 
-def test_the_schema_is_the_published_one() -> None:
+def test_schema_equals_the_published_one() -> None:
     assert invoke("scenario", "schema").stdout == (ROOT / "docs" / "scenario.schema.json").read_text()

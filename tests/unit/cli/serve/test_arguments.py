@@ -1,4 +1,4 @@
-"""The quick way to read what `sluice serve` is told gives what click gives, and leaves the rest to click."""
+"""The fast option parser of `sluice serve`: equal to click for plain options, and leaves all others to click."""
 
 import click
 import pytest
@@ -11,15 +11,15 @@ from sluice.config.property_table import AS_RELEASES
 
 TAKEN = [
     pytest.param([], id="nothing"),
-    pytest.param(["--port", "0", "--admin-port", "0"], id="values behind a space"),
-    pytest.param(["--port=65535", "--admin-port=1"], id="values behind an equals sign"),
-    pytest.param(["--override", "a=b", "--override=c=d=e", "--override", "f="], id="overrides, in their order"),
+    pytest.param(["--port", "0", "--admin-port", "0"], id="values after a space"),
+    pytest.param(["--port=65535", "--admin-port=1"], id="values after an equals sign"),
+    pytest.param(["--override", "a=b", "--override=c=d=e", "--override", "f="], id="overrides in order"),
     pytest.param(["--host", "::1", "--config", "server.properties", "--seed", "7"], id="texts and numbers"),
     pytest.param(["--log-format", "json", "--as", AS_RELEASES[0]], id="choices"),
-    pytest.param(["--port", "1", "--port", "2"], id="the last of two"),
+    pytest.param(["--port", "1", "--port", "2"], id="a repeated option: the last value"),
     pytest.param(["--brokers", "9"], id="some brokers"),
     pytest.param(["--host", ""], id="an empty host"),
-    pytest.param(["--host="], id="an empty host behind an equals sign"),
+    pytest.param(["--host="], id="an empty host after an equals sign"),
     pytest.param(["--host", "--port"], id="a value that looks like an option"),
 ]
 LEFT = [
@@ -27,20 +27,20 @@ LEFT = [
     pytest.param(["extra"], id="an argument"),
     pytest.param(["--unknown", "1"], id="an unknown option"),
     pytest.param(["--port"], id="no value"),
-    pytest.param(["--port", "65536"], id="a port that is none"),
+    pytest.param(["--port", "65536"], id="an invalid port"),
     pytest.param(["--admin-port", "-1"], id="a negative port"),
     pytest.param(["--seed", "x"], id="no number"),
     pytest.param(["--brokers", "0"], id="no broker"),
-    pytest.param(["--brokers", "101"], id="more brokers than may be"),
-    pytest.param(["--seed", "²"], id="a digit that is no number"),
+    pytest.param(["--brokers", "101"], id="too many brokers"),
+    pytest.param(["--seed", "²"], id="a non-ASCII digit"),
     pytest.param(["--log-format", "xml"], id="no choice"),
     pytest.param(["--as", "kafka-0.1"], id="no release"),
-    pytest.param(["--", "--port", "0"], id="the end of options"),
+    pytest.param(["--", "--port", "0"], id="end of options"),
 ]
 
 
 @pytest.mark.parametrize("words", TAKEN)
-def test_plain_arguments_are_read_as_click_reads_them(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_options_are_parsed_as_by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServeArguments] = []
     monkeypatch.setattr(run, "run_broker", seen.append)
     assert CliRunner().invoke(serve, words).exit_code == 0
@@ -48,10 +48,10 @@ def test_plain_arguments_are_read_as_click_reads_them(words: list[str], monkeypa
 
 
 @pytest.mark.parametrize("words", LEFT)
-def test_whatever_is_not_plain_is_left_to_click(words: list[str]) -> None:
+def test_other_options_are_left_to_click(words: list[str]) -> None:
     assert read_plain(words) is None
 
 
-def test_every_option_is_known_to_both() -> None:
+def test_both_parsers_have_the_same_options() -> None:
     options = {option for parameter in serve.params if isinstance(parameter, click.Option) for option in parameter.opts}
     assert options == {OVERRIDE, *PLAIN}

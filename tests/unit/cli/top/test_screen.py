@@ -1,4 +1,4 @@
-"""What is drawn fits the terminal, whatever there is and however it is called."""
+"""The screen fits the terminal for any content and any names."""
 
 from io import StringIO
 
@@ -49,14 +49,14 @@ SIZES = [(80, 24), (120, 40), (60, 12), (200, 24)]
 STATES = {
     "a few clients": state(),
     "nobody": state(clients=0),
-    "many of all": state(clients=100, brokers=20, faults=30),
+    "many of each": state(clients=100, brokers=20, faults=30),
     "long names": state(name="a-client-with-a-name-that-is-much-longer-than-its-column-of-the-table" * 3),
     "hostile names": state(name="\x1b[2J\n[red]"),
     "wide names": state(name="数据" * 20),
     "nothing yet": State(),
 }
 LOOKS = {
-    "as it is": Display(),
+    "plain": Display(),
     "with a prompt": Display(prompt=Prompt("filter", "x" * 300)),
     "with the help": Display(help=True),
     "with a problem": Display(problem="http://127.0.0.1:9644: Connection refused" * 5, message="y" * 300, paused=True),
@@ -64,7 +64,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_one_look_has_all_and_is_no_wider_than_it_may_be(width: int) -> None:
+def test_screen_has_all_parts_and_fits_the_width(width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
     with console.capture() as capture:
         console.print(plain(state(clients=100, brokers=20), width))
@@ -76,7 +76,7 @@ def test_one_look_has_all_and_is_no_wider_than_it_may_be(width: int) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
 @pytest.mark.parametrize("found", STATES.values(), ids=STATES)
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-def test_it_fits(size: tuple[int, int], found: State, look: Display) -> None:
+def test_screen_fits_any_size(size: tuple[int, int], found: State, look: Display) -> None:
     width, height = size
     lines = drawn(found, look, width, height)
     assert len(lines) <= height, "\n".join(lines)
@@ -84,7 +84,7 @@ def test_it_fits(size: tuple[int, int], found: State, look: Display) -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_row_has_the_client_and_its_quota() -> None:
+def test_row_has_the_client_and_its_quota() -> None:
     lines = drawn(state(), Display(), 100, 24)
     (row,) = [line for line in lines if line.startswith("client-1 1")]
     assert row.split()[2:7] == ["Produce", "50k", "100k", "50%", "━━━━━─────"]
@@ -92,6 +92,6 @@ def test_a_row_has_the_client_and_its_quota() -> None:
     assert any(line.startswith("client-2 of alice 1") and "━━━━━━━━━━" in line for line in lines)
 
 
-def test_the_chosen_row_is_always_there() -> None:
+def test_selected_row_is_always_visible() -> None:
     lines = drawn(state(clients=100), Display(chosen=70), 80, 24)
     assert any(line.startswith("client-70") for line in lines)

@@ -1,6 +1,6 @@
-"""The codec over messages made for it: every wire type, every place a null can be, tags, and records by reference."""
+"""The codec on synthetic messages: every wire type, nulls everywhere, tagged fields, and records by reference."""
 
-# ruff: noqa: RUF012  # a message's empty list is made anew for each by msgspec, as in protocol/apis
+# ruff: noqa: RUF012  # msgspec copies a message's empty list for each instance, as in protocol/apis
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tests.unit.protocol.messages import decoded, encoded
 
 
 class Inner(Message):
-    """A struct with a field from version 1."""
+    """A struct with a field since version 1."""
 
     number: int8 = 0
     word: Annotated[string, V("1+")] = "none"
 
 
 class Everything(Message):
-    """One field of each type, plain and as an array; flexible from version 1."""
+    """One field of each type, plain and as an array; flexible since version 1."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
@@ -72,7 +72,7 @@ FULL = Everything(
     [True, False], [1, -1], [bytes(16), bytes(range(16))], ["a", "", "b" * 200], [b"", b"c" * 200],
     [Inner(1), Inner(2, "x")],
 )  # fmt: skip
-# The same, put together by hand from the protocol guide.
+# The same message, encoded by hand from the protocol guide.
 FIXED = b"\1" + pack(">bhHiqd", -8, -16, 0xFFFF, -32, -64, 0.5) + bytes(range(16))
 FULL_V0 = (
     FIXED + b"\0\5t\xc3\xabxt" + b"\0\3old" + b"\0\0\0\4blob" + b"\0\0\0\5batch" + b"\1\5"
@@ -98,19 +98,19 @@ EMPTY_V1 = bytes(42) + b"\1" + b"\xff\xff" + b"\1" + b"\0" + b"\xff" + b"\1\1\1\
         pytest.param(Everything(numbers=None), 1, EMPTY_V1[:-6] + b"\0" + EMPTY_V1[-5:], id="a null array, flexible"),
     ],
 )
-def test_the_bytes_are_those_of_the_protocol_guide(message: Everything, version: int, content: bytes) -> None:
+def test_bytes_equal_the_protocol_guide(message: Everything, version: int, content: bytes) -> None:
     assert encoded(message, version).hex() == content.hex()
     assert encoded(decoded(Everything, version, content), version) == content
 
 
-def test_a_field_the_version_lacks_has_its_default() -> None:
+def test_field_missing_in_a_version_has_its_default() -> None:
     message = decoded(Everything, 0, FULL_V0)
     assert isinstance(message, Everything)
     assert message.inner == Inner(5, "none")
 
 
 class Tagged(Message):
-    """Tagged fields of each sort, from version 1."""
+    """Tagged fields of each kind, since version 1."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
@@ -123,22 +123,22 @@ class Tagged(Message):
 @pytest.mark.parametrize(
     ("message", "content"),
     [
-        pytest.param(Tagged(), b"\0", id="all at their defaults"),
+        pytest.param(Tagged(), b"\0", id="all defaults"),
         pytest.param(Tagged(number=7), b"\1\2\4\0\0\0\7", id="a number"),
-        pytest.param(Tagged(name=""), b"\1\0\1\1", id="an empty string that may be null"),
+        pytest.param(Tagged(name=""), b"\1\0\1\1", id="an empty nullable string"),
         pytest.param(Tagged(inner=Inner(1, "x")), b"\1\5\4\1\2x\0", id="a struct"),
         pytest.param(Tagged(words=["a"]), b"\1\1\3\2\2a", id="an array"),
         pytest.param(Tagged(unknown_tagged_fields={300: b"?"}), b"\1\xac\2\1?", id="an unknown tag of two bytes"),
         pytest.param(
             Tagged(1, "n", None, ["w"], unknown_tagged_fields={3: b"three", 9: b""}),
             b"\5\0\2\2n\1\3\2\2w\2\4\0\0\0\1\3\5three\x09\0",
-            id="known and unknown, by rising tag",
+            id="known and unknown tags in ascending order",
         ),
         pytest.param(
             Tagged(unknown_tagged_fields=dict.fromkeys(range(10, 150), b"")),
             b"\x8c\1" + b"".join(bytes([tag, 0]) for tag in range(10, 128))
             + b"".join(bytes([tag, 1, 0]) for tag in range(128, 150)),
-            id="more than 127 of them",
+            id="more than 127 tags",
         ),
     ],
 )  # fmt: skip
@@ -147,11 +147,11 @@ def test_tagged_fields(message: Tagged, content: bytes) -> None:
     assert decoded(Tagged, 1, content) == message
 
 
-def test_a_tagged_struct_of_defaults_is_not_written() -> None:
+def test_tagged_struct_of_defaults_is_not_written() -> None:
     assert encoded(Tagged(inner=Inner()), 1) == b"\0"
 
 
-def test_a_tag_from_a_later_version_is_kept_as_it_is() -> None:
+def test_tag_of_a_later_version_is_kept_unchanged() -> None:
     content = b"\1\2\4\0\0\0\7"
     message = decoded(Tagged, 0, content)
     assert message == Tagged(unknown_tagged_fields={2: b"\0\0\0\7"})
@@ -159,7 +159,7 @@ def test_a_tag_from_a_later_version_is_kept_as_it_is() -> None:
 
 
 class Batch(Message):
-    """Records in both forms of length."""
+    """Records with both kinds of length."""
 
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 
@@ -179,7 +179,7 @@ def test_records_are_encoded_by_reference_and_decoded_as_views(version: int) -> 
         assert encoded(Batch(form), version) == content
     buffer = bytearray(content)
     message = decoder(Batch, version)(memoryview(buffer), 0, len(buffer))
-    buffer[-1 - version] = ord("!")  # the flexible form ends with a count of tags
+    buffer[-1 - version] = ord("!")  # the flexible form ends with a tag count
     assert isinstance(message.batch, memoryview)
     assert bytes(message.batch) == b"r" * 299 + b"!"  # no copy was made
 
@@ -191,7 +191,7 @@ def test_empty_records_are_not_null(batch: bytes) -> None:
 
 
 MANY = 0x7FFF_FFFF
-# What stands between the fixed fields and the one that lies: empty values and a null struct.
+# The fields between the fixed ones and the invalid one: empty values and a null struct.
 TO_BLOB = b"\0\0\0\0"
 TO_BATCH = TO_BLOB + bytes(4)
 TO_FLAGS = TO_BATCH + bytes(4) + b"\xff"
@@ -228,9 +228,9 @@ LIES = {
 
 
 @pytest.mark.parametrize(("version", "lie", "reason"), LIES.values(), ids=LIES)
-def test_a_lie_about_a_length_is_the_peers_error_and_costs_no_memory(version: int, lie: bytes, reason: str) -> None:
+def test_invalid_length_is_a_peer_error_and_allocates_no_memory(version: int, lie: bytes, reason: str) -> None:
     content = bytes(42) + lie
-    # A receive buffer of 1 MB, of which the message is the beginning: nobody may run off into the rest.
+    # The message starts a receive buffer of 1 MB. The decoder must not read beyond the message.
     buffer = memoryview(content + bytes(1 << 20))
     decode = decoder(Everything, version)
     for view in (buffer, buffer[: len(content)]):
@@ -245,7 +245,7 @@ def test_a_lie_about_a_length_is_the_peers_error_and_costs_no_memory(version: in
 
 
 class TaggedNull(Message):
-    """A tagged struct that may be null, as in a consumer group's records."""
+    """A nullable tagged struct, as in consumer group records."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -256,27 +256,27 @@ class TaggedNull(Message):
     ("content", "inner"),
     [
         pytest.param(b"\0", None, id="not there"),
-        pytest.param(b"\1\0\1\0", None, id="null, as Kafka writes it though it is the default"),
+        pytest.param(b"\1\0\1\0", None, id="null, which Kafka writes although it is the default"),
         pytest.param(b"\1\0\3\1\1\0", Inner(number=1), id="a struct"),
     ],
 )
-def test_a_tagged_struct_that_is_null_is_a_zero(content: bytes, inner: Inner | None) -> None:
+def test_null_tagged_struct_is_a_zero_byte(content: bytes, inner: Inner | None) -> None:
     assert decoded(TaggedNull, 0, content) == TaggedNull(inner)
 
 
-def test_a_tagged_field_that_is_not_as_long_as_it_says_is_an_error() -> None:
+def test_tagged_field_of_a_wrong_length_is_an_error() -> None:
     with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
         decoded(Tagged, 1, b"\1\2\5\0\0\0\7\0")
     with pytest.raises(RemoteProtocolError, match="truncated"):
         decoded(Tagged, 1, b"\1\2\3\0\0\7")
 
 
-def test_the_error_names_message_version_and_place() -> None:
+def test_error_names_message_version_and_position() -> None:
     with pytest.raises(RemoteProtocolError, match=r"^Batch v0: truncated \(at byte 3 of 3\)$"):
         decoded(Batch, 0, b"\0\0\0")
 
 
-def test_a_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
+def test_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
     decode = decoder(Everything, 0)
     assert decoder(Everything, 0) is decode
     text = "".join(linecache.getlines(decode.__code__.co_filename))
@@ -284,6 +284,6 @@ def test_a_function_is_compiled_once_and_its_source_is_in_tracebacks() -> None:
     assert source(Everything, 0).startswith(text)
 
 
-def test_a_struct_that_is_no_message_has_no_codec() -> None:
+def test_nested_struct_has_no_codec() -> None:
     with pytest.raises(AssertionError, match="Inner is not a whole message"):
         decoder(Inner, 0)

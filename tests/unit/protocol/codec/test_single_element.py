@@ -1,4 +1,4 @@
-"""The fast codecs against the general ones: equal messages, equal bytes, equal errors."""
+"""The fast codecs compared with the general ones: equal messages, bytes and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.protocol.messages import FRAME_TAIL, MESSAGES, encoded, full, na
 CLASSES: list[type[Message]] = [ProduceRequest, ProduceResponse, FetchRequest, FetchResponse]
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 each_version = pytest.mark.parametrize("message", [each for each in MESSAGES if each[0] in CLASSES], ids=named)
-HEAD = bytes(5)  # what precedes a message in a buffer
+HEAD = bytes(5)  # the bytes before a message in a buffer
 KINDS = ("decode", "decode_prefix")
 # Lengths on both sides of 127, where a varint takes its second byte, and of 32767, the longest string.
 STRINGS = ("", "t", "käse", "n" * 126, "n" * 127, "n" * 128, "n" * 32_767, "n" * 32_768)
@@ -34,7 +34,7 @@ Function = Callable[..., object]
 
 
 def fast(kind: str, cls: type[Message], version: int) -> Function:
-    """The function that a broker or client has, which is fast for these classes."""
+    """Return the function that brokers and clients use, which is the fast one for these classes."""
     functions: dict[str, Callable[[type[Message], int], Function]]
     functions = {"decode": decoder, "decode_prefix": decode_prefix, "encode": encoder}
     return functions[kind](cls, version)
@@ -46,7 +46,7 @@ def single(cls: type[Message]) -> Single:
 
 
 def usual(cls: type[Message], version: int) -> Message:
-    """A message of the declared shape, with a value in each field that is left open."""
+    """Return a message of the declared shape, with a value in each open field."""
     return _usual(full(cls, version), single(cls))
 
 
@@ -67,7 +67,7 @@ def mostly(usual: st.SearchStrategy[object], unusual: st.SearchStrategy[object])
 
 @cache
 def nearly_usual(cls: type[Message], shape: Single, version: int, flexible: bool) -> st.SearchStrategy[Message]:
-    """Messages that differ from the declared shape in nothing, or in few things."""
+    """Generate messages that differ from the declared shape in few fields or none."""
     fields: dict[str, st.SearchStrategy[object]] = {
         field.name: _nearly_usual_values(field, shape, version, flexible)
         for field in fields_of(cls)
@@ -94,7 +94,7 @@ def _nearly_usual_values(field: Field, shape: Single, version: int, flexible: bo
 
 
 def read(decode: Function, content: bytes, end: int, behind: bytes = b"") -> object:
-    """What a decoder returns for `content[:end]`, with these bytes behind `content`; or its error."""
+    """Return the decoder's result for `content[:end]`, followed by these bytes, or its error."""
     try:
         return decode(memoryview(HEAD + content + behind), len(HEAD), len(HEAD) + end)
     except RemoteProtocolError as error:
@@ -102,7 +102,7 @@ def read(decode: Function, content: bytes, end: int, behind: bytes = b"") -> obj
 
 
 def written(encode: Function, message: Message) -> tuple[bytes, str]:
-    """What an encoder appends, and its error."""
+    """Return the encoder's output and its error."""
     parts: list[bytes | memoryview] = []
     try:
         encode(message, parts)
@@ -112,7 +112,7 @@ def written(encode: Function, message: Message) -> tuple[bytes, str]:
 
 
 @each_version
-def test_the_declared_shape_needs_no_general_function(
+def test_declared_shape_never_uses_the_general_function(
     message: tuple[type[Message], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cls, version = message
@@ -132,7 +132,7 @@ def test_the_declared_shape_needs_no_general_function(
 @each_class
 @given(data=st.data(), cut=st.integers(-3, 8), behind=st.sampled_from((b"", FRAME_TAIL, bytes(90))))
 @settings(max_examples=120)
-def test_nearly_usual_messages(cls: type[Message], data: st.DataObject, cut: int, behind: bytes) -> None:
+def test_similar_messages_give_equal_results(cls: type[Message], data: st.DataObject, cut: int, behind: bytes) -> None:
     versions = versions_of(cls)
     version = data.draw(st.integers(versions.min, versions.max), label="version")
     message = data.draw(nearly_usual(cls, single(cls), version, version in versions.flexible), label="message")
@@ -145,7 +145,7 @@ def test_nearly_usual_messages(cls: type[Message], data: st.DataObject, cut: int
 
 
 @each_version
-def test_cut_at_any_byte_and_with_bytes_left_over(message: tuple[type[Message], int]) -> None:
+def test_truncated_and_trailing_bytes_give_equal_results(message: tuple[type[Message], int]) -> None:
     cls, version = message
     content = encoded(usual(cls, version), version)
     for kind in KINDS:
@@ -156,8 +156,8 @@ def test_cut_at_any_byte_and_with_bytes_left_over(message: tuple[type[Message], 
 
 
 @each_version
-def test_any_byte_replaced(message: tuple[type[Message], int]) -> None:
-    # Among these: each count wrong, null and empty, each length too large, negative and null, tagged fields.
+def test_any_changed_byte_gives_equal_results(message: tuple[type[Message], int]) -> None:
+    # Includes wrong, null and empty counts, lengths that are too large, negative or null, and tagged fields.
     cls, version = message
     content = encoded(usual(cls, version), version)
     for position in range(len(content)):
@@ -168,7 +168,7 @@ def test_any_byte_replaced(message: tuple[type[Message], int]) -> None:
 
 
 @each_version
-def test_values_that_do_not_fit(message: tuple[type[Message], int]) -> None:
+def test_unencodable_values_give_equal_errors(message: tuple[type[Message], int]) -> None:
     cls, version = message
     whole = usual(cls, version)
     structs = [whole]
@@ -186,7 +186,7 @@ def test_values_that_do_not_fit(message: tuple[type[Message], int]) -> None:
 
 
 class Undeclared(Message):
-    """Lacks one of its arrays in its shape."""
+    """A shape that lacks one of its arrays."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
     SINGLE: ClassVar[Single] = Single("")
@@ -194,6 +194,6 @@ class Undeclared(Message):
     numbers: list[int32] = []  # noqa: RUF012  # as in protocol/apis
 
 
-def test_a_shape_must_have_all_arrays() -> None:
+def test_shape_must_declare_all_arrays() -> None:
     with pytest.raises(AssertionError, match="SINGLE of Undeclared lacks the array numbers"):
         source(Undeclared, 0)

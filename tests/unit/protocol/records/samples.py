@@ -1,4 +1,4 @@
-"""Records for the tests of this room: a hypothesis strategy, and a few that have everything."""
+"""Records for these tests: a hypothesis strategy, and samples that use every field."""
 
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size
 
 @st.composite
 def record_lists(draw: st.DrawFn, min_size: int = 1, first_offset: int = 0) -> list[Record]:
-    """Records with consecutive offsets, now and then more than the 64 that have offsets of one byte."""
+    """Generate records with consecutive offsets, sometimes more than the 64 whose deltas fit in one byte."""
     count = draw(st.integers(min_size, 5) | st.sampled_from((64, 65, 70)))
     one = st.tuples(st.integers(-70_000, 70_000), contents, contents, headers)
     pattern = draw(st.lists(one, min_size=min(count, 5), max_size=min(count, 5)))

@@ -1,4 +1,4 @@
-"""Headers of batches, where they begin, and what their checksum guards."""
+"""Batch headers: boundaries and the range of the checksum."""
 
 import struct
 
@@ -34,7 +34,7 @@ BATCH = build_batch(
 )
 
 
-def test_a_header_has_what_was_built() -> None:
+def test_header_has_the_built_values() -> None:
     header = read_header(BATCH)
     assert (header.base_offset, header.last_offset, header.record_count) == (40, 41, 2)
     assert (header.size_in_bytes, header.magic, header.partition_leader_epoch) == (len(BATCH), 2, 5)
@@ -61,7 +61,7 @@ def test_flags_and_codec_are_read_from_the_attributes() -> None:
     assert header.last_sequence == -1
 
 
-def test_a_transaction_marker_is_a_control_batch() -> None:
+def test_transaction_marker_is_a_control_batch() -> None:
     marker = build_transaction_marker(
         COMMIT, offset=9, timestamp=1, producer_id=7, producer_epoch=2, coordinator_epoch=40, partition_leader_epoch=1
     )
@@ -78,34 +78,34 @@ def test_sequences_wrap_after_the_largest_int32(sequence: int, increment: int, e
     assert add_to_sequence(sequence, increment) == expected
 
 
-def test_bounds_find_batches_and_messages_and_leave_off_a_cut_one() -> None:
+def test_boundaries_skip_a_truncated_last_batch() -> None:
     message = build_message_set(RECORDS[1:], 1)
     data = BATCH + message + BATCH[:-1]
     assert list(batch_bounds(data)) == [(0, len(BATCH), 2), (len(BATCH), len(message), 1)]
 
 
-def test_a_batch_cut_anywhere_is_not_there() -> None:
+def test_truncated_batch_is_skipped() -> None:
     assert [size for size in range(len(BATCH)) if list(batch_bounds(BATCH[:size]))] == []
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 13])
-def test_a_length_no_message_can_have_is_corrupt(length: int) -> None:
+def test_impossible_length_is_corrupt(length: int) -> None:
     data = BATCH + BATCH[:8] + struct.pack(">i", length) + BATCH[12:]
     bounds = batch_bounds(data)
-    assert next(bounds) == (0, len(BATCH), 2), "what stands before is read first"
+    assert next(bounds) == (0, len(BATCH), 2), "earlier batches are read first"
     with pytest.raises(InvalidRecords, match=f"Record size {length} is less than the minimum") as error:
         next(bounds)
     assert error.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize(("byte", "shown"), [(3, 3), (127, 127), (128, -128), (255, -1)])
-def test_an_unknown_magic_is_corrupt_and_shown_signed(byte: int, shown: int) -> None:
+def test_unknown_magic_is_corrupt_and_shown_as_signed(byte: int, shown: int) -> None:
     with pytest.raises(InvalidRecords, match=f"Invalid magic found in record: {shown} ") as error:
         list(batch_bounds(BATCH[:16] + bytes((byte,)) + BATCH[17:]))
     assert error.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_batches_of_a_log_are_found_with_their_positions() -> None:
+def test_batches_of_a_log_have_their_positions() -> None:
     second = build_batch([Record(50, 1, None, b"x")], base_offset=50)
     assert [(position, header.base_offset) for position, header in iter_batches(BATCH + second)] == [
         (0, 40),
@@ -113,7 +113,7 @@ def test_batches_of_a_log_are_found_with_their_positions() -> None:
     ]
 
 
-def test_the_checksum_sees_each_bit_from_itself_on_and_none_before_it() -> None:
+def test_checksum_covers_each_bit_after_it_and_none_before() -> None:
     for bit in range(len(BATCH) * 8):
         flipped = bytearray(BATCH)
         flipped[bit // 8] ^= 1 << bit % 8
@@ -124,7 +124,7 @@ def test_the_checksum_sees_each_bit_from_itself_on_and_none_before_it() -> None:
             ensure_valid(memoryview(flipped))
 
 
-def test_fewer_bytes_than_a_header_are_corrupt() -> None:
+def test_incomplete_header_is_corrupt() -> None:
     with pytest.raises(InvalidRecords, match="the size 60 is smaller than the minimum allowed overhead 61"):
         ensure_valid(memoryview(BATCH)[: HEADER_BYTES - 1])
     with pytest.raises(InvalidRecords, match="expected a header of 61 bytes, got 60"):

@@ -1,4 +1,4 @@
-"""The codecs: round trips, both framings of snappy, broken streams, bombs."""
+"""Compression codecs: round trips, both snappy framings, corrupt streams, and decompression bombs."""
 
 import gzip
 import struct
@@ -53,12 +53,12 @@ def broken(codec: int, data: bytes) -> tuple[bytes, str]:
 @pytest.mark.parametrize("magic", [0, 1, 2])
 @settings(max_examples=15)
 @given(section=SECTIONS)
-def test_what_is_compressed_comes_back(codec: int, magic: int, section: bytes) -> None:
+def test_compressed_data_round_trips(codec: int, magic: int, section: bytes) -> None:
     assert decompressed(codec, compress(codec, section, magic), magic) == section
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
-def test_sections_of_many_blocks_come_back(codec: int) -> None:
+def test_data_of_many_blocks_round_trips(codec: int) -> None:
     noise = b"".join(xxh32(index.to_bytes(4, "big")).to_bytes(4, "big") for index in range(20_000))
     for section in (TEXT, noise, TEXT + noise):
         assert decompressed(codec, compress(codec, section, 2)) == section
@@ -77,24 +77,24 @@ def test_sections_of_many_blocks_come_back(codec: int) -> None:
 )
 @settings(max_examples=15)
 @given(section=SECTIONS)
-def test_others_read_what_we_compress(decode: object, codec: int, section: bytes) -> None:
+def test_other_libraries_read_our_output(decode: object, codec: int, section: bytes) -> None:
     assert callable(decode)
     if section:
         assert decode(compress(codec, section, 2)) == section
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
-def test_a_stream_cut_anywhere_gives_a_beginning_of_the_section(codec: int) -> None:
+def test_truncated_stream_gives_a_prefix_of_the_data(codec: int) -> None:
     data = compress(codec, TEXT, 2)
     for size in (*range(min(200, len(data))), *range(200, len(data), len(data) // 50), len(data) - 1):
         section, failure = decompress(codec, data[:size], 2, LIMIT)
         assert TEXT.startswith(bytes(section))
-        # Snappy blocks have no end mark: between two of them, or inside the length of one, a stream may end.
+        # Snappy blocks have no end mark: a stream may end between two blocks or inside a block length.
         assert failure is not None or codec == SNAPPY or (codec == ZSTD and size == 0), f"cut at {size}"
 
 
-def test_what_stands_before_the_place_a_zstd_stream_is_cut_is_given() -> None:
-    # Hexadecimal noise: it compresses to half, in blocks that can only be read whole.
+def test_truncated_zstd_stream_gives_the_data_before_the_cut() -> None:
+    # Hexadecimal noise compresses to half, in blocks that are decoded only as a whole.
     section = b"".join(b"%08x" % xxh32(index.to_bytes(4, "big")) for index in range(50_000))
     data = compress(ZSTD, section, 2)
     assert broken(ZSTD, data[: len(data) // 2])[0] == section[: 128 * 1024]
@@ -103,7 +103,7 @@ def test_what_stands_before_the_place_a_zstd_stream_is_cut_is_given() -> None:
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
 @settings(max_examples=60)
 @given(position=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_a_flipped_bit_never_gets_out_of_hand(codec: int, position: int, bit: int) -> None:
+def test_flipped_bit_causes_no_unexpected_error(codec: int, position: int, bit: int) -> None:
     data = bytearray(compress(codec, TEXT, 2))
     data[position % len(data)] ^= 1 << bit
     try:
@@ -114,7 +114,7 @@ def test_a_flipped_bit_never_gets_out_of_hand(codec: int, position: int, bit: in
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
-def test_a_bomb_is_refused_in_bounded_memory(codec: int) -> None:
+def test_decompression_bomb_is_rejected_in_bounded_memory(codec: int) -> None:
     bomb = compress(codec, bytes(50_000_000), 2)
     limit = 1_000_000
     tracemalloc.start()
@@ -129,7 +129,7 @@ def test_a_bomb_is_refused_in_bounded_memory(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
-def test_the_limit_is_the_largest_that_is_taken(codec: int) -> None:
+def test_data_of_exactly_the_limit_is_accepted(codec: int) -> None:
     section = bytes(100_000)
     data = compress(codec, section, 2)
     assert decompressed(codec, data, limit=100_000) == section
@@ -137,7 +137,7 @@ def test_the_limit_is_the_largest_that_is_taken(codec: int) -> None:
         decompress(codec, data, 2, 99_999)
 
 
-def test_a_zstd_frame_that_lies_about_its_size_gets_no_memory_for_it() -> None:
+def test_wrong_content_size_in_a_zstd_frame_allocates_no_memory() -> None:
     header = struct.pack("<IBQ", 0xFD2FB528, 0xE0, 2**60)
     tracemalloc.start()
     try:
@@ -148,18 +148,18 @@ def test_a_zstd_frame_that_lies_about_its_size_gets_no_memory_for_it() -> None:
     assert peak < 2**20
 
 
-def test_an_unknown_codec_is_javas_error() -> None:
+def test_unknown_codec_has_javas_error() -> None:
     for codec in (5, 6, 7):
         with pytest.raises(InvalidRecords, match=f"Unknown compression type id: {codec}") as error:
             check_codec(codec)
         assert error.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_the_bound_is_what_a_request_could_hold_uncompressed() -> None:
+def test_limit_is_the_largest_uncompressed_request() -> None:
     assert MAX_SECTION_BYTES == 104_857_600
 
 
-def test_nothing_is_copied_when_nothing_is_compressed() -> None:
+def test_uncompressed_data_is_not_copied() -> None:
     view = memoryview(b"section")
     assert decompress(NONE, view, 2, 0) == (view, None)
 
@@ -167,14 +167,14 @@ def test_nothing_is_copied_when_nothing_is_compressed() -> None:
 class TestGzip:
     MEMBER = gzip.compress(TEXT, mtime=0)
 
-    def test_members_follow_each_other(self) -> None:
+    def test_gzip_members_are_concatenated(self) -> None:
         assert decompressed(GZIP, self.MEMBER + self.MEMBER + compress(GZIP, b"end", 2)) == TEXT + TEXT + b"end"
 
     @pytest.mark.parametrize("garbage", [b"x", b"x" * 40, bytes(100), b"\x1f\x8b" + b"x" * 40], ids=repr)
-    def test_what_follows_without_being_a_member_is_left_alone(self, garbage: bytes) -> None:
+    def test_trailing_data_after_gzip_members_is_ignored(self, garbage: bytes) -> None:
         assert decompressed(GZIP, self.MEMBER + garbage) == TEXT
 
-    def test_header_fields_are_skipped(self) -> None:
+    def test_gzip_header_fields_are_skipped(self) -> None:
         deflated = self.MEMBER[10:]
         header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\0abc" + b"name\0" + b"comment\0"
         checksum = (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little")
@@ -185,7 +185,7 @@ class TestGzip:
         for size in range(len(header) + 2):
             assert broken(GZIP, second[:size])[0] == b""
 
-    def test_data_is_given_before_its_trailer_is_checked(self) -> None:
+    def test_gzip_data_is_returned_before_its_trailer_is_checked(self) -> None:
         assert broken(GZIP, self.MEMBER[:-8] + bytes(8)) == (
             TEXT,
             "Failed to decompress record stream: Corrupt GZIP trailer",
@@ -197,7 +197,7 @@ class TestGzip:
         [(b"", "end of stream"), (b"not gzip at all", "Not in GZIP"), (b"\x1f\x8b\x07" + bytes(20), "method")],
         ids=["nothing", "something else", "another method"],
     )
-    def test_what_is_no_gzip_stream_is_refused(self, data: bytes, message: str) -> None:
+    def test_invalid_gzip_stream_is_rejected(self, data: bytes, message: str) -> None:
         section, said = broken(GZIP, data)
         assert section == b""
         assert message in said
@@ -206,21 +206,21 @@ class TestGzip:
 class TestSnappy:
     RAW = bytes(cramjam.snappy.compress_raw(TEXT))
 
-    def test_raw_streams_are_read(self) -> None:
+    def test_raw_snappy_streams_are_read(self) -> None:
         assert decompressed(SNAPPY, self.RAW) == TEXT
         assert decompressed(SNAPPY, bytes(cramjam.snappy.compress_raw(b"short"))) == b"short"
 
-    def test_the_oldest_version_that_could_read_it_is_not_looked_at(self) -> None:
+    def test_snappy_compatible_version_is_ignored(self) -> None:
         data = compress(SNAPPY, TEXT, 2)
         assert decompressed(SNAPPY, data[:12] + bytes(4) + data[16:]) == TEXT
 
-    def test_streams_may_be_concatenated(self) -> None:
+    def test_snappy_streams_may_be_concatenated(self) -> None:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + compress(SNAPPY, b"end", 2)) == TEXT + b"end"
 
-    def test_what_looks_like_a_second_header_and_is_none_ends_the_stream(self) -> None:
+    def test_snappy_data_resembling_a_second_header_ends_the_stream(self) -> None:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + XERIAL[:4] + bytes(12)) == TEXT
 
-    def test_blocks_are_of_32_kib_behind_the_header_of_java(self) -> None:
+    def test_snappy_blocks_are_32_kib_after_javas_header(self) -> None:
         data = compress(SNAPPY, bytes(40_000), 2)
         assert data.startswith(XERIAL)
         length = int.from_bytes(data[16:20], "big")
@@ -238,7 +238,7 @@ class TestSnappy:
         ],
         ids=["nothing", "version 0", "a negative length", "a cut block", "a corrupt block", "a cut second header"],
     )
-    def test_what_is_wrong_is_said_after_what_was_right(self, data: bytes, section: bytes, message: str) -> None:
+    def test_snappy_error_follows_the_valid_data(self, data: bytes, section: bytes, message: str) -> None:
         given_section, said = broken(SNAPPY, data)
         assert given_section == section
         assert message in said
@@ -250,17 +250,17 @@ class TestLz4:
         [(b"", 0x02CC5D05), (b"abc", 0x32D153FF), (b"Nobody inspects the spammish repetition", 0xE2293B2F)],
         ids=["nothing", "three bytes", "more than a stripe"],
     )
-    def test_xxh32_is_what_its_makers_say(self, data: bytes, expected: int) -> None:
+    def test_xxh32_equals_the_reference_values(self, data: bytes, expected: int) -> None:
         assert xxh32(data) == expected
 
-    def test_magic_0_has_the_broken_header_checksum_and_takes_any(self) -> None:
+    def test_lz4_of_magic_0_writes_the_wrong_header_checksum_and_ignores_it_on_read(self) -> None:
         old, new = compress(LZ4, TEXT, 0), compress(LZ4, TEXT, 1)
         assert (old[:6], old[7:]) == (new[:6], new[7:])
-        assert (old[6], new[6]) == (0x1A, 0x82), "KAFKA-3160: the old one is over the magic number too"
+        assert (old[6], new[6]) == (0x1A, 0x82), "KAFKA-3160: the old checksum includes the magic number"
         assert decompressed(LZ4, old, 0) == decompressed(LZ4, new, 0) == decompressed(LZ4, new, 1) == TEXT
         assert broken(LZ4, old)[1].endswith("Stream frame descriptor corrupted")
 
-    def test_content_sizes_and_checksums_are_read_past_and_block_checksums_compared(self) -> None:
+    def test_lz4_content_sizes_and_checksums_are_skipped_and_block_checksums_verified(self) -> None:
         block = bytes(cramjam.lz4.compress_block(b"content" * 9, store_size=False))
         size = struct.pack("<I", len(block))
         descriptor = b"\x7c\x40" + struct.pack("<Q", 63)
@@ -295,7 +295,7 @@ class TestLz4:
             "a corrupt block",
         ],
     )
-    def test_what_kafka_does_not_take_is_refused(self, header: bytes, message: str) -> None:
+    def test_lz4_features_that_kafka_rejects_are_rejected(self, header: bytes, message: str) -> None:
         assert message in broken(LZ4, header)[1]
 
 
@@ -303,19 +303,19 @@ class TestZstd:
     FRAME = bytes(cramjam.zstd.compress(TEXT))
     SKIPPED = struct.pack("<II", 0x184D2A53, 5) + b"12345"
 
-    def test_frames_follow_each_other_and_some_are_skipped(self) -> None:
+    def test_zstd_frames_are_concatenated_and_skippable_frames_skipped(self) -> None:
         small = bytes(cramjam.zstd.compress(b"end"))
         assert decompressed(ZSTD, self.FRAME + self.SKIPPED + small + self.SKIPPED) == TEXT + b"end"
 
-    def test_a_stream_of_no_frames_is_empty(self) -> None:
+    def test_empty_zstd_stream_is_empty_data(self) -> None:
         assert decompressed(ZSTD, b"") == b""
         assert decompressed(ZSTD, self.SKIPPED) == b""
 
     @pytest.mark.parametrize("garbage", [b"x", b"garbage behind it"], ids=repr)
-    def test_garbage_behind_a_frame_is_an_error_after_its_content(self, garbage: bytes) -> None:
+    def test_garbage_after_a_zstd_frame_is_an_error_after_its_content(self, garbage: bytes) -> None:
         assert broken(ZSTD, self.FRAME + garbage)[0] == TEXT
 
-    def test_blocks_that_are_raw_or_one_byte_repeated_are_counted(self) -> None:
+    def test_raw_and_rle_zstd_blocks_count_towards_the_limit(self) -> None:
         frame = struct.pack("<IBB", 0xFD2FB528, 0x00, 0x58)
         raw = (3 << 3).to_bytes(3, "little") + b"raw"
         repeated = (1000 << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"r"

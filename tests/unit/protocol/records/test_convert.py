@@ -1,4 +1,4 @@
-"""Down-conversion: what consumers before Kafka 0.11 get of stored batches."""
+"""Down-conversion of stored batches for consumers older than Kafka 0.11."""
 
 import pytest
 from hypothesis import given, settings
@@ -35,12 +35,14 @@ def old(records: list[Record], magic: int) -> list[Record]:
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
 @settings(max_examples=15)
 @given(records=record_lists())
-def test_all_but_headers_and_what_the_format_lacks_survives(magic: int, codec: int, records: list[Record]) -> None:
+def test_all_fields_of_the_old_format_survive_and_headers_are_dropped(
+    magic: int, codec: int, records: list[Record]
+) -> None:
     assert read(down_convert(build_batch(records, compression=codec), magic, 0)) == old(records, magic)
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-def test_the_codec_stays_and_magic_1_goes_on_to_0(codec: int) -> None:
+def test_codec_is_kept_for_magic_1_and_0(codec: int) -> None:
     newer = down_convert(build_batch(RECORDS, base_offset=10, compression=codec), 1, 0)
     assert read_message(newer).compression == codec
     older = down_convert(newer, 0, 0)
@@ -48,24 +50,24 @@ def test_the_codec_stays_and_magic_1_goes_on_to_0(codec: int) -> None:
     assert older == build_message_set(old(RECORDS, 0), 0, compression=codec)
 
 
-def test_control_batches_are_left_out() -> None:
+def test_control_batches_are_dropped() -> None:
     data = build_batch(RECORDS, base_offset=10) + MARKER + build_batch([Record(13, 1, None, b"x")], base_offset=13)
     assert [record.offset for record in read(down_convert(data, 1, 0))] == [10, 11, 13]
     assert down_convert(MARKER, 1, 0) == b""
 
 
 @pytest.mark.parametrize(("codec", "offsets"), [(NONE, [11]), (GZIP, [10, 11])], ids=["uncompressed", "compressed"])
-def test_records_before_the_offset_asked_for_are_left_out_unless_compressed(codec: int, offsets: list[int]) -> None:
+def test_records_before_the_fetch_offset_are_dropped_unless_compressed(codec: int, offsets: list[int]) -> None:
     data = build_batch(RECORDS, base_offset=10, compression=codec)
     assert [record.offset for record in read(down_convert(data, 1, 11))] == offsets
 
 
-def test_a_batch_of_which_nothing_is_left_is_nothing() -> None:
+def test_batch_without_remaining_records_is_dropped() -> None:
     assert down_convert(build_batch(RECORDS, base_offset=10), 1, 12) == b""
     assert down_convert(build_batch([], base_offset=10, last_offset=12), 1, 0) == b""
 
 
-def test_log_append_time_stays_what_it_is() -> None:
+def test_log_append_time_is_kept() -> None:
     data = build_batch(RECORDS, base_offset=10, timestamp_type=LOG_APPEND_TIME, log_append_time=555, compression=GZIP)
     outer = read_message(down_convert(data, 1, 0))
     assert (outer.timestamp, outer.timestamp_type) == (555, LOG_APPEND_TIME)
@@ -73,22 +75,22 @@ def test_log_append_time_stays_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_what_is_as_old_already_is_copied(magic: int) -> None:
+def test_old_messages_are_copied(magic: int) -> None:
     data = build_message_set(old(RECORDS, magic), magic, compression=GZIP)
     assert down_convert(data, magic, 0) == data
-    assert down_convert(data + data[:-1], magic, 0) == data, "a cut message is left off"
+    assert down_convert(data + data[:-1], magic, 0) == data, "a truncated message is dropped"
 
 
-def test_zstd_cannot_be_read_by_old_consumers() -> None:
+def test_zstd_is_rejected() -> None:
     data = bytearray(build_batch(RECORDS, base_offset=10, compression=ZSTD))
-    data[61:] = bytes(len(data) - 61)  # not even a zstd stream: it is not looked at
+    data[61:] = bytes(len(data) - 61)  # not even a zstd stream: it is not decoded
     message = "Down-conversion of zstandard-compressed batches is not supported"
     with pytest.raises(InvalidRecords, match=message) as error:
         down_convert(bytes(data), 1, 0)
     assert error.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_records_that_cannot_be_read_are_an_error() -> None:
+def test_corrupt_records_are_an_error() -> None:
     data = bytearray(build_batch(RECORDS, base_offset=10))
     data[61] = 1
     with pytest.raises(InvalidRecords, match="Invalid record size"):

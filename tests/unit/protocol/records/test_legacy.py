@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1: plain, compressed, nested, cut, broken."""
+"""Message sets of magic 0 and 1: plain, compressed, nested, truncated and corrupt."""
 
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
@@ -23,7 +23,7 @@ def as_old(records: list[Record], magic: int) -> list[Record]:
 
 
 def read(data: bytes) -> list[Record]:
-    """The records of all messages, their checksums checked."""
+    """Return the records of all messages; verify checksums."""
     records = []
     for position, size, _ in batch_bounds(data):
         outer = read_message(data[position : position + size])
@@ -51,7 +51,7 @@ def refused(message: Message) -> tuple[int, str]:
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
 @settings(max_examples=15)
 @given(records=record_lists(), first=st.sampled_from((0, 8, 2**40)))
-def test_messages_come_back_as_they_were_built(magic: int, codec: int, records: list[Record], first: int) -> None:
+def test_messages_round_trip(magic: int, codec: int, records: list[Record], first: int) -> None:
     moved = as_old([Record(r.offset + first, r.timestamp, r.key, r.value) for r in records], magic)
     assert read(build_message_set(moved, magic, compression=codec)) == moved
 
@@ -64,7 +64,7 @@ def test_messages_come_back_as_they_were_built(magic: int, codec: int, records: 
 )
 @settings(max_examples=15)
 @given(records=record_lists())
-def test_aiokafka_reads_what_we_build_and_we_what_it_builds(magic: int, codec: int, records: list[Record]) -> None:
+def test_aiokafka_and_sluice_read_each_others_messages(magic: int, codec: int, records: list[Record]) -> None:
     old = as_old(records, magic)
     ours = build_message_set(old, magic, compression=codec)
     theirs = LegacyRecordBatchBuilder(magic, codec, 2**30)
@@ -91,7 +91,7 @@ def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1() -> None
         assert [message.offset - (5 if magic else 0) for message in iter_messages(outer)] == expected
 
 
-def test_a_wrapper_of_magic_1_counts_back_from_its_own_offset() -> None:
+def test_magic_1_wrapper_offset_is_that_of_the_last_inner_message() -> None:
     content = build_message_set([Record(0, 1, None, b"a"), Record(1, 2, None, b"b")], 1)
     assert [message.offset for message in iter_messages(wrapper(101, 1, GZIP, content))] == [100, 101]
     code, message = refused(wrapper(1, 1, GZIP, build_message_set([Record(2, 1, None, None)], 1)))
@@ -99,7 +99,7 @@ def test_a_wrapper_of_magic_1_counts_back_from_its_own_offset() -> None:
     assert "wrapper offset '1' is less than the last inner message offset '2' and it is not zero" in message
 
 
-def test_log_append_time_of_the_wrapper_is_that_of_all_inside() -> None:
+def test_log_append_time_of_the_wrapper_applies_to_inner_messages() -> None:
     content = build_message_set(PLAIN, 1)
     messages = list(iter_messages(wrapper(9, 1, GZIP, content, LOG_APPEND_TIME)))
     assert {message.timestamp for message in messages} == {777}
@@ -107,14 +107,14 @@ def test_log_append_time_of_the_wrapper_is_that_of_all_inside() -> None:
     assert [message.timestamp for message in iter_messages(wrapper(9, 1, GZIP, content))] == [100, 90, 120]
 
 
-def test_magic_0_has_no_timestamps_and_no_type_of_them() -> None:
+def test_magic_0_has_no_timestamps() -> None:
     outer = read_message(build_message_set(as_old(PLAIN, 0), 0, compression=LZ4))
     assert (outer.timestamp, outer.timestamp_type) == (NO_TIMESTAMP, NO_TIMESTAMP_TYPE)
     mixed = next(iter(iter_messages(wrapper(0, 0, GZIP, build_message_set(PLAIN[:1], 1)))))
     assert (mixed.timestamp, mixed.timestamp_type) == (100, NO_TIMESTAMP_TYPE)
 
 
-def test_log_append_time_is_written_into_every_message_and_its_wrapper() -> None:
+def test_log_append_time_is_written_into_messages_and_wrapper() -> None:
     options = {"timestamp_type": LOG_APPEND_TIME, "log_append_time": 55}
     plain = build_message_set(PLAIN, 1, **options)
     outer = read_message(build_message_set(PLAIN, 1, compression=SNAPPY, **options))
@@ -122,13 +122,13 @@ def test_log_append_time_is_written_into_every_message_and_its_wrapper() -> None
     assert (outer.timestamp, outer.timestamp_type) == (55, LOG_APPEND_TIME)
 
 
-def test_the_wrapper_has_the_largest_timestamp_and_the_last_offset() -> None:
+def test_wrapper_has_the_largest_timestamp_and_the_last_offset() -> None:
     outer = read_message(build_message_set(PLAIN, 1, compression=GZIP))
     assert (outer.offset, outer.timestamp, outer.key) == (9, 120, None)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_the_checksum_sees_every_bit_behind_it(magic: int) -> None:
+def test_checksum_covers_every_bit_after_it(magic: int) -> None:
     data = build_message_set(as_old(PLAIN[:1], magic), magic)
     for bit in range(12 * 8, len(data) * 8):
         flipped = bytearray(data)
@@ -139,7 +139,7 @@ def test_the_checksum_sees_every_bit_behind_it(magic: int) -> None:
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS[1:], ids=OLD_NAMES[1:])
-def test_inner_messages_cut_anywhere_are_left_off(codec: int) -> None:
+def test_truncated_inner_messages_are_dropped(codec: int) -> None:
     content = build_message_set(PLAIN, 1)
     first = len(build_message_set(PLAIN[:1], 1))
     for size in range(first, len(content)):
@@ -178,21 +178,21 @@ def test_inner_messages_cut_anywhere_are_left_off(codec: int) -> None:
     ids=[
         "nothing inside",
         "less than an offset and a size",
-        "a size no message can have",
+        "an impossible size",
         "compressed twice",
         "zstd",
         "a null value",
-        "no gzip stream",
+        "an invalid gzip stream",
         "an unknown codec",
     ],
 )
-def test_what_a_compressed_set_may_not_be(message: Message, code: ErrorCode, said: str) -> None:
+def test_invalid_compressed_message_set_is_rejected(message: Message, code: ErrorCode, said: str) -> None:
     assert refused(message)[0] == code
     assert said in refused(message)[1]
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS[1:], ids=OLD_NAMES[1:])
-def test_a_bomb_is_refused(codec: int) -> None:
+def test_decompression_bomb_is_rejected(codec: int) -> None:
     data = build_message_set([Record(0, 0, None, bytes(1_000_000))], 1, compression=codec)
     with pytest.raises(SectionTooLarge):
         list(iter_messages(read_message(data), limit_bytes=100_000))
@@ -203,12 +203,12 @@ def test_a_bomb_is_refused(codec: int) -> None:
     [(26, 1000), (26, 2**31 - 1), (33, 1000)],
     ids=["a key beyond the message", "the largest key size", "a value beyond the message"],
 )
-def test_sizes_beyond_the_message_are_javas_error_when_the_content_is_asked_for(at: int, size: int) -> None:
+def test_size_beyond_the_message_raises_javas_error_on_access(at: int, size: int) -> None:
     data = bytearray(build_message_set([Record(0, 0, b"key", b"value")], 1))
     data[at : at + 4] = size.to_bytes(4, "big")
     message = read_message(bytes(data))
     assert message.has_key
-    assert list(iter_messages(message)) == [message], "nobody asked for key and value yet"
+    assert list(iter_messages(message)) == [message], "key and value are not read yet"
     with pytest.raises(InvalidRecords, match="in a message of") as error:
         message.record()
     assert error.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -221,17 +221,17 @@ def test_any_negative_size_is_null() -> None:
     assert (message.key, message.value, message.has_key) == (None, b"value", False)
 
 
-def test_a_message_too_small_for_its_magic_has_no_key_size() -> None:
+def test_message_too_small_for_its_magic_has_no_key_size() -> None:
     data = bytearray(build_message_set([Record(0, 0, None, None)], 0))
     data[16] = 1
     with pytest.raises(InvalidRecords, match="in a message of 14 bytes"):
         _ = read_message(bytes(data)).has_key
 
 
-def test_offsets_have_to_rise() -> None:
+def test_offsets_must_increase() -> None:
     with pytest.raises(InvalidRecords, match="Illegal offset 5 following previous offset 5"):
         build_message_set([PLAIN[0], PLAIN[0]], 1)
 
 
-def test_a_set_of_nothing_is_nothing() -> None:
+def test_empty_message_set_is_empty_bytes() -> None:
     assert build_message_set([], 1, compression=GZIP) == b""

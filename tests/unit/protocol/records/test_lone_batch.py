@@ -1,4 +1,4 @@
-"""What the batch of one plain record is compared with: that of all sizes it is what such a batch has, and no other."""
+"""The pattern of a batch with one plain record: it matches all such batches and no others."""
 
 from sluice.protocol.records.batch import HEADER_BYTES
 from sluice.protocol.records.build import build_batch, encode_record
@@ -7,7 +7,7 @@ from sluice.protocol.records.record import Record
 from sluice.protocol.records.walk import walk
 
 
-def test_a_lone_record_begins_as_it_would_be_written() -> None:
+def test_single_record_batch_matches_the_pattern() -> None:
     wrong = []
     for size in (*range(300), *range(8150, 8250), 1_048_500, 1_048_600):
         section = encode_record(Record(0, 0, None, bytes(size)), 0, 0)
@@ -16,7 +16,7 @@ def test_a_lone_record_begins_as_it_would_be_written() -> None:
     assert wrong == []
 
 
-def test_what_begins_and_ends_as_a_lone_record_is_one() -> None:
+def test_matching_batch_is_a_single_record_batch() -> None:
     wrong = []
     for size in (*range(1, 300), *range(8150, 8250), 16_384):
         start = record_start(size)
@@ -28,7 +28,7 @@ def test_what_begins_and_ends_as_a_lone_record_is_one() -> None:
     assert record_start(0) == b"\1"
 
 
-def test_a_batch_of_any_size_that_is_kept_is_read_as_it_was_written() -> None:
+def test_cached_batch_of_any_size_is_read_as_written() -> None:
     wrong = []
     for size in range(900):
         batch = build_batch(
@@ -42,13 +42,13 @@ def test_a_batch_of_any_size_that_is_kept_is_read_as_it_was_written() -> None:
     assert wrong == []
 
 
-def test_the_smallest_batch_that_is_looked_at_holds_an_empty_record() -> None:
+def test_minimum_size_holds_an_empty_record() -> None:
     assert len(build_batch([Record(0, 0, None, None)])) == SMALLEST_BATCH == HEADER_BYTES + 7
 
 
-def test_what_is_too_large_to_be_kept_is_never_such_a_batch() -> None:
+def test_batch_too_large_for_the_cache_never_matches() -> None:
     batch = build_batch([Record(0, 0, None, bytes(2000))])
     read, place, begin = lone_batches[len(batch)]
     assert (place, begin) == (b"", b"")
     assert read(batch)[0] == batch[:12]
-    assert len(batch) not in lone_batches, "what a client chooses would fill the table"
+    assert len(batch) not in lone_batches, "client-chosen sizes would fill the table"

@@ -1,4 +1,4 @@
-"""Records of magic 2 come back as they were built, whoever built them, and what is wrong is found where it is."""
+"""Records of magic 2: round trips, interoperability, and errors at the right place."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ BODY = b"\0\0\0\1\1\0"  # a record with nothing in it: attributes, deltas, null 
 
 
 def batch_of(section: bytes, count: int) -> bytes:
-    """A batch whose section is what it is; no reader here looks at the checksum."""
+    """Return a batch with this records section; these readers ignore the checksum."""
     batch = bytearray(build_batch([], log_append_time=NOW_MS))
     batch[8:12] = (49 + len(section)).to_bytes(4, "big")
     batch[57:61] = count.to_bytes(4, "big", signed=True)
@@ -30,7 +30,7 @@ def batch_of(section: bytes, count: int) -> bytes:
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
 @settings(max_examples=20)
 @given(records=record_lists(), base_offset=st.sampled_from((0, 7, 2**40)))
-def test_records_come_back_as_they_were_built(codec: int, records: list[Record], base_offset: int) -> None:
+def test_records_round_trip(codec: int, records: list[Record], base_offset: int) -> None:
     moved = [Record(r.offset + base_offset, r.timestamp, r.key, r.value, r.headers) for r in records]
     assert list(iter_records(build_batch(moved, base_offset=base_offset, compression=codec))) == moved
 
@@ -38,7 +38,7 @@ def test_records_come_back_as_they_were_built(codec: int, records: list[Record],
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
 @settings(max_examples=20)
 @given(records=record_lists())
-def test_aiokafka_reads_what_we_build(codec: int, records: list[Record]) -> None:
+def test_aiokafka_reads_our_batches(codec: int, records: list[Record]) -> None:
     batch = DefaultRecordBatch(
         build_batch(records, compression=codec, producer_id=5, producer_epoch=1, base_sequence=3)
     )
@@ -51,7 +51,7 @@ def test_aiokafka_reads_what_we_build(codec: int, records: list[Record]) -> None
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
 @settings(max_examples=20)
 @given(records=record_lists())
-def test_we_read_what_aiokafka_builds(codec: int, records: list[Record]) -> None:
+def test_aiokafka_batches_are_read(codec: int, records: list[Record]) -> None:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)
     for record in records:
         builder.append(record.offset, record.timestamp, record.key, record.value, list(record.headers))
@@ -59,20 +59,20 @@ def test_we_read_what_aiokafka_builds(codec: int, records: list[Record]) -> None
     assert list(iter_records(built)) == records
     if codec == NONE:
         ours = build_batch(records, partition_leader_epoch=read_header(built).partition_leader_epoch)
-        assert built == ours, "uncompressed batches are equal to the byte"
+        assert built == ours, "uncompressed batches are equal byte for byte"
 
 
-def test_under_log_append_time_all_records_have_the_brokers() -> None:
+def test_log_append_time_applies_to_all_records() -> None:
     batch = build_batch(PLAIN, timestamp_type=LOG_APPEND_TIME, log_append_time=99)
     assert {record.timestamp for record in iter_records(batch)} == {99}
 
 
-def test_a_batch_without_records_has_none() -> None:
+def test_empty_batch_has_no_records() -> None:
     assert list(iter_records(build_batch([], base_offset=5, last_offset=9))) == []
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-def test_a_batch_cut_anywhere_gives_records_only_up_to_there(codec: int) -> None:
+def test_truncated_batch_gives_only_the_records_before_the_cut(codec: int) -> None:
     few = PLAIN[:3]
     batch = build_batch(few, compression=codec)
     for size in range(HEADER_BYTES, len(batch)):
@@ -112,7 +112,7 @@ def test_a_batch_cut_anywhere_gives_records_only_up_to_there(codec: int) -> None
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_is_wrong_with_a_record_is_said_as_kafka_says_it(body: bytes, code: ErrorCode, message: str) -> None:
+def test_invalid_record_has_kafkas_error(body: bytes, code: ErrorCode, message: str) -> None:
     with pytest.raises(InvalidRecords, match=message) as error:
         list(iter_records(batch_of(body, 1)))
     assert error.value.code == code
@@ -130,27 +130,27 @@ def test_what_is_wrong_with_a_record_is_said_as_kafka_says_it(body: bytes, code:
         "lengths of -2 and -3 are null",
         "a header name that is not UTF-8",
         "attributes",
-        "a longer varint than needed",
+        "a varint longer than needed",
     ],
 )
-def test_what_kafka_lets_through_is_read(body: bytes, record: Record) -> None:
+def test_deviation_that_kafka_accepts_is_read(body: bytes, record: Record) -> None:
     assert list(iter_records(batch_of(body, 1))) == [record]
 
 
-def test_the_last_record_is_not_given_when_something_follows_it() -> None:
+def test_last_record_is_not_returned_if_data_follows() -> None:
     records = iter_records(batch_of((varint(6) + BODY) * 3, 2))
     assert next(records).offset == 0
     with pytest.raises(InvalidRecords, match="records still remaining in file"):
         next(records)
 
 
-def test_a_negative_count_is_an_error() -> None:
+def test_negative_count_is_an_error() -> None:
     with pytest.raises(InvalidRecords, match="Found invalid record count -1 in magic v2 batch"):
         iter_records(batch_of(varint(6) + BODY, -1))
 
 
 @pytest.mark.parametrize("codec", range(1, len(NAMES)), ids=NAMES[1:])
-def test_a_section_larger_than_the_limit_is_refused(codec: int) -> None:
+def test_section_larger_than_the_limit_is_rejected(codec: int) -> None:
     batch = build_batch([Record(0, 0, None, bytes(100_000))], compression=codec)
     with pytest.raises(SectionTooLarge, match="decompress to more than 50000 bytes"):
         list(iter_records(batch, limit_bytes=50_000))
@@ -158,7 +158,7 @@ def test_a_section_larger_than_the_limit_is_refused(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_nobody_has_is_javas_error(codec: int) -> None:
+def test_unknown_codec_has_javas_error(codec: int) -> None:
     batch = bytearray(build_batch(PLAIN))
     batch[22] = codec
     with pytest.raises(InvalidRecords, match=f"Unknown compression type id: {codec}") as error:
@@ -167,7 +167,7 @@ def test_a_codec_nobody_has_is_javas_error(codec: int) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_varints_come_back(value: int) -> None:
+def test_varints_round_trip(value: int) -> None:
     encoded = varint(value)
     assert read_varlong(encoded, 0) == (value, len(encoded))
     if -(2**31) <= value < 2**31:
@@ -175,7 +175,7 @@ def test_varints_come_back(value: int) -> None:
 
 
 @pytest.mark.parametrize(("read", "most"), [(read_varint, 5), (read_varlong, 10)])
-def test_a_varint_ends_within_the_bytes_of_its_type(read: object, most: int) -> None:
+def test_varint_ends_within_the_bytes_of_its_type(read: object, most: int) -> None:
     assert callable(read)
     with pytest.raises(VarintError):
         read(b"\x80" * most + b"\0", 0)
@@ -190,9 +190,9 @@ def test_a_varint_ends_within_the_bytes_of_its_type(read: object, most: int) -> 
         ([Record(0, -2, None, None)], "Invalid negative timestamp -2"),
         ([Record(2**31, 0, None, None)], "Maximum offset delta exceeded"),
     ],
-    ids=["offsets that do not rise", "a negative timestamp", "an offset too far from the base"],
+    ids=["offsets that do not increase", "a negative timestamp", "an offset too far from the base"],
 )
-def test_what_no_batch_can_hold_is_not_built(records: list[Record], message: str) -> None:
+def test_invalid_record_is_not_built(records: list[Record], message: str) -> None:
     with pytest.raises(InvalidRecords, match=message):
         build_batch(records)
 
@@ -204,9 +204,9 @@ def test_what_no_batch_can_hold_is_not_built(records: list[Record], message: str
         ({"producer_id": 1}, "Invalid negative producer epoch"),
         ({"producer_id": 1, "producer_epoch": 0}, "Invalid negative sequence number used"),
     ],
-    ids=["a transaction of nobody", "no epoch", "no sequence"],
+    ids=["a transaction without a producer id", "no epoch", "no sequence"],
 )
-def test_what_no_producer_can_say_is_not_built(options: dict[str, Any], message: str) -> None:
+def test_invalid_producer_state_is_not_built(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRecords, match=message):
         build_batch(PLAIN, **options)
 
@@ -222,8 +222,8 @@ def test_compression_levels_are_used() -> None:
     [((500, 500), 0), ((1000, 1000, 1000), 2), ((5000, 1000), 1), ((5000, 1000, 1100), 2), ((2100,), 0)],
     ids=str,
 )
-def test_a_broken_snappy_block_takes_the_read_with_it_that_comes_upon_it(sizes: tuple[int, ...], readable: int) -> None:
-    # Kafka reads 2048 bytes at a time, and what is left of a larger record at once.
+def test_corrupt_snappy_block_fails_the_read_that_reaches_it(sizes: tuple[int, ...], readable: int) -> None:
+    # Kafka reads 2048 bytes at a time, and the rest of a larger record at once.
     records = [Record(index, NOW_MS, None, bytes(size)) for index, size in enumerate(sizes)]
     batch = bytearray(build_batch(records, compression=SNAPPY) + b"\0\0\0\1\xff")
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big")

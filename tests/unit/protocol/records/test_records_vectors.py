@@ -1,4 +1,4 @@
-"""The public vectors of records, made with Apache Kafka's own classes; and that their checks can fail."""
+"""The public record vectors, made with Apache Kafka's own classes, and a test that their checks can fail."""
 
 import gzip
 import json
@@ -25,13 +25,13 @@ def vectors(kind: str) -> Iterator[Vector]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_vector_comes_out_as_kafka_has_it(kind: str) -> None:
+def test_vector_equals_kafka(kind: str) -> None:
     failures = [f"{vector['id']}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector) or ()]
     assert failures == []
 
 
 def altered(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """Every leaf of a vector's expectations, with a value that is not right."""
+    """Yield every leaf of a vector's expectations with a wrong value."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from altered(inner, (*path, key))
@@ -44,20 +44,20 @@ def altered(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[t
         yield path, value + 1
 
 
-# What in a vector is given, or only explained; everything else is compared.
+# Inputs and explanations of a vector; everything else is compared.
 GIVEN = {"id", "jar", "magic", "compression", "mutation", "build", "input_hex", "config", "to_magic", "first_offset"}
 
 
 @pytest.mark.parametrize("kind", ["records-", "records_invalid-", "records_downconvert-"])
-def test_a_vector_with_any_number_changed_is_a_failure(kind: str) -> None:
+def test_vector_with_any_changed_value_fails(kind: str) -> None:
     vector = next(vectors(kind))
     expectations = {key: value for key, value in vector.items() if key not in GIVEN}
     for path, wrong in altered(expectations):
         if path[-1] in ("log_append_time", "log_start_offset", "log_end_offset"):
-            continue  # the log's, not the records'
+            continue  # a value of the log, not of the records
         copy = json.loads(json.dumps(vector))
         target = copy
         for key in path[:-1]:
             target = target[key]
         target[path[-1]] = wrong
-        assert KINDS[kind](copy), f"{path} was {wrong} and nobody noticed"
+        assert KINDS[kind](copy), f"{path} was {wrong}, undetected"

@@ -1,4 +1,4 @@
-"""What a broker does to produced records: in place where it can be, refused in Kafka's order where it has to be."""
+"""Validation of produced records by the broker: in place if possible, with rejections in Kafka's order."""
 
 import struct
 from typing import Any
@@ -27,7 +27,7 @@ MAX_TIMESTAMP = max(record.timestamp for record in PLAIN)
 
 
 def changed(batch: bytes, at: int, form: str, value: int) -> bytes:
-    """`batch` with one field changed and the checksum mended."""
+    """Return `batch` with one field changed and a valid checksum."""
     copy = bytearray(batch)
     struct.pack_into(form, copy, at, value)
     stamp_checksum(copy)
@@ -44,11 +44,11 @@ def header_of(stored: Appendable) -> BatchHeader:
 
 
 def refusal(data: bytes, config: AppendConfig = DEFAULTS) -> InvalidRecords:
-    """The error that `data` gets; `data` itself is left as it was."""
+    """Return the error for `data`, and check that `data` is unchanged."""
     buffer = bytearray(data)
     with pytest.raises(InvalidRecords) as error:
         validate(memoryview(buffer), FIRST_OFFSET, NOW_MS, LEADER_EPOCH, config)
-    assert buffer == data, "what is refused is not changed"
+    assert buffer == data, "rejected data is unchanged"
     return error.value
 
 
@@ -63,7 +63,7 @@ def moved(records: list[Record]) -> list[Record]:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-def test_the_usual_batch_is_stamped_in_the_callers_own_buffer(codec: int) -> None:
+def test_common_batch_is_updated_in_the_callers_buffer(codec: int) -> None:
     batch = build_batch(PLAIN, compression=codec, producer_id=5, producer_epoch=1, base_sequence=9, transactional=True)
     buffer = bytearray(batch)
     data = memoryview(buffer)
@@ -79,7 +79,7 @@ def test_the_usual_batch_is_stamped_in_the_callers_own_buffer(codec: int) -> Non
     assert (stored.max_timestamp, stored.log_append_time_ms) == (MAX_TIMESTAMP, -1)
 
 
-def test_bytes_that_cannot_be_written_are_copied() -> None:
+def test_read_only_bytes_are_copied() -> None:
     batch = build_batch(PLAIN)
     stored = validate(batch, FIRST_OFFSET, NOW_MS, LEADER_EPOCH, DEFAULTS)
     assert read_header(batch).base_offset == 0
@@ -108,12 +108,14 @@ CONFIGS = st.builds(
     change=st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
     mend=st.booleans(),
 )
-def test_the_short_way_gives_what_the_long_way_gives(
+def test_fast_path_equals_the_general_path(
     records: list[Record], codec: int, config: AppendConfig, change: tuple[int, int] | None, mend: bool
 ) -> None:
     batch = bytearray(build_batch(records, compression=codec))
     if change is not None:
-        batch[17 + change[0] % (len(batch) - 17)] = change[1]  # from the checksum on: before it, there may be no batch
+        batch[17 + change[0] % (len(batch) - 17)] = change[
+            1
+        ]  # from the checksum on: before it, the bytes may not be a batch
         if mend:
             stamp_checksum(batch)
     outcomes: list[object] = []
@@ -129,7 +131,7 @@ def test_the_short_way_gives_what_the_long_way_gives(
 
 @pytest.mark.parametrize("source", CODECS, ids=NAMES)
 @pytest.mark.parametrize("target", CODECS, ids=NAMES)
-def test_a_topics_own_compression_is_what_is_stored(source: int, target: int) -> None:
+def test_topic_compression_is_applied(source: int, target: int) -> None:
     batch = build_batch(PLAIN, compression=source, producer_id=5, producer_epoch=1, base_sequence=9)
     stored = append(batch, AppendConfig(compression=target))
     header = header_of(stored)
@@ -148,7 +150,7 @@ def test_log_append_time_is_set_by_the_broker(codec: int) -> None:
     assert {record.timestamp for record in iter_records(stored.data)} == {NOW_MS}
 
 
-def test_a_wrong_max_timestamp_is_put_right() -> None:
+def test_wrong_max_timestamp_is_corrected() -> None:
     stored = append(changed(build_batch(PLAIN), 35, ">q", 12345))
     assert stored.max_timestamp == header_of(stored).max_timestamp == MAX_TIMESTAMP
     ensure_valid(stored.data)
@@ -165,19 +167,19 @@ def test_message_sets_are_stored_as_one_batch(magic: int, codec: int, target: in
     assert list(iter_records(stored.data)) == moved(records)
 
 
-def test_cut_bytes_at_the_end_are_left_off() -> None:
+def test_truncated_last_batch_is_dropped() -> None:
     batch = build_batch(PLAIN)
     assert len(append(batch + batch[:50]).data) == len(batch)
 
 
-def test_where_nothing_is_whole_there_is_nothing_to_append() -> None:
+def test_data_without_a_complete_batch_appends_nothing() -> None:
     batch = build_batch(PLAIN)
     for size in range(len(batch)):
         stored = append(batch[:size])
         assert (len(stored.data), stored.header, stored.max_timestamp) == (0, None, -1)
 
 
-def test_a_batch_of_the_largest_size_is_taken_and_one_byte_more_is_not() -> None:
+def test_batch_of_the_maximum_size_is_accepted_and_one_byte_more_rejected() -> None:
     batch = build_batch(PLAIN)
     append(batch, AppendConfig(max_message_bytes=len(batch)))
     error = refusal(batch, AppendConfig(max_message_bytes=len(batch) - 1, partition="t-0"))
@@ -188,7 +190,7 @@ def test_a_batch_of_the_largest_size_is_taken_and_one_byte_more_is_not() -> None
     )
 
 
-def test_a_batch_that_grows_too_large_when_built_anew_is_refused() -> None:
+def test_batch_that_exceeds_the_maximum_after_recompression_is_rejected() -> None:
     batch = build_batch([Record(0, NOW_MS, None, bytes(5000))], compression=GZIP)
     error = refusal(batch, AppendConfig(max_message_bytes=5000, compression=NONE))
     assert error.code == ErrorCode.MESSAGE_TOO_LARGE
@@ -204,15 +206,15 @@ REFUSED = {
     "a length that ends before the offsets": (changed(BATCH, 8, ">i", 14), ErrorCode.UNKNOWN_SERVER_ERROR, "26 bytes"),
     "a length that ends in the header": (changed(BATCH, 8, ">i", 40), ErrorCode.CORRUPT_MESSAGE, "Record is corrupt"),
     "two batches": (BATCH + BATCH, INVALID, "Compressed outer record has more than one batch"),
-    "a codec nobody has": (changed(BATCH, 21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, "compression type id: 5"),
+    "an unknown codec": (changed(BATCH, 21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, "compression type id: 5"),
     "a control batch": (changed(BATCH, 21, ">h", 0x20), INVALID, "Clients are not allowed to write control records"),
     "a count one too high": (changed(BATCH, 57, ">i", 5), INVALID, r"offset range \[0, 3\] and count of records 5"),
     "a count one too low": (changed(BATCH, 57, ">i", 3), INVALID, r"offset range \[0, 3\] and count of records 3"),
     "a count of 0": (changed(BATCH, 57, ">i", 0), INVALID, "Invalid reported count for record batch: 0"),
     "a negative offset delta": (changed(BATCH, 23, ">i", -1), INVALID, r"invalid offset range: \[0, -1\]"),
     "a producer without a sequence": (changed(BATCH, 43, ">q", 5), INVALID, "Invalid sequence number -1"),
-    "no record at all": (changed(BATCH[:61], 8, ">i", 49), INVALID, "premature EOF"),
-    "another codec than the bytes": (
+    "no records": (changed(BATCH[:61], 8, ">i", 49), INVALID, "premature EOF"),
+    "a codec that does not match the bytes": (
         changed(BATCH, 21, ">h", GZIP),
         ErrorCode.UNKNOWN_SERVER_ERROR,
         "Not in GZIP format",
@@ -236,7 +238,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("data", "code", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused(data: bytes, code: ErrorCode, message: str) -> None:
+def test_rejected(data: bytes, code: ErrorCode, message: str) -> None:
     error = refusal(data)
     assert error.code == code
     with pytest.raises(InvalidRecords, match=message):
@@ -244,7 +246,7 @@ def test_refused(data: bytes, code: ErrorCode, message: str) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-def test_a_compacted_topic_names_the_records_without_a_key(codec: int) -> None:
+def test_compacted_topic_reports_records_without_a_key(codec: int) -> None:
     config = AppendConfig(compacted=True, partition="t-0", deep_max_bytes=0)
     error = refusal(build_batch(PLAIN, compression=codec), config)
     assert error.code == ErrorCode.INVALID_RECORD
@@ -254,7 +256,7 @@ def test_a_compacted_topic_names_the_records_without_a_key(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-def test_timestamps_out_of_range_are_named_with_the_range(codec: int) -> None:
+def test_out_of_range_timestamps_are_reported_with_the_range(codec: int) -> None:
     config = AppendConfig(before_max_ms=4, after_max_ms=69_999)
     error = refusal(build_batch(PLAIN, compression=codec), config)
     assert (error.code, error.message) == (
@@ -269,14 +271,14 @@ def test_timestamps_out_of_range_are_named_with_the_range(codec: int) -> None:
     assert append(build_batch(PLAIN, compression=codec), AppendConfig(before_max_ms=5, after_max_ms=70_000)).header
 
 
-def test_a_timestamp_so_far_off_that_javas_arithmetic_wraps_is_not_out_of_range() -> None:
+def test_timestamp_that_overflows_javas_arithmetic_is_accepted() -> None:
     config = AppendConfig(before_max_ms=0, after_max_ms=0)
     batch = build_batch([Record(0, 0, None, b"x")])
     assert append(changed(batch, 27, ">q", NOW_MS - 2**63), config).max_timestamp == -1
     assert refusal(changed(batch, 27, ">q", NOW_MS - 2**63 + 1), config).code == ErrorCode.INVALID_TIMESTAMP
 
 
-def test_no_timestamp_is_never_out_of_range() -> None:
+def test_missing_timestamp_is_never_out_of_range() -> None:
     batch = build_batch([Record(0, -1, None, b"x")])
     assert append(batch, AppendConfig(before_max_ms=0)).max_timestamp == -1
 
@@ -295,7 +297,7 @@ def test_no_timestamp_is_never_out_of_range() -> None:
     ],
     ids=["an uncompressed record", "a compressed record", "a message of magic 1"],
 )
-def test_a_record_is_shown_in_kafkas_words_and_without_its_content(codec: int, magic: int, summary: str) -> None:
+def test_record_is_described_as_in_kafka_without_its_content(codec: int, magic: int, summary: str) -> None:
     options: dict[str, Any] = {"compression": codec, "timestamp_type": LOG_APPEND_TIME, "log_append_time": NOW_MS}
     data = build_batch(PLAIN, **options) if magic == 2 else build_message_set(OLD, magic, **options)
     crc = next(m.crc for m in iter_messages(read_message(data)) if m.offset == 1) if magic < 2 else None
@@ -307,16 +309,16 @@ def test_a_record_is_shown_in_kafkas_words_and_without_its_content(codec: int, m
     )
 
 
-def test_a_producer_may_not_say_log_append_time_to_a_topic_that_has_it() -> None:
+def test_log_append_time_from_a_producer_is_rejected_by_a_topic_that_sets_it() -> None:
     batch = build_batch(PLAIN, timestamp_type=LOG_APPEND_TIME, log_append_time=NOW_MS)
     error = refusal(batch, AppendConfig(timestamp_type=LOG_APPEND_TIME))
     assert (error.code, len(error.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, len(PLAIN))
     stored = append(batch)
-    assert header_of(stored).timestamp_type != LOG_APPEND_TIME, "a topic of create time takes it for one"
+    assert header_of(stored).timestamp_type != LOG_APPEND_TIME, "a topic with create time treats it as create time"
     ensure_valid(stored.data)
 
 
-def test_offsets_out_of_order_in_a_compressed_batch_are_what_kafka_trips_over() -> None:
+def test_unordered_offsets_in_a_compressed_batch_raise_kafkas_error() -> None:
     records = [Record(1, NOW_MS, None, b"x"), Record(2, NOW_MS, None, b"y")]
     batch = changed(build_batch(records, compression=GZIP), 57, ">i", 2)
     batch = changed(changed(batch, 23, ">i", 1), 0, ">q", 0)
@@ -325,7 +327,7 @@ def test_offsets_out_of_order_in_a_compressed_batch_are_what_kafka_trips_over() 
 
 
 @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
-def test_a_bomb_is_refused(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_bomb_is_rejected(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = build_batch([Record(0, NOW_MS, None, bytes(300_000))], compression=codec)
     for module in ("validate", "log_validator"):
         monkeypatch.setattr(f"sluice.protocol.records.{module}.MAX_SECTION_BYTES", 100_000)
@@ -334,7 +336,7 @@ def test_a_bomb_is_refused(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestDeepMaxBytes:
-    """Large batches are trusted to hold what their header says, but for what the header itself shows."""
+    """Large batches are validated by their header only."""
 
     WRONG = changed(BATCH, 61, ">b", 0)  # the first record has no length
     TRUSTING = AppendConfig(deep_max_bytes=100)
@@ -345,7 +347,7 @@ class TestDeepMaxBytes:
         assert refusal(self.WRONG, AppendConfig(deep_max_bytes=len(BATCH) - 61)).code == ErrorCode.INVALID_RECORD
 
     @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
-    def test_nor_are_those_that_only_decompress_to_be_large(self, codec: int) -> None:
+    def test_records_of_batches_large_only_after_decompression_are_not_walked(self, codec: int) -> None:
         batch = build_batch([Record(0, NOW_MS, None, bytes(100_000))], compression=codec)
         wrong = changed(batch, 35, ">q", NOW_MS + 1)
         assert append(wrong, self.TRUSTING).max_timestamp == NOW_MS + 1
@@ -363,9 +365,9 @@ class TestDeepMaxBytes:
             AppendConfig(deep_max_bytes=100, after_max_ms=10),
             AppendConfig(deep_max_bytes=100, compression=GZIP),
         ],
-        ids=["keys are needed", "timestamps are out of range", "the records are read anyway"],
+        ids=["keys are required", "timestamps are out of range", "the records are decoded anyway"],
     )
-    def test_they_are_walked_where(self, config: AppendConfig) -> None:
+    def test_records_of_large_batches_are_walked_if(self, config: AppendConfig) -> None:
         assert refusal(self.WRONG, config).code == ErrorCode.INVALID_RECORD
 
     @pytest.mark.parametrize(
@@ -377,7 +379,7 @@ class TestDeepMaxBytes:
         ],
         ids=["count", "checksum", "base offset"],
     )
-    def test_what_the_header_shows_is_refused(self, data: bytes, code: ErrorCode) -> None:
+    def test_header_errors_are_rejected(self, data: bytes, code: ErrorCode) -> None:
         assert refusal(data, self.TRUSTING).code == code
 
 
@@ -386,7 +388,7 @@ class TestCoordinator:
         COMMIT, offset=0, timestamp=1, producer_id=5, producer_epoch=0, coordinator_epoch=2
     )
 
-    def test_writes_control_batches_where_a_client_may_not(self) -> None:
+    def test_coordinator_writes_control_batches(self) -> None:
         stored = append(self.MARKER, origin=COORDINATOR)
         assert header_of(stored).is_control
         assert header_of(stored).base_offset == FIRST_OFFSET
@@ -401,7 +403,7 @@ class TestProduceVersions:
     MESSAGES = build_message_set(OLD, 1)
 
     @pytest.mark.parametrize("data", [b"", BATCH[:-1], BATCH * 2, MESSAGES, ZSTD_BATCH], ids=len)
-    def test_old_versions_may_send_anything(self, data: bytes) -> None:
+    def test_old_produce_versions_accept_any_format(self, data: bytes) -> None:
         check_produced(2, data)
 
     @pytest.mark.parametrize("version", [3, 9, 13])
@@ -413,37 +415,37 @@ class TestProduceVersions:
             (BATCH * 2, "are only allowed to contain exactly one record batch per partition"),
             (MESSAGES, "are only allowed to contain record batches with magic version 2"),
         ],
-        ids=["nothing", "a cut batch", "two batches", "messages"],
+        ids=["nothing", "a truncated batch", "two batches", "messages"],
     )
-    def test_from_version_3_on_it_is_one_batch(self, version: int, data: bytes, message: str) -> None:
+    def test_produce_version_3_and_later_accepts_one_batch(self, version: int, data: bytes, message: str) -> None:
         with pytest.raises(InvalidRecords, match=f"Produce requests with version {version} {message}") as error:
             check_produced(version, data)
         assert error.value.code == ErrorCode.INVALID_RECORD
 
-    @pytest.mark.parametrize("data", [BATCH, BATCH + BATCH[:-1]], ids=["one batch", "one batch and a cut one"])
-    def test_one_batch_is_what_it_may_be(self, data: bytes) -> None:
+    @pytest.mark.parametrize("data", [BATCH, BATCH + BATCH[:-1]], ids=["one batch", "one batch and a truncated one"])
+    def test_single_batch_variant_is_accepted(self, data: bytes) -> None:
         for version in (3, 7, 13):
             check_produced(version, data)
 
-    @pytest.mark.parametrize("tail", [b"", b"cut"], ids=["one batch", "one batch and a cut one"])
-    def test_zstd_is_known_from_version_7_on(self, tail: bytes) -> None:
+    @pytest.mark.parametrize("tail", [b"", b"cut"], ids=["one batch", "one batch and a truncated one"])
+    def test_zstd_requires_produce_version_7(self, tail: bytes) -> None:
         with pytest.raises(InvalidRecords, match="with version 6 are not allowed to use ZStandard") as error:
             check_produced(6, self.ZSTD_BATCH + tail)
         assert error.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         check_produced(7, self.ZSTD_BATCH + tail)
 
-    def test_an_unknown_codec_is_looked_at_only_where_zstd_is(self) -> None:
+    def test_unknown_codec_is_checked_only_before_version_7(self) -> None:
         data = changed(BATCH, 21, ">h", 6)
         with pytest.raises(InvalidRecords, match="Unknown compression type id: 6"):
             check_produced(6, data)
         check_produced(7, data)
 
-    def test_a_length_that_cannot_be_is_corrupt(self) -> None:
+    def test_impossible_length_is_corrupt(self) -> None:
         with pytest.raises(InvalidRecords) as error:
             check_produced(9, changed(BATCH, 8, ">i", -1))
         assert error.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_bounds_of_what_is_stored_are_those_of_its_headers() -> None:
+def test_boundaries_of_stored_data_come_from_the_headers() -> None:
     stored = append(build_message_set(OLD, 0))
     assert [size for _, size, _ in batch_bounds(stored.data)] == [header_of(stored).size_in_bytes]

@@ -1,4 +1,4 @@
-"""The fast walk agrees with the exact reader, and the skimming reader lets through what Kafka's does."""
+"""The fast walk agrees with the exact reader, and skimming accepts what Kafka accepts."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from sluice.protocol.records.record import Record, read_buffer, read_stream
 from sluice.protocol.records.walk import SkimmedRecord, skim_stream, walk
 from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
 
-BODY = b"\0\0\0\1\1\0"  # a record with nothing in it
+BODY = b"\0\0\0\1\1\0"  # an empty record: attributes, deltas, null key and value, no headers
 BROKEN = BrokenStream("the stream broke", 1)
 MUTATIONS = st.lists(st.tuples(st.integers(0, 400), st.sampled_from((0, 1, 2, 3, 0x7F, 0x80, 0xFF))), max_size=2)
 
@@ -36,7 +36,7 @@ def skimmed(records: Iterable[Record | SkimmedRecord]) -> list[tuple[int, int, b
 
 @settings(max_examples=20)
 @given(record_lists())
-def test_well_formed_records_are_walked_to_the_end(records: list[Record]) -> None:
+def test_valid_records_are_walked_to_the_end(records: list[Record]) -> None:
     header, section = split(records)
     deltas = [record.timestamp - header.base_timestamp for record in records]
     assert walk(section, len(records), null_keys=True) == (min(deltas), max(deltas))
@@ -45,7 +45,7 @@ def test_well_formed_records_are_walked_to_the_end(records: list[Record]) -> Non
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 127, 128, 129, 8191, 8192, 8193, 10_000])
-def test_offset_deltas_of_every_length_are_followed(count: int) -> None:
+def test_offset_deltas_of_every_length_are_read(count: int) -> None:
     section = b"".join(encode_record(Record(index, 0, None, None), index, -index) for index in range(count))
     assert walk(section, count, null_keys=True) == (1 - count, 0)
     swapped = section[: -len(encode_record(Record(0, 0, None, None), count - 1, 1 - count))]
@@ -53,7 +53,7 @@ def test_offset_deltas_of_every_length_are_followed(count: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 30, 31, 32, 63, 64, 65, 8190, 8191, 8192, 8193, 1_100_000])
-def test_lengths_of_every_size_are_followed(size: int) -> None:
+def test_lengths_of_every_size_are_read(size: int) -> None:
     records = [Record(0, 0, bytes(size), bytes(size), (("n" * size, bytes(size)),)), Record(1, 0, b"", bytes(size))]
     _, section = split(records)
     assert walk(section, 2, null_keys=False) == (0, 0)
@@ -63,7 +63,7 @@ def test_lengths_of_every_size_are_followed(size: int) -> None:
 
 @settings(max_examples=150)
 @given(record_lists(), MUTATIONS)
-def test_the_walk_takes_nothing_that_the_exact_reader_refuses(
+def test_walk_accepts_nothing_that_the_exact_reader_rejects(
     records: list[Record], changes: list[tuple[int, int]]
 ) -> None:
     header, section = split(records[:5])
@@ -82,9 +82,7 @@ def test_the_walk_takes_nothing_that_the_exact_reader_refuses(
 
 @settings(max_examples=80)
 @given(record_lists(), MUTATIONS)
-def test_skimming_sees_what_reading_sees_and_refuses_no_more(
-    records: list[Record], changes: list[tuple[int, int]]
-) -> None:
+def test_skimming_accepts_all_readable_records(records: list[Record], changes: list[tuple[int, int]]) -> None:
     header, _ = split(records[:3])
     header.record_count = len(records[:3])
     section = bytearray(b"".join(encode_record(r, r.offset, r.timestamp - header.base_timestamp) for r in records[:3]))
@@ -102,7 +100,7 @@ def test_skimming_sees_what_reading_sees_and_refuses_no_more(
     [varint(7) + BODY, varint(5) + BODY, varint(0) + BODY, varint(1000) + BODY],
     ids=["too long", "too short", "nothing", "beyond the section"],
 )
-def test_skimming_does_not_compare_a_records_length_with_what_is_in_it(section: bytes) -> None:
+def test_skimming_does_not_compare_record_length_with_content(section: bytes) -> None:
     assert len(list(skim_stream(section, None, header_of(1)))) == 1
     with pytest.raises(InvalidRecords):
         list(read_stream(section, None, header_of(1)))
@@ -125,14 +123,14 @@ def test_skimming_does_not_compare_a_records_length_with_what_is_in_it(section: 
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_skimming_refuses(section: bytes, message: str) -> None:
+def test_skimming_rejects(section: bytes, message: str) -> None:
     with pytest.raises(InvalidRecords, match=message) as error:
         list(skim_stream(section, None, header_of(1)))
     assert error.value.code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("reader", [skim_stream, read_stream], ids=("skimming", "reading"))
-def test_where_the_stream_broke_its_error_comes_and_not_before(reader: object) -> None:
+def test_stream_error_is_raised_at_its_position(reader: object) -> None:
     assert callable(reader)
     few = PLAIN[:3]
     header, section = split(few)
