@@ -13,12 +13,10 @@ from sluice.errors import SluiceError
 
 
 class BrokerProcess(ClusterServer):
-    """The brokers of one process and their admin port, started and stopped together."""
-
     def __init__(
         self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop, load_page: LoadPage
     ) -> None:
-        """Create the brokers; `load_page` imports the web page of the admin port."""
+        """`load_page` imports the web page of the admin port."""
         super().__init__(config, clock, random, loop)
         self.admin: AdminPort | None = None
         self._load_page = load_page

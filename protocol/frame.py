@@ -2,7 +2,9 @@
 
 A frame is a signed 32-bit size and that number of bytes.
 
-Theory of operation ------------------- All connections read into one shared scratch buffer, so a connection between
+Theory of operation
+-------------------
+All connections read into one shared scratch buffer, so a connection between
 frames uses no memory. An incomplete frame moves to a pooled buffer of its connection. A size prefix does not allocate
 memory; only received bytes do (at most twice their number, or the size of the connection's last frame). A frame too
 large for the scratch buffer must first reserve its whole size from a budget that all connections share

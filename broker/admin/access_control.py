@@ -29,8 +29,6 @@ _PAGE = "/page/"
 
 
 class AccessControl:
-    """Middleware that passes authorized requests to an application, and rejects all others."""
-
     def __init__(self, app: "ASGIApp", token: str) -> None:
         self._app = app
         self._token = token

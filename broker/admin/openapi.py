@@ -130,7 +130,6 @@ def _errors(one: Operation) -> Iterator[int]:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return a schema without a default that means an absent value."""
     return {name: value for name, value in schema.items() if not (name == "default" and value in (None, []))}
 
 

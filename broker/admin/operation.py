@@ -66,8 +66,6 @@ class RefusedError(Exception):
 
 
 class AdminContext:
-    """The context of operations' handlers: the cluster, its journal and metrics, and the scenario runs."""
-
     def __init__(self, server: ClusterServer, operations: "Sequence[Operation]") -> None:
         self.server = server
         self.operations = operations
@@ -174,7 +172,7 @@ class Operation(NamedTuple):
 
 
 class AdminExtension(NamedTuple):
-    """Operations and routes of a layer above the broker, such as the web page."""
+    """Operations and routes of a layer above the broker."""
 
     operations: Sequence[Operation]
     routes: "Sequence[BaseRoute]"

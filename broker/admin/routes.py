@@ -1,4 +1,4 @@
-"""The routes of the admin port, generated from its operations, and the responses to other paths."""
+"""The routes of the admin port, generated from its operations."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, and the web page.
 
-operations.py lists the operations, which resources/ defines; access_control.py authorizes requests.
-
 A thread loads the HTTP stack on the first connection, so that it delays neither the start nor running clients. The port
 is bound from the start: connections wait in its backlog meanwhile.
 """

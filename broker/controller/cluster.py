@@ -57,8 +57,6 @@ _PRODUCER_IDS_PER_BLOCK = 1000
 
 
 class Cluster:
-    """The shared state of the brokers."""
-
     def __init__(self, config: Config, clock: Clock, random: Random) -> None:
         """Create a cluster without brokers; each broker joins it. `config` is the first broker's."""
         self.config = config
@@ -118,7 +116,7 @@ class Cluster:
 
     @property
     def controller_in_use(self) -> "Controller | None":
-        """The controller; None while all brokers run and all followers are in sync."""
+        """None while all brokers run and all followers are in sync."""
         return self.controller if "controller" in vars(self) else None
 
     def next_node_id(self) -> int:
@@ -126,7 +124,6 @@ class Cluster:
         return self.config.integer("node.id") + len(self.brokers)
 
     def join(self, broker: "BrokerNode") -> None:
-        """Add a broker that starts, with its dynamic configs."""
         self.brokers[broker.node_id] = broker
         own, cluster_default = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
         if own or cluster_default:
@@ -195,7 +192,6 @@ class Cluster:
 
     @cached_property
     def acls(self) -> "Acls":
-        """The access control lists, which only an authorizer reads."""
         from sluice.broker.security.acl.acl_store import Acls
 
         return Acls(self._random.randbytes, self._write_acls)
@@ -204,7 +200,7 @@ class Cluster:
         return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
     def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
-        """Create a topic or return an error; with `validate_only`, return the topic without storing it."""
+        """Create a topic; with `validate_only`, return the topic without storing it."""
         error = self.rules.validate(new)
         if error is not None:
             return error
@@ -232,8 +228,7 @@ class Cluster:
     ) -> TopicError | None:
         """Extend a topic to `count` partitions, or return an error.
 
-        The new, empty partitions have the replicas in `assignments`, which are valid; or as many replicas as the first
-        partition.
+        `assignments` are valid; without them, partitions have as many replicas as the first one.
         """
         replication_factor = len(topic.partitions[0].replicas)
         if assignments is not None:
@@ -285,9 +280,6 @@ class Cluster:
 
     def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
         """Create topics from the logs in the data directory, with the broker's default configs.
-
-        Args:
-            found: Name of each topic, its id if known, and the leader epochs of its partitions.
 
         Raises:
             OSError: A log cannot be opened.

@@ -86,7 +86,7 @@ class Controller:
         return self._states.get(node_id) is RUNNING
 
     def has_stopped(self, node_id: int) -> bool:
-        """Return whether a broker has stopped, which brokers connected to it notice at once."""
+        """Return whether a broker has stopped; others notice that at once."""
         return self._states.get(node_id) is STOPPED
 
     def transition_error(self, node_id: int, event: str) -> str | None:
@@ -113,7 +113,6 @@ class Controller:
         self._on_broker_down(node_id, ISOLATED)
 
     def started(self, broker: "BrokerNode") -> None:
-        """Add a restarted broker, which replaces the former one with its id."""
         node_id = broker.node_id
         self.publisher.begin(broker)
         self._hold_forwarded(broker)
@@ -122,7 +121,7 @@ class Controller:
         self._on_broker_up(node_id)
 
     def rejoin(self, node_id: int) -> None:
-        """End a broker's isolation, and resign the leaderships that it lost meanwhile."""
+        """End a broker's isolation; resign the leaderships that it lost meanwhile."""
         broker = self._cluster.brokers[node_id]
         isolated = broker.rejoin()
         self._hold_forwarded(broker)
@@ -182,18 +181,16 @@ class Controller:
             self._cluster.journal.add_cluster_event("broker-state", node_id, state=state)
 
     def is_live(self, node_id: int) -> bool:
-        """Return whether the controller considers a broker alive."""
         return node_id in self._states and node_id not in self._cluster.fenced
 
     # -- failures of the controller ------------------------------------------------------------------------------------
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether a fault rule makes the controller unreachable for all brokers."""
         return self._outages > 0
 
     def make_unavailable(self) -> Callable[[], None]:
-        """Make the controller unreachable until the returned function, and that of every other call, is called."""
+        """Make the controller unreachable until every returned function is called."""
         self._outages += 1
         self._hold_forwarded_of_all()
         return self._make_available
@@ -218,15 +215,11 @@ class Controller:
         broker.hold_forwarded(hold=self.is_unavailable or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
-        """Make elections that start from now on take this long until the returned function is called.
-
-        Of several durations the longest applies.
-        """
+        """Make new elections take this long until the returned function is called; the longest duration applies."""
         self._slow.append(election_ms)
         return partial(self._slow.remove, election_ms)
 
     def unclean_problem(self, partition: Partition, node_id: int | None) -> str | None:
-        """Return why `elect_uncleanly` is not possible, None if it is."""
         if self.is_unavailable or not self._unclean_candidates(partition, node_id):
             other = "no other replica" if node_id is None else f"no replica on broker {node_id}"
             return f"{partition} has {other} that could lead"
@@ -235,7 +228,7 @@ class Controller:
     def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
         """Make another replica the leader (default: the first live one), without the last `records` records.
 
-        Whole batches are lost, so it may lose more than `records`.
+        Whole batches are lost, so more than `records` may be.
         """
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log
@@ -251,7 +244,7 @@ class Controller:
     # -- leaders -------------------------------------------------------------------------------------------------------
 
     def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
-        """Hold an election that a client requests, or return an error (electLeader)."""
+        """Hold an election that a client requests (electLeader)."""
         preferred = election is Election.PREFERRED
         if self.is_unavailable:
             return ErrorCode.REQUEST_TIMED_OUT
@@ -264,7 +257,7 @@ class Controller:
         return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
     def move_leader(self, partition: Partition, node_id: int) -> str | None:
-        """Make an in-sync replica the leader, or return the problem. Kafka's protocol has no such request."""
+        """Make an in-sync replica the leader. Kafka's protocol has no such request."""
         if node_id not in partition.replicas:
             return f"broker {node_id} has no replica of {partition}; expected one of {_listed(partition.replicas)}"
         if node_id not in partition.isr:
@@ -377,7 +370,7 @@ class Controller:
     # -- in-sync replicas ----------------------------------------------------------------------------------------------
 
     def expand_isr(self, partition: Partition, node_id: int) -> None:
-        """Add a follower that has caught up with the leader to the ISR (AlterPartition)."""
+        """Add a follower that has caught up to the ISR (AlterPartition)."""
         if node_id not in partition.isr and self.is_live(node_id) and not self.is_unavailable:
             order = partition.replicas
             isr = tuple(sorted((*partition.isr, node_id), key=order.index))
@@ -406,7 +399,6 @@ class Controller:
             self.settle(partition, done)
 
     def settle(self, partition: Partition, settled: Replicas) -> None:
-        """Set the final replicas of a partition and end its reassignment."""
         replicas, isr = settled
         removed = set(partition.replicas) - set(replicas)
         partition.replicas, partition.adding, partition.removing = replicas, (), ()

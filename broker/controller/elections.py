@@ -25,7 +25,7 @@ class Election(Enum):
 
 
 class Elected(NamedTuple):
-    """A leader and the ISR; after an unclean election, the ISR is the leader alone."""
+    """After an unclean election, the ISR is the leader alone."""
 
     leader: int
     isr: tuple[int, ...]
@@ -34,7 +34,6 @@ class Elected(NamedTuple):
 def elect(
     election: Election, leader: int, replicas: Sequence[int], isr: tuple[int, ...], is_live: Callable[[int], bool]
 ) -> Elected:
-    """Return the new leader and ISR of a partition; `leader` is the current one."""
     may_lead = [node_id for node_id in replicas if node_id in isr and is_live(node_id)]
     if may_lead:
         preferred = may_lead[0] == replicas[0] and election is Election.PREFERRED

@@ -4,7 +4,7 @@ from sluice.errors import SluiceError
 
 
 class ClusterError(SluiceError):
-    """A change that the cluster does not allow in its current state."""
+    """A change that the cluster's current state does not allow."""
 
 
 class UnknownResourceError(ClusterError):

@@ -25,8 +25,6 @@ _MAX_UNCOMMITTED_BYTES = 64 * 1024 * 1024
 
 
 class IsolatedLog(PartitionLog):
-    """A log that branches off another one, which has the committed records."""
-
     __slots__ = ("_committed",)
 
     def __init__(self, log: PartitionLog) -> None:
@@ -74,7 +72,6 @@ class IsolatedMetadata(MetadataCache):
             self.add_topic(topic)
 
     def add_topic(self, topic: Topic) -> Topic:
-        """Add a copy of a topic that the cluster has, and return it."""
         copy = topic.copy()
         copy.partitions = [
             partition if partition.leader == self._node_id else partition.copy() for partition in topic.partitions

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 class MetadataPublisher:
-    """The publisher of metadata changes to the brokers."""
-
     def __init__(self, cluster: "ClusterState") -> None:
         self._cluster = cluster
         self._lag_ms = cluster.config.integer("sluice.metadata.lag.ms")
@@ -28,7 +26,7 @@ class MetadataPublisher:
             self.begin(broker)
 
     def begin(self, broker: "BrokerNode") -> None:
-        """Load the current metadata into a broker that starts or rejoins, before it accepts requests."""
+        """Load the current metadata into a broker that starts or rejoins."""
         if self._lag_of(broker.node_id):
             topics = self._cluster.topics.values()
             known = {partition: leadership_of(partition) for topic in topics for partition in topic.partitions}

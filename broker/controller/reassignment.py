@@ -27,7 +27,7 @@ def is_reassigned(partition: Partition) -> bool:
 
 
 def plan(partition: Partition, target: tuple[int, ...]) -> Plan:
-    """Return the reassignment to `target`, which replaces one in progress."""
+    """Return the reassignment to `target`; it replaces one in progress."""
     now = partition.replicas
     adding = tuple(sorted(set(target) - set(now) | set(partition.adding) & set(target)))
     removing = tuple(sorted(set(now) - set(target)))

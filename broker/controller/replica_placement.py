@@ -26,7 +26,7 @@ def place(
 
 
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:
-    """Return why this replication factor is not possible, in Kafka's words, or None."""
+    """Return Kafka's message if this replication factor is not possible, else None."""
     if up == 0:
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > registered:
@@ -42,7 +42,7 @@ def placement_problem(up: int, registered: int, replication_factor: int) -> str 
 def assignment_problem(
     broker_ids: Collection[int], registered: Collection[int], replication_factor: int | None = None
 ) -> str | None:
-    """Return the problem with a manual replica assignment, or None (validateManualPartitionAssignment).
+    """Return the problem with a manual assignment, or None (validateManualPartitionAssignment).
 
     `replication_factor` is the required number of replicas, if known.
     """

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class Replication:
-    """The followers of all partitions of a cluster."""
-
     def __init__(self, cluster: "ClusterState", controller: "LeaderElection") -> None:
         self._cluster = cluster
         self._controller = controller
@@ -43,13 +41,13 @@ class Replication:
             self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
-        """Replicate what the leader appended after the delay."""
+        """Replicate new records after the delay."""
         if self._delay_ms:
             fetched = partial(self._on_fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
             self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
 
     def offset_of(self, partition: Partition, node_id: int) -> int:
-        """Return the log end offset of a replica, which would remain if it became the leader.
+        """Return the log end offset of a replica.
 
         Followers that fetch have all records of internal topics, because coordinators acknowledge their writes before
         these are replicated, and none may be lost.
@@ -65,7 +63,7 @@ class Replication:
     # -- fetching ------------------------------------------------------------------------------------------------------
 
     def broker_away(self, node_id: int) -> None:
-        """Stop fetching from and by a broker that stopped or is isolated."""
+        """Stop fetching from and by a broker that is away."""
         for partition in self._replicas_on(node_id):
             followers = partition.replicas if partition.leader == node_id else (node_id,)
             for follower in followers:
@@ -75,12 +73,12 @@ class Replication:
         self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
     def broker_back(self, node_id: int) -> None:
-        """Resume fetching from and by a broker that runs and is reached again."""
+        """Resume fetching from and by a broker."""
         for partition in self._replicas_on(node_id):
             self.follow(partition, partition.replicas if partition.leader == node_id else (node_id,))
 
     def new_leader(self, partition: Partition) -> None:
-        """Make all followers fetch from a new leader, whose log ends where the partition's log does now."""
+        """Make all followers fetch from a new leader, whose log is the partition's."""
         end, now_ms = partition.log.log_end_offset, self._now_ms()
         fetched = FollowerLag(partition.replicated_offset if self._delay_ms else end, now_ms)
         partition.lagging_followers = {
@@ -121,7 +119,6 @@ class Replication:
     # -- effects -------------------------------------------------------------------------------------------------------
 
     def update(self, partition: Partition) -> None:
-        """Advance the high watermark, if possible, after a change of the ISR or of its offsets."""
         log, isr = partition.log, partition.isr
         followers = [node_id for node_id in isr if node_id != partition.leader]
         simulated = self._delay_ms > 0 and (followers or len(self._cluster.brokers) == 1)

@@ -1,4 +1,4 @@
-"""The parts of brokers and of the cluster that controller/ uses. Imported by type checkers only."""
+"""The views of brokers and the cluster that controller/ uses. Imported by type checkers only."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -15,8 +15,6 @@ from .metadata_log.durable_metadata import DurableMetadata
 
 
 class BrokerNode(Node, Protocol):
-    """A broker in the controller's view."""
-
     on_configured: list[Callable[[], None]]
 
     @property
@@ -38,8 +36,6 @@ class BrokerNode(Node, Protocol):
 
 
 class ClusterState(Protocol):
-    """The cluster in the view of the controller, replication, the publisher and topic validation."""
-
     @property
     def config(self) -> Config: ...
     @property
@@ -61,8 +57,6 @@ class ClusterState(Protocol):
 
 
 class LeaderElection(Protocol):
-    """The controller in the view of replication."""
-
     @property
     def is_unavailable(self) -> bool: ...
     def is_running(self, node_id: int) -> bool: ...

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 
 class TopicRules:
-    """The rules for new topics in a cluster's current state."""
-
     __slots__ = ("_cluster", "_config", "_random")
 
     def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
-        """Create the rules; `random` shuffles brokers for the placement of replicas."""
+        """`random` shuffles brokers for the placement of replicas."""
         self._cluster = cluster
         self._config = config
         self._random = random
@@ -97,9 +95,9 @@ class TopicRules:
     def assignments_problem(
         self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
     ) -> str | None:
-        """Return the problem with the replicas of partitions from `first_index` on, or None.
+        """Return the problem with the replicas of new partitions, or None.
 
-        All partitions need `replication_factor` replicas; None: as many as the first one.
+        All need `replication_factor` replicas; None: as many as the first one.
         """
         for index, broker_ids in enumerate(assignments, first_index):
             problem = assignment_problem(broker_ids, self._cluster.brokers.keys(), replication_factor)
@@ -124,6 +122,5 @@ class TopicRules:
         return place(self._random, up, sorted(self._cluster.fenced), partitions, replication_factor)
 
     def placement_problem(self, replication_factor: int) -> str | None:
-        """Return why this replication factor is not possible, or None."""
         registered = len(self._cluster.brokers)
         return placement_problem(registered - len(self._cluster.fenced), registered, replication_factor)

@@ -21,14 +21,12 @@ from sluice.purgatory.timer import Timer
 
 
 class TransactionalOffsets(Protocol):
-    """The group coordinator, for the transaction coordinator."""
-
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
         """Commit or drop the pending offsets of a producer after its marker was written to a partition."""
 
 
 class TransactionPartitions(Protocol):
-    """The transaction coordinator, for brokers that producers write to (KIP-890)."""
+    """Partitions of transactions, for brokers that producers write to (KIP-890)."""
 
     def add_partitions(
         self,
@@ -44,12 +42,10 @@ class TransactionPartitions(Protocol):
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return the error for each partition; NONE if the producer may write to it."""
+        """Return NONE for each partition that the producer may write to, else the error."""
 
 
 class CoordinatorHost(Peer, Node, Protocol):
-    """The broker that a coordinator runs on, with access to the other brokers."""
-
     @property
     def config(self) -> Config: ...
     @property

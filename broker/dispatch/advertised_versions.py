@@ -54,21 +54,21 @@ VersionRange = tuple[int, int]
 
 
 def advertised_by(release: str) -> dict[int, VersionRange]:
-    """Return the version range of each API that a broker of `release` advertises and that is served here."""
+    """Return the versions that `release` advertises, of APIs that are served here."""
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
     return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}
 
 
 def served_as(release: str) -> dict[int, VersionRange]:
-    """Return the version range of each API that requests may use."""
+    """Return the versions that requests may use."""
     return {
         key: (_SERVED_FROM.get((release, key), first), last) for key, (first, last) in advertised_by(release).items()
     }
 
 
 def missing(release: str) -> list[str]:
-    """Return the APIs that a broker of `release` advertises and this one does not serve."""
+    """Return APIs that `release` advertises and that are not served here."""
     if release == ALL:
         return []
     return [API_KEYS[key].name for key in _parse_versions(release) if key in API_KEYS and key not in HANDLERS]

@@ -41,8 +41,6 @@ _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields,
 
 
 class Dispatcher:
-    """The path between connections and handlers."""
-
     def __init__(
         self,
         broker: "DispatchHost",
@@ -69,7 +67,7 @@ class Dispatcher:
         return self._routes.values()
 
     def route(self, api_and_version: int) -> Route | None:
-        """Return the route of an API version, encoded as in a request, or None."""
+        """`api_and_version` is encoded as in a request."""
         return self._routes.get(api_and_version) or self._open_route(api_and_version)
 
     def context(self, connection: Channel) -> RequestContext:
@@ -78,7 +76,7 @@ class Dispatcher:
     # -- the requests of one read --------------------------------------------------------------------------------------
 
     def begin_read(self, ctx: RequestContext) -> float:
-        """Read the clocks for all requests of a read; return monotonic ms."""
+        """Read the clocks once for all requests of a read."""
         ctx.now_ms = self.clock.wall_ms()
         ctx.started_ms = self._read_ms = self.clock.monotonic_ms()
         return self._read_ms
@@ -94,7 +92,7 @@ class Dispatcher:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
+        """Handle one request; raise RemoteProtocolError if it cannot be decoded."""
         header = ctx.header
         body = start + header.size
         if body <= end:
@@ -267,7 +265,6 @@ class Dispatcher:
 
 
 def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
-    """Return API and version, and the correlation id; update the client id."""
     ctx.api = ""
     if end - start < _SHORTEST.size:
         raise RemoteProtocolError(

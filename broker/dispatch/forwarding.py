@@ -26,8 +26,6 @@ _CODE = ErrorCode.REQUEST_TIMED_OUT
 
 
 class Forwarded(DelayedOperation):
-    """A request that waits for the controller."""
-
     __slots__ = ("_broker", "_ctx", "_request", "_respond")
 
     def __init__(self, ctx: RequestContext, request: Message, broker: "AllServices") -> None:
@@ -38,7 +36,6 @@ class Forwarded(DelayedOperation):
         self._respond: Callable[[], Message | Outcome] = self._time_out
 
     def forward(self) -> None:
-        """Handle the request, unless it has timed out."""
         route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
         self._respond = partial(route.serve, self._ctx, self._request, self._broker)
         self.force_complete()

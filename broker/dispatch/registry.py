@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """How one API is served, and the name of its module in `handlers`."""
-
     __slots__ = ("api", "api_key", "max_version", "min_version", "module")
 
     def __init__(self, api_key: int, module: str, api: ServedApi) -> None:
@@ -28,9 +26,9 @@ class Handler:
         self.max_version = api.max_version
 
     def load(self) -> "Handle":
-        """Return the function that handles requests.
+        """Import the handler module.
 
-        Its argument is the request class of its API, which the type checker cannot verify.
+        The handler accepts the request class of its API, which the type checker cannot verify.
         """
         return cast("Handle", import_module(f"sluice.broker.handlers.{self.module}").handle)
 

@@ -8,8 +8,6 @@ from sluice.purgatory.scheduler import Scheduler
 
 
 class DispatchHost(AllServices, Protocol):
-    """A broker, with the versions that it serves by API key."""
-
     @property
     def served(self) -> Mapping[int, tuple[int, int]]: ...
     @property

@@ -29,8 +29,6 @@ Failed = Callable[[SluiceError], None]
 
 
 class DesiredState:
-    """The state that one rule desires."""
-
     def __init__(self, state: BrokerState, failed: Failed, *, controlled: bool) -> None:
         self.state = state
         self.failed = failed
@@ -38,8 +36,6 @@ class DesiredState:
 
 
 class DesiredBrokerStates:
-    """The desired states of the brokers of one cluster."""
-
     def __init__(self, target: "FaultTarget") -> None:
         self._target = target
         self._desired: dict[int, list[DesiredState]] = {}  # by node id
@@ -47,7 +43,7 @@ class DesiredBrokerStates:
         self._starting: set[int] = set()  # brokers whose start is in progress after the last rule that stopped them
 
     def check(self, node_id: int, state: BrokerState) -> None:
-        """Raise ClusterError if a broker cannot change from its current state to `state`."""
+        """Raise ClusterError if the broker cannot change to `state`."""
         if not self._desired.get(node_id) and node_id not in self._starting:
             self._target.check_transition(node_id, _EVENTS[state])
 
@@ -75,7 +71,6 @@ class DesiredBrokerStates:
             self._bring_about(node_id, desired)
 
     def _bring_about(self, node_id: int, because: DesiredState) -> None:
-        """Bring a broker to the desired state after `because` was added or withdrawn."""
         wanted, state = self._combined(node_id), self._target.cluster.controller.state(node_id)
         self._left[node_id] = wanted
         if wanted is state or self._target.is_stopping:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionFaults:
-    """The rules for connections in force in one cluster, in the order of addition."""
+    """The rules for connections in force, in the order of addition."""
 
     def __init__(self, owner: RuleOwner, target: "FaultTarget") -> None:
         self._owner = owner
@@ -65,7 +65,7 @@ class ConnectionFaults:
             fault.undo[server] = undo
 
     def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
-        """Return whether a rule hits a listener, or a client of which only the listener is known."""
+        """Return whether a rule hits by the listener alone."""
         if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
             return False
         node_id = server.broker.node_id
@@ -111,7 +111,7 @@ class ConnectionFaults:
             fault.undo[connection] = undo
 
     def _should_fire(self, fault: Fault) -> bool:
-        """Return whether to hit a match; the first hit of a rule with `during` schedules its end."""
+        """Apply probability and schedule; the first hit of a rule with `during` schedules its end."""
         is_first = not fault.matched
         fires = fault.should_fire(self._now_ms())
         if is_first and fires and fault.rule.during is not None:

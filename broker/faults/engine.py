@@ -3,8 +3,7 @@
 A rule is checked when it is added. The class of its action (actions/action.py) determines how it is applied:
 
 - rules for requests are attached to the routes that they may hit (route_faults.py). A FaultExecution
-(fault_execution.py)
-  runs the requests that are hit. A route without rules keeps its own handler;
+  (fault_execution.py) runs the requests that are hit. A route without rules keeps its own handler;
 - rules for connections are applied when a connection is accepted;
 - states begin at once or at the time that the rule sets, and are undone when the rule ends.
 
@@ -48,7 +47,7 @@ class FaultEngine:
     """The rules of one cluster, in the order of addition."""
 
     def __init__(self, target: FaultTarget, seed: int) -> None:
-        """Attach to all brokers; `seed` is the base of the seeds of rules without one."""
+        """Attach to all brokers; `seed` is the base of rules' seeds."""
         self.disabled = 0  # number of rules that were disabled
         self._target = target
         self._cluster = target.cluster
@@ -70,11 +69,11 @@ class FaultEngine:
         return len(self._faults)
 
     def list(self) -> "list[Fault]":
-        """Return the rules, including those that are over or disabled."""
+        """Return all rules, including those that are over or disabled."""
         return [*self._faults.values()]
 
     def get(self, fault_id: str) -> Fault:
-        """Return a rule by id. Raises FaultError if it does not exist."""
+        """Return a rule, or raise FaultError."""
         found = self._faults.get(fault_id)
         if found is None:
             raise FaultError("id", f"unknown fault rule {fault_id!r}; {self._listing()}")
@@ -116,14 +115,13 @@ class FaultEngine:
         log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
 
     def clear(self) -> None:
-        """Remove all rules, newest first."""
+        """Remove rules, newest first."""
         for fault_id in reversed([*self._faults]):
             self.remove(fault_id)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
     def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
-        """Apply the rules to the requests and connections of a new or restarted broker."""
         self._route_faults[broker.node_id] = {}
         broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
         for route in broker.dispatcher.routes:
@@ -268,14 +266,14 @@ class FaultEngine:
 
 
 def seed_of(state: tuple[object, ...]) -> int:
-    """Return a seed derived from the state of a random generator."""
+    """Derive a seed from the state of a random generator."""
     own = Random()  # noqa: S311  (its state is set next)
     own.setstate(state)
     return own.getrandbits(_SEED_BITS)
 
 
 def check_rule(rule: Rule, config: Config, at: str) -> None:
-    """Raise FaultError, whose path begins with `at`, if a rule cannot work in a cluster with this config."""
+    """Raise FaultError, whose path begins with `at`if a rule cannot work with this config."""
     try:
         _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:
@@ -308,7 +306,7 @@ def _check_fields(rule: Rule) -> None:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether an id is valid in a URL path, a metric label, and a line of a table or a log."""
+    """Return whether an id is safe in URL paths, metric labels, tables and logs."""
     return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not {"/", " "} & {*text}
 
 

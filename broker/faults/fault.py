@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class RuleOwner(Protocol):
-    """The fault engine as rules, and the requests and connections that they hit, see it."""
+    """The fault engine in the view of rules, and of requests and connections that they hit."""
 
     @property
     def broker_states(self) -> DesiredBrokerStates: ...
 
     def waiting_on(self, broker: "FaultedBroker") -> DelayedOperationPurgatory:
-        """Return the purgatory of requests of a broker that rules delay."""
+        """Return the purgatory of requests that rules delay."""
 
     def record_hit(self, ctx: RequestContext, fault: "Fault") -> None:
         """Record in the journal a hit of the request in flight or, without one, of the connection."""
@@ -50,12 +50,10 @@ class RuleOwner(Protocol):
         """Undo a rule, and release the requests that it delays."""
 
     def take_off_routes(self, fault: "Fault") -> None:
-        """Remove a rule from all routes, so that it hits no more requests."""
+        """Remove a rule from all routes."""
 
 
 class Fault:
-    """A rule in force, as returned by `FaultEngine.add`."""
-
     def __init__(self, owner: RuleOwner | None, rule: Rule, rule_id: str, random: Random, now_ms: float) -> None:
         """Check and initialize the rule; without `owner` it is only checked. Raises RuleProblem if it cannot work."""
         self.id = rule_id
@@ -66,7 +64,7 @@ class Fault:
         self.hits = 0
         self.hits_on: dict[int, int] = {}  # hits by node id
         self.enabled = True
-        self.problem = ""  # the error that disabled it
+        self.problem = ""
         self.is_removed = False
         self._is_late = False
         self.random = random
@@ -105,9 +103,9 @@ class Fault:
             self._owner.remove(self.id)
 
     def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
-        """Return whether it hits a request whose route and client match, and count the hit.
+        """Return whether it hits a request whose route and client match; count the hit.
 
-        `named` are the entities in the request, if the rule has conditions on them.
+        `named` are the request's entities, if the rule has conditions on them.
         """
         match = self.match
         if named is not None and not match.hits_names(named):
@@ -160,14 +158,13 @@ class Fault:
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
     def should_fire(self, now_ms: float) -> bool:
-        """Return whether to hit a match, by probability and schedule."""
+        """Apply probability and schedule to a match."""
         if self._probability is not None and self.random.random() >= self._probability:
             return False
         self.matched += 1
         return self._schedule.hits(now_ms)
 
     def _count(self, ctx: RequestContext) -> int:
-        """Return the number of a request among the matching ones of its connection."""
         counts = ctx.session.fault_counts
         if counts is None:
             counts = ctx.session.fault_counts = {}

@@ -37,15 +37,13 @@ class ActiveRule(Protocol):
         """Return the node ids of the brokers that the rule matches."""
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
-        """Count a hit of a connection and record it in the journal."""
+        """Count a hit and record it in the journal."""
 
     def disable(self, error: Exception) -> None:
         """End the rule because of an error."""
 
 
 class InterceptedRequest(Protocol):
-    """One request that rules hit, which actions can park, fail or repeat."""
-
     @property
     def ctx(self) -> RequestContext: ...
     @property
@@ -59,7 +57,7 @@ class InterceptedRequest(Protocol):
         """Park the request before its handling."""
 
     def wait_after(self, rule: ActiveRule, delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        """Park the request after its handling, before its response."""
+        """Park the request between its handling and its response."""
 
     def close(self, rule: ActiveRule, how: Literal["fin", "rst"]) -> Outcome:
         """Close the connection without a response."""
@@ -71,13 +69,13 @@ class InterceptedRequest(Protocol):
         """Mute the connection for a time, unless a quota mutes it as well."""
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
-        """Return the response with this throttle time, and record it in the journal."""
+        """Return the response with this throttle time; record it in the journal."""
 
     def split_off(self, level: ErrorLevel, rest: Message, failed: Message, code: ErrorCode) -> None:
         """Handle only `rest` of the request; `failed` is the response to the other part."""
 
     def request_without(self, level: ErrorLevel) -> Message:
-        """Return the request without the items that the level lists."""
+        """Return the request without the level's items."""
 
     def overwrite(self, rule: ActiveRule) -> None:
         """Let a rule change the handler's response."""
@@ -86,7 +84,7 @@ class InterceptedRequest(Protocol):
         """Return whether a rule changes the handler's response."""
 
     def fail_partitions(self, rule: ActiveRule, code: ErrorCode) -> None:
-        """Make a fetch return this error for the partitions that a rule matches."""
+        """Return this error for fetched partitions that the rule matches."""
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
         """Return a failed outcome. Closes the connection of a Produce with acks=0, which has no response."""

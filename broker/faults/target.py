@@ -16,8 +16,6 @@ from sluice.purgatory.timer import Timer
 
 
 class FaultedBroker(Protocol):
-    """A broker to which fault rules apply."""
-
     fault_waits: DelayedOperationPurgatory | None
 
     @property

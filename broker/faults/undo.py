@@ -6,7 +6,7 @@ Undo = Callable[[], None]
 
 
 def undo_all(undos: Iterable[Undo]) -> Undo:
-    """Return a function that calls all of them, last first. If creating one fails, undo the others."""
+    """Undo all, last first. If creating one fails, undo the others at once."""
     done: list[Undo] = []
 
     def undo() -> None:

@@ -1,4 +1,4 @@
-"""The interfaces of the broker for handlers, one Protocol for each folder. Only type checkers import this module."""
+"""The interfaces of the broker for handlers, one for each folder. Imported by type checkers only."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -24,8 +24,6 @@ from sluice.protocol.message import Message
 
 
 class Services(Protocol):
-    """The services for handlers of all folders."""
-
     @property
     def node_id(self) -> int: ...
     @property
@@ -41,8 +39,6 @@ class Services(Protocol):
 
 
 class RecordServices(Services, CoordinatorHost, Protocol):
-    """The services for handlers of Produce, Fetch and other record APIs."""
-
     @property
     def throttler(self) -> Throttler: ...
     @property
@@ -56,8 +52,6 @@ class SecurityServices(Services, Protocol):
 
 
 class TopicServices(Services, Protocol):
-    """The services for handlers of metadata and topics."""
-
     @property
     def auto_creates_topics(self) -> bool: ...
     @property
@@ -69,8 +63,6 @@ class TopicServices(Services, Protocol):
 
 
 class ClusterServices(Services, Protocol):
-    """The services for handlers of brokers, replicas and served versions."""
-
     @property
     def api_keys(self) -> list[ApiVersion]: ...
     @property
@@ -78,8 +70,6 @@ class ClusterServices(Services, Protocol):
 
 
 class ConfigServices(Services, Protocol):
-    """The services for handlers of configs, client quotas and telemetry."""
-
     @property
     def configs(self) -> ConfigurationControl: ...
     @property
@@ -87,15 +77,11 @@ class ConfigServices(Services, Protocol):
 
 
 class GroupServices(Services, CoordinatorHost, Protocol):
-    """The services for handlers of groups and committed offsets."""
-
     @property
     def groups(self) -> GroupCoordinator: ...
 
 
 class TransactionServices(GroupServices, Protocol):
-    """The services for handlers of transactions."""
-
     @property
     def transactions(self) -> TransactionCoordinator: ...
 

@@ -39,7 +39,7 @@ def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
 
 
 def produce_subject(request: "ProduceRequest") -> RequestSubject:
-    """Return the subject of a Produce. Nearly all have one batch for one partition, which is kept undecoded."""
+    """Nearly all requests have one batch for one partition, which is kept undecoded."""
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
@@ -53,17 +53,16 @@ def produce_subject(request: "ProduceRequest") -> RequestSubject:
 
 
 def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
-    """Return the producer id, epoch and base sequence of a batch header."""
     return header[1:] if header is not None and header[0] == _MAGIC else NO_PRODUCER
 
 
 def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
-    """Return the partitions in the request; the handler adds those of a fetch session."""
+    """Return the requested partitions; the handler adds those of a fetch session."""
     return partitions_subject(read(request, topics_by_id)[0])
 
 
 def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | None:
-    """Return a subject of these partitions; None for the journal's own topic."""
+    """Return None for the journal's own topic."""
     named: list[NamedPartition] = []
     for name, index in partitions:
         if name == JOURNAL_TOPIC:

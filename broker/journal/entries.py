@@ -1,4 +1,4 @@
-"""Entries of the journal's ring as named tuples, and the events made of them."""
+"""Entries of the journal's ring as named tuples."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -44,7 +44,7 @@ class RequestEntry(NamedTuple):
 
 
 class OtherEntry(NamedTuple):
-    """Any other event. `fields` has those that only its kind has, by name."""
+    """Any other event. `fields` are those of its kind."""
 
     kind: str
     at: float
@@ -61,7 +61,6 @@ Entry = RequestEntry | OtherEntry
 
 
 def entry(journal: Journal, number: int) -> Entry:
-    """Return an entry that has not been overwritten."""
     found = journal.entry(number)
     # `Journal.answered` and the other methods append tuples with the fields in this order.
     return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]  # as it was appended

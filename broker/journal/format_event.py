@@ -23,7 +23,6 @@ from sluice.text.printable import printable
 
 
 def format_event(event: AnyEvent) -> str:
-    """Return the line of an event, without a line break."""
     broker = "" if isinstance(event, Gap | LeaderChange | ScenarioStep) else f"broker {event.broker} "
     client = f"#{event.connection} {event.client_id or event.peer} " if isinstance(event, ClientEvent) else ""
     return printable(f"{_time(event.at_ns)} {broker}{client}{_what(event)}")

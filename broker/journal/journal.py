@@ -80,7 +80,7 @@ class Journal:
         self.written = number + 1
 
     def parked(self, ctx: RequestContext) -> None:
-        """Keep the times of a parked request, because others may be received and answered first."""
+        """Keep a parked request's times: others may be received and answered first."""
         annotations = _annotations_of(ctx)
         if not annotations.begun_ms:
             annotations.received_ms = ctx.connection.read_ms
@@ -89,17 +89,15 @@ class Journal:
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def opened(self, ctx: RequestContext) -> None:
-        """Record a new connection, and number it."""
         self._connections += 1
         ctx.connection.number = self._connections
         self.add_client_event("connection-opened", ctx)
 
     def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None:
-        """Record a connection over a limit, which will be closed."""
         self.add_client_event("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
     def closed(self, ctx: RequestContext) -> None:
-        """Record the end of a connection, and the request in flight as unanswered."""
+        """Record the end, and the request in flight as unanswered."""
         connection = ctx.connection
         subject, ctx.subject = ctx.subject, None
         if subject is not None:
@@ -124,7 +122,7 @@ class Journal:
         self.add_client_event("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
     def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
-        """Record that a fault rule hits the request in flight or, without one, the connection."""
+        """Record a hit of the request in flight or, without one, of the connection."""
         of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
         if ctx.subject is not None:
             of_request = _request(ctx)
@@ -138,7 +136,6 @@ class Journal:
         self.add_cluster_event("fault", broker, **no_client, **no_request, rule_id=rule_id, action=action)
 
     def set_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record the throttle time that a fault rule puts into a response."""
         if ctx.subject is not None:
             _annotations_of(ctx).throttle_ms = throttle_ms
 
@@ -148,14 +145,13 @@ class Journal:
         self._append((kind, self._reading(), identity, identity.broker, fields))
 
     def add_cluster_event(self, kind: str, broker: int, **fields: object) -> None:
-        """Add an event that no client caused."""
         self._append((kind, self._reading(), None, broker, fields))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry in the ring; `written` if the ring is empty."""
+        """The number of the oldest entry; `written` if the ring is empty."""
         return max(0, self.written - self.size)
 
     def entry(self, number: int) -> tuple[object, ...]:
@@ -164,11 +160,9 @@ class Journal:
         return self._ring[number % self.size]
 
     def ns(self, at_ms: float) -> int:
-        """Convert monotonic milliseconds to nanoseconds since the epoch."""
         return self._began_ns + round(at_ms * _NANOS_PER_MS)
 
     def ms(self, reading: float) -> float:
-        """Convert a clock reading to monotonic milliseconds."""
         return self._clock.ms_of(reading)
 
     def _append(self, entry: tuple[object, ...]) -> None:
@@ -195,7 +189,7 @@ def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: in
 
 
 def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
-    """Return the distinct error codes in a response of `size` bytes, in order.
+    """Return distinct error codes in order.
 
     Decoding the few responses with an error again costs less than recording the errors of all.
     """

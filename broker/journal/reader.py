@@ -31,7 +31,7 @@ FILTERS = {
 
 
 class EventFilter(NamedTuple):
-    """A filter of events. An event must match one value of each field; an empty field matches all."""
+    """A filter. An event must match one value of each field; an empty field matches all."""
 
     client_ids: Collection[str] = ()
     apis: Collection[str] = ()
@@ -48,7 +48,7 @@ class EventFilter(NamedTuple):
 
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
-    """Return the filter with these values by name, or raise ValueError."""
+    """Return the filter, or raise ValueError."""
     unknown = [name for name in given if name not in FILTERS]
     if unknown:
         raise ValueError(f"unknown filter {unknown[0]}; expected {', '.join(FILTERS)}")
@@ -134,7 +134,7 @@ class JournalReader:
             await self.wait()
 
     def read(self, after: int, event_filter: EventFilter, limit: int, max_entries: int | None = None) -> EventPage:
-        """Return up to `limit` matching events after `after`, from the next `max_entries` entries; None: from all."""
+        """Return up to `limit` matching events from the next `max_entries` entries (None: all)."""
         journal = self._journal
         events: list[AnyEvent] = []
         number = min(after, journal.written)
@@ -150,7 +150,7 @@ class JournalReader:
         return EventPage(events, number)
 
     def before_last(self, count: int, event_filter: EventFilter) -> int:
-        """Return the `seq` before the last `count` matching events, or before the oldest entry if there are fewer."""
+        """Return the `seq` before the last `count` matching events; with fewer, before the oldest entry."""
         journal = self._journal
         number = journal.written
         while number > journal.first and count:

@@ -18,11 +18,10 @@ class LeaderEpochs:
         self.latest = UNDEFINED_EPOCH
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Iterate over (epoch, first offset)."""
         return zip(self._epochs, self._start_offsets, strict=True)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Assign records from `start_offset` on to `epoch`, and remove contradicting entries."""
+        """Assign records from `start_offset` on; remove contradicting entries."""
         assert min(epoch, start_offset) >= 0
         if epoch == self.latest and start_offset >= self._start_offsets[-1]:
             return
@@ -53,7 +52,6 @@ class LeaderEpochs:
         return self._epochs[entry] if entry >= 0 else UNDEFINED_EPOCH
 
     def truncate_from_end(self, log_end_offset: int) -> None:
-        """Remove epochs that start at `log_end_offset` or later."""
         kept = bisect_left(self._start_offsets, log_end_offset)
         del self._epochs[kept:]
         del self._start_offsets[kept:]

@@ -21,7 +21,7 @@ _CODECS |= {"producer": None, "uncompressed": 0}
 
 
 class LogConfig(msgspec.Struct, frozen=True, gc=False):
-    """Log settings of one topic: sizes in bytes, times in ms, -1 for no bound."""
+    """Sizes are in bytes, times in ms; -1: no bound."""
 
     append: AppendConfig
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
@@ -42,7 +42,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     producer_id_expiration_ms: int = 24 * 3600 * 1000
 
     def roll_time(self, name: str, log_end_offset: int, first_timestamp: int) -> int:
-        """Return the greatest timestamp for a segment whose first batch has `first_timestamp` (segment.ms).
+        """Return the greatest timestamp that still fits into the segment (segment.ms).
 
         The jitter depends only on the log's name and end offset, so that repeated runs produce the same segments.
         """
@@ -55,7 +55,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """Return the settings of the log `name` ("topic-0"); some come from broker configs."""
+    """Return settings of "topic-0"; some come from broker configs."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(
@@ -89,7 +89,7 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
 
 
 def _compression_level(config: TopicConfig) -> int | None:
-    """Return the level for the topic's codec; None if it has no levels or its default."""
+    """Return None if the codec has no levels or uses its default."""
     name = f"compression.{config.text('compression.type')}.level"
     row = TOPIC_PROPERTIES.get(name)
     if row is None:

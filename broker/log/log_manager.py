@@ -34,7 +34,7 @@ class LogManager:
         return iter(self._logs.values())
 
     def create(self, name: str, config: LogConfig, topic_id: bytes = ZERO_UUID) -> PartitionLog:
-        """Create the log of a partition; it is empty unless the directory already has it.
+        """Create a log, which is empty unless the directory has it.
 
         Raises:
             OSError: The directory cannot be written.
@@ -50,7 +50,7 @@ class LogManager:
         return log
 
     def fail_appends(self, error_of: ErrorOf) -> Callable[[], None]:
-        """Fail appends to all logs, including later ones, until the returned function is called.
+        """Fail all appends until the returned function is called.
 
         `error_of` receives the log's name and returns the error or None.
         """
@@ -70,7 +70,7 @@ class LogManager:
         return next((error for error_of in self._errors_of if (error := error_of(name)) is not None), None)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
-        """Return a new log in memory that is not registered here."""
+        """Return an unregistered log in memory."""
         return PartitionLog(name, config, self._storage)
 
     def delete(self, name: str) -> None:
@@ -81,12 +81,11 @@ class LogManager:
             self.directory.save_cleaned()
 
     def close(self) -> None:
-        """Close the directory cleanly, with everything flushed."""
         if self.directory is not None:
             self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Apply retention (every log.retention.check.interval.ms); return the number of deleted segments."""
+        """Delete expired segments (every log.retention.check.interval.ms); return their number."""
         return sum(enforce_retention(log, now_ms) for log in self)
 
     def expire_producers(self, now_ms: int) -> None:

@@ -41,7 +41,6 @@ def invalid_result(invalid: InvalidRecords, log_start_offset: int) -> AppendResu
 
 
 def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> AppendResult:
-    """Return the result of a rejected or duplicate batch."""
     if isinstance(verdict, Refusal):
         return AppendResult(verdict.error_code, log_start_offset=log_start_offset, reason=verdict.reason)
     return AppendResult(
@@ -54,7 +53,7 @@ def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> App
 
 
 class LogRead(msgspec.Struct, gc=False):
-    """Whole batches, by reference: `size` bytes in `parts`; `next_offset` follows the last record."""
+    """Whole batches: `size` bytes in `parts`; `next_offset` follows the last record."""
 
     parts: list[memoryview]
     size: int

@@ -16,7 +16,7 @@ from .producer_state import ProducerState
 
 
 class LogSegment(Protocol):
-    """Whole batches in offset order, with an index (Kafka's LogSegment)."""
+    """Whole batches in offset order (Kafka's LogSegment)."""
 
     base_offset: int  # lower bound of its records; all records of the previous segment are before it
     next_offset: int  # after the last record or, if segments follow, at most the next one's base; the base if empty
@@ -28,7 +28,7 @@ class LogSegment(Protocol):
         """Greatest timestamp of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)."""
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Append `batch`, which starts at or after `next_offset`; return False if it needs a new segment."""
+        """Return False if the batch needs a new segment."""
 
     def largest_timestamp(self) -> int:
         """Return the greatest record timestamp (ms), or the time of the last append if none has one."""
@@ -48,15 +48,13 @@ class LogSegment(Protocol):
         """Iterate from the first batch that ends at or after `offset`."""
 
     def batches_from_timestamp(self, timestamp: int, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate from the first batch that may have a record at or after both `timestamp` and `offset`."""
+        """Iterate from the first batch that may match both `timestamp` and `offset`."""
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that contains `offset` and all later ones; readers' bytes stay unchanged."""
 
 
 class StoredLog(EvictableLog, Protocol):
-    """A log as its storage uses it."""
-
     name: str
     config: LogConfig
     size_in_bytes: int
@@ -67,8 +65,6 @@ class StoredLog(EvictableLog, Protocol):
 
 
 class RetainedLog(Protocol):
-    """A log as retention uses it."""
-
     config: LogConfig
     high_watermark: int
     size_in_bytes: int
@@ -99,7 +95,7 @@ class LogStorage(Protocol):
         """Return the segments of an empty log: none, or one empty segment."""
 
     def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """Create the new active segment for a batch of `size` bytes."""
+        """Create the active segment for a batch of `size` bytes."""
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
         """Return the maximum size of a segment with several batches."""

@@ -19,8 +19,6 @@ SEGMENTS_IN_BUDGET = 16  # of the largest size, so that one eviction removes a s
 
 
 class EvictableLog(Protocol):
-    """A log as the budget uses it."""
-
     def oldest_append_ms(self) -> int | None:
         """Return the time of the last append to the oldest segment, or None."""
 
@@ -28,8 +26,6 @@ class EvictableLog(Protocol):
 
 
 class MemoryBudget:
-    """The memory of all segments, and its limit."""
-
     __slots__ = (
         "_logs",
         "_order",
@@ -52,7 +48,7 @@ class MemoryBudget:
         self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
 
     def allocate(self, capacity: int) -> SegmentMemory:
-        """Return memory of `capacity` bytes, after evictions if necessary; one segment may exceed the limit."""
+        """Allocate, after evictions if necessary; one segment may exceed the limit."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
@@ -67,26 +63,22 @@ class MemoryBudget:
         self.used_bytes += change
 
     def release(self, charged_bytes: int, memory: SegmentMemory) -> None:
-        """Release the memory of a deleted segment and its charge."""
         self.used_bytes -= charged_bytes
         if len(memory.view) == self._wanted_bytes and self._spare is None:
             self._spare = reclaim(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:
-        """Make a log with its first segment a candidate for eviction."""
         if log not in self._watched:
             self._watched.add(log)
             heappush(self._logs, (last_append_ms, next(self._order), log))
 
     def forget(self, log: EvictableLog) -> None:
-        """Remove a deleted log from the candidates."""
         if log in self._watched:
             self._watched.discard(log)
             self._logs = [entry for entry in self._logs if entry[2] is not log]
             heapify(self._logs)
 
     def _evict_one(self) -> None:
-        """Evict one segment, or correct one entry of the heap."""
         entered_ms, _, log = self._logs[0]
         oldest_ms = log.oldest_append_ms()
         if oldest_ms is not None and oldest_ms <= entered_ms:

@@ -17,8 +17,6 @@ FIRST_SEGMENT_BYTES = PAGE_BYTES
 
 
 class MemoryStorage:
-    """The LogStorage of all logs in memory."""
-
     __slots__ = ("budget",)
 
     def __init__(self, memory_bytes: int) -> None:

@@ -39,8 +39,6 @@ ErrorOf = Callable[[str], OSError | None]
 
 
 class PartitionLog:
-    """The log `name` ("topic-0"): offsets, records, producers, leader epochs."""
-
     __slots__ = (
         "_append_config",
         "_epochs",
@@ -83,14 +81,14 @@ class PartitionLog:
             self._restore(restored)
 
     def update_config(self, config: LogConfig) -> None:
-        """Apply the topic's new configuration; existing segments keep their sizes."""
+        """Apply a new configuration; existing segments keep their sizes."""
         self.config = config
         self._rolls_after = _ROLL_TIME_UNKNOWN
         self._append_config = replace(config.append, partition=self.name)
         self.storage.configure(config)
 
     def fail_appends(self, error_of: ErrorOf | None) -> None:
-        """Fail appends with the error that `error_of` returns, for fault rules; None ends this."""
+        """Fail appends with the error that `error_of` returns; None ends this."""
         self._error_of = error_of
         self._rolls_after = _ROLL_TIME_UNKNOWN
 
@@ -105,7 +103,6 @@ class PartitionLog:
 
     @property
     def latest_epoch(self) -> int:
-        """Epoch of the newest leader; -1 if none."""
         return self._epochs.latest
 
     @property
@@ -123,7 +120,7 @@ class PartitionLog:
         origin: int = CLIENT,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Append one batch, or return an error without changing anything. The high watermark does not move.
+        """Append one batch, or return an error without changes. The high watermark does not move.
 
         Args:
             data: A batch of magic 0, 1 or 2, stored as magic 2. Writable data may be changed in place; it is not
@@ -141,7 +138,7 @@ class PartitionLog:
         return self._store(appendable, now_ms, leader_epoch, origin, transaction_version)
 
     def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
-        """Append a client's single non-transactional magic 2 batch that is stored unchanged: a fast path of `append`.
+        """Append one non-transactional magic 2 batch that is stored unchanged: a fast path of `append`.
 
         Return None, without changes, for any other or an invalid batch.
         """
@@ -236,14 +233,14 @@ class PartitionLog:
             return 0  # the read reports the error
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """Return the bytes from the batch at `offset` to `up_to_offset`, up to `at_most`, for long polls."""
+        """Return the available bytes, up to `at_most`, for long polls."""
         try:
             return self.segment_list.bytes_between(offset, up_to_offset, at_most)
         except OSError:
             return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions to skip from `offset` to `upper_offset` (exclusive)."""
+        """Return the transactions to skip from `offset` to `upper_offset` (exclusive)."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
@@ -274,7 +271,7 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self.storage.failed(error))
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Return base offset and last append (ms) of each segment, for ListOffsets v0."""
+        """Return base offset and last append (ms), for ListOffsets v0."""
         return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
@@ -288,7 +285,7 @@ class PartitionLog:
     # Deleting
 
     def delete_records_before(self, offset: int) -> ErrorCode:
-        """Move the log start offset to `offset` (DeleteRecords); only whole segments free memory."""
+        """Advance the log start offset; only whole segments free memory."""
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         try:
@@ -304,12 +301,11 @@ class PartitionLog:
         self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def oldest_append_ms(self) -> int | None:
-        """Return the time of the last append to the oldest segment, or None."""
         segments = self.segment_list.ordered
         return segments[0].last_append_ms if segments else None
 
     def drop_oldest_segments(self, count: int) -> int:
-        """Drop the oldest segments; return how many, fewer than `count` if the disk fails."""
+        """Return the number of dropped segments, fewer than `count` if the disk fails."""
         for dropped in range(count):
             try:
                 self.drop_oldest_segment()
@@ -334,7 +330,7 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch that contains `offset`, or `offset` if none does."""
+        """Return the base offset of the batch at `offset`, or `offset` if none has it."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 
@@ -374,7 +370,6 @@ class PartitionLog:
             self.size_in_bytes += last.size
 
     def close(self) -> None:
-        """Delete everything with the partition."""
         self.storage.forget(self, self.segment_list.ordered)
         self.segment_list = SegmentList()
         self._rolls_after = _ROLL_TIME_UNKNOWN
@@ -401,7 +396,6 @@ class PartitionLog:
     # Steps of an append
 
     def _append_slow_path(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Append after a check for faults."""
         if self._error_of is None:
             self._append_and_roll(records, last_offset, max_timestamp, now_ms)
             return
@@ -424,7 +418,6 @@ class PartitionLog:
         assert fits
 
     def _roll(self, size: int, now_ms: int) -> None:
-        """Start a segment with room for `size` bytes."""
         if self.segment_list.ordered:
             self.storage.segment_filled(self, self.segment_list.ordered[-1])
             # Only retention.bytes: as in Kafka, retention.ms applies at the next periodic check.
@@ -433,7 +426,7 @@ class PartitionLog:
         self.segment_list.append(segment)
 
     def _restore(self, restored: "RestoredLog") -> None:
-        """Continue from a stored state. All of it is replicated, because the replicas share this log."""
+        """Continue from a stored state; all of it is replicated, because the replicas share this log."""
         self.segment_list = SegmentList(restored.segments)
         self._producers, self._epochs = restored.producers, restored.epochs
         self.size_in_bytes = sum(segment.size for segment in self.segment_list.ordered)
@@ -443,12 +436,10 @@ class PartitionLog:
         self._update_last_stable_offset()
 
     def _begin(self) -> None:
-        """Start with no segment or an empty one, depending on the storage."""
         self.segment_list = SegmentList(self.storage.first_segments(self, self.log_end_offset))
         self._rolls_after = _ROLL_TIME_UNKNOWN
 
     def _end_of_oldest(self) -> int:
-        """Return the end offset of the oldest segment, including a gap after it."""
         return self.segment_list.end_of_oldest(self.log_end_offset)
 
     def _has_only_an_empty_segment(self) -> bool:

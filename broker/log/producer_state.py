@@ -110,8 +110,6 @@ class LastRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Verification:
-    """A producer's first transactional batch, under verification and not yet stored."""
-
     __slots__ = ("epoch", "lowest_sequence", "raises_epochs", "started_ms")
 
     def __init__(self, epoch: int, sequence: int, raises_epochs: bool, now_ms: int) -> None:
@@ -121,7 +119,7 @@ class Verification:
         self.started_ms = now_ms
 
     def update(self, epoch: int, sequence: int) -> None:
-        """Add another batch: a higher epoch resets the state, the same epoch may lower the sequence."""
+        """Add a batch: a higher epoch resets the state, the same epoch may lower the sequence."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
@@ -129,8 +127,6 @@ class Verification:
 
 
 class ProducerEntry:
-    """State of one producer id."""
-
     __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp")
 
     def __init__(self) -> None:
@@ -141,7 +137,6 @@ class ProducerEntry:
         self.batches: deque[StoredBatch] = deque(maxlen=BATCHES_TO_RETAIN)
 
     def find_duplicate(self, header: BatchHeader) -> StoredBatch | None:
-        """Return the batch that `header` duplicates."""
         if header.producer_epoch != self.epoch:
             return None
         first_sequence = header.base_sequence
@@ -213,7 +208,6 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, first_offset: int
     ) -> StoredBatch | Refusal | None:
-        """Apply the additional rules for a batch under verification."""
         verification = self._verifications.get(header.producer_id)
         if verification is None:
             return None
@@ -237,7 +231,7 @@ class ProducerState:
         )
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
-        """Check data written by a coordinator; it has no sequence numbers."""
+        """Check a coordinator's data; it has no sequence numbers."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -265,7 +259,7 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
     ) -> Refusal | None:
-        """Check a transaction marker; return None if it can be stored."""
+        """Return None if the marker can be stored."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -303,19 +297,17 @@ class ProducerState:
         return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
 
     def is_fenced(self, producer_id: int, epoch: int) -> bool:
-        """Return whether a later epoch was seen."""
         entry = self._entries.get(producer_id)
         return entry is not None and epoch < entry.epoch
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Return whether the producer has an open transaction of this epoch."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.epoch == epoch
 
     def start_verification(
         self, producer_id: int, epoch: int, sequence: int, *, raises_epochs: bool, now_ms: int
     ) -> None:
-        """Record that a batch with this first sequence (-1: none) is under verification."""
+        """Record a batch under verification, with its first sequence (-1: none)."""
         verification = self._verifications.get(producer_id)
         if verification is None:
             self._verifications[producer_id] = Verification(epoch, sequence, raises_epochs, now_ms)
@@ -379,7 +371,6 @@ class ProducerState:
         return min(ongoing, unreplicated)
 
     def has_undecided(self) -> bool:
-        """Return whether any transaction limits the last stable offset."""
         return bool(self._ongoing or self._unreplicated)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
@@ -412,7 +403,6 @@ class ProducerState:
         self._aborted = aborted
 
     def restore(self, producers: Iterable[tuple[int, ProducerEntry]], aborted: Iterable[AbortedTransaction]) -> None:
-        """Load a snapshot into this empty state."""
         self._entries.update(producers)
         self._ongoing = dict(
             sorted(
@@ -428,7 +418,6 @@ class ProducerState:
         return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
-        """Record a batch that is already in the log."""
         if header.producer_id == NO_PRODUCER_ID:
             return
         if header.is_control:
@@ -448,7 +437,7 @@ class ProducerState:
         return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers without an open transaction and new records for `expiration_ms`."""
+        """Remove producers without open transactions that were idle for `expiration_ms`."""
         idle = [
             producer_id
             for producer_id, entry in self._entries.items()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
-    """Drop the segments beyond retention.bytes and retention.ms; return their number."""
+    """Drop segments by size and time; return their number."""
     dropped = enforce_retention_bytes(log)
     if not log.config.cleanup_deletes:
         return dropped
@@ -21,7 +21,7 @@ def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
 
 
 def enforce_retention_bytes(log: "RetainedLog") -> int:
-    """Drop the segments beyond retention.bytes; return their number."""
+    """Drop segments by size; return their number."""
     if not log.config.cleanup_deletes:
         return 0
     count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)
@@ -31,7 +31,7 @@ def enforce_retention_bytes(log: "RetainedLog") -> int:
 def count_over_size(
     segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
 ) -> int:
-    """Return how many of the oldest segments can go if `retention_bytes` stay; negative: no bound."""
+    """Return how many of the oldest segments exceed `retention_bytes`; negative: no bound."""
     if retention_bytes < 0:
         return 0
     excess = size_in_bytes - retention_bytes
@@ -43,7 +43,7 @@ def count_over_size(
 
 
 def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
-    """Return how many of the oldest segments are older than `retention_ms`; negative: no bound."""
+    """Return how many of the oldest segments exceed `retention_ms`; negative: no bound."""
     if retention_ms < 0:
         return 0
     for number, segment in enumerate(segments):

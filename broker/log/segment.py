@@ -57,7 +57,6 @@ class Segment:
         self._timestamps = array("Q")
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Copy `batch` to the end; return False if it does not fit."""
         start = self.size
         end = start + len(batch)
         relative_offset = last_offset - self.base_offset
@@ -126,7 +125,7 @@ class Segment:
         self.capacity = self._ready = self.size
 
     def truncate_to(self, offset: int) -> None:
-        """Implement LogSegment.truncate_to; readers may use the removed bytes, so nothing is appended afterwards."""
+        """Readers may use the removed bytes, so nothing is appended afterwards."""
         kept = bisect_left(self._last_offsets, offset - self.base_offset)
         for entries in (self._last_offsets, self._ends, self._timestamps):
             del entries[kept:]
@@ -135,5 +134,5 @@ class Segment:
         self.max_timestamp = self._timestamps[-1] - 1 if kept else -1
 
     def resident_bytes(self) -> int:
-        """Return the size in memory, including the index."""
+        """Return the size, including the index."""
         return self.memory.resident_bytes + len(self._ends) * INDEX_ENTRY_BYTES

@@ -26,7 +26,7 @@ class SegmentList:
     # Reading
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        """Implement `PartitionLog.read` for an offset in the log and before `up_to_offset`."""
+        """Read from an offset in the log and before `up_to_offset`."""
         if offset < self._base_offsets[-1]:
             return self._read_on(offset, max_bytes, up_to_offset, min_one_batch)
         # Consumers that keep up read from the last segment.
@@ -84,7 +84,7 @@ class SegmentList:
     def _first_span(
         self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
     ) -> tuple[int, int, int, int]:
-        """Return the index of the segment with the first batch that ends at or after `offset`, and its `span`."""
+        """Return the index and `span` of the segment with the first batch to read."""
         segments = self.ordered
         last = len(segments) - 1
         index = bisect_right(self._base_offsets, offset) - 1
@@ -97,13 +97,12 @@ class SegmentList:
         return index, start, end, next_offset
 
     def batches(self, offset: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over all batches from the first that ends at or after `offset`."""
         for segment in self.ordered:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
 
     def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        """Return the first record at or after `start_offset` with at least this timestamp, or None.
+        """Return the first match at or after `start_offset`, or None.
 
         Raises:
             InvalidRecords: Unreadable records.
@@ -120,7 +119,7 @@ class SegmentList:
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """Return the first record with the greatest timestamp, or None; raises as `offset_for_timestamp`."""
+        """Raise as `offset_for_timestamp`."""
         segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
@@ -138,7 +137,6 @@ class SegmentList:
         return self.ordered[: bisect_left(self._base_offsets, offset)]
 
     def end_of_oldest(self, log_end_offset: int) -> int:
-        """Return the end offset of the oldest segment, including a gap after it."""
         return self._base_offsets[1] if len(self._base_offsets) > 1 else log_end_offset
 
     # Changing
@@ -152,19 +150,17 @@ class SegmentList:
         del self._base_offsets[0]
 
     def pop_from(self, offset: int) -> "LogSegment | None":
-        """Remove and return the newest segment if it starts at or after `offset`."""
         if not self._base_offsets or self._base_offsets[-1] < offset:
             return None
         del self._base_offsets[-1]
         return self.ordered.pop()
 
     def has_group(self, group: "Sequence[LogSegment]") -> bool:
-        """Return whether these segments are still here and consecutive, before the active one."""
+        """Return whether these segments are still consecutive and before the active one."""
         first, end = self._index_range(group)
         return end < len(self.ordered) and self.ordered[first:end] == list(group)
 
     def end_of_group(self, group: "Sequence[LogSegment]") -> int:
-        """Return the base offset of the segment after `group`."""
         return self._base_offsets[self._index_range(group)[1]]
 
     def replace_group(self, group: "Sequence[LogSegment]", by: "LogSegment") -> None:

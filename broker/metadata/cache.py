@@ -23,8 +23,6 @@ class Node(Protocol):
 
 
 class MetadataCache:
-    """Topics, leaders and live brokers."""
-
     def __init__(
         self,
         topics: dict[str, Topic],
@@ -40,25 +38,22 @@ class MetadataCache:
         self._brokers = brokers
 
     def partition(self, topic_name: str, index: int) -> Partition | None:
-        """Return a partition by topic name, or None."""
         topic = self.topics.get(topic_name)
         return topic.partition(index) if topic is not None else None
 
     def add_topic(self, topic: Topic) -> Topic:
-        """Add a topic of the cluster; return this broker's object for it, a copy if the broker is isolated."""
+        """Add a topic; return this broker's object for it, a copy if isolated."""
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:
-        """Return the leadership of a partition, or None if not yet known."""
+        """Return None if the leadership is not yet known."""
         return partition if self.image is None else self.image.partitions.get(partition)
 
     def leader(self, leadership: Partition | PartitionLeadership) -> Node | None:
-        """Return the leader if it is alive."""
         return None if leadership.leader in self.fenced else self._brokers.get(leadership.leader)
 
     @property
     def fenced(self) -> Collection[int]:
-        """Node ids of brokers considered dead."""
         return self._fenced if self.image is None else self.image.fenced
 
     @property

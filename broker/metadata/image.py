@@ -16,7 +16,7 @@ class PartitionLeadership(NamedTuple):
 
 
 class MetadataImage:
-    """The metadata that one broker has received so far; partitions not yet received are missing."""
+    """The metadata received so far; other partitions are missing."""
 
     def __init__(self, fenced: Iterable[int], partitions: Mapping[Partition, PartitionLeadership]) -> None:
         self.fenced = frozenset(fenced)

@@ -7,8 +7,6 @@ from sluice.protocol.errors import ErrorCode
 
 
 class TopicError(NamedTuple):
-    """An error in the creation, deletion or lookup of a topic."""
-
     code: ErrorCode
     message: str | None  # None: the default message of the code
 

@@ -41,8 +41,6 @@ class TopicPartition(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Replicas and leader of a partition; see Partition."""
-
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
@@ -104,7 +102,6 @@ class Partition:
 
     @property
     def state(self) -> PartitionState:
-        """State for the metadata log."""
         epochs = self.leader_epoch, self.partition_epoch
         return PartitionState(self.replicas, self.isr, self.leader, *epochs, self.adding, self.removing)
 
@@ -120,14 +117,13 @@ class Partition:
         return min(self.topic.min_insync_replicas, len(self.replicas))
 
     def copy(self) -> "Partition":
-        """Return a copy with the same log."""
         other = Partition.__new__(Partition)
         for name in Partition.__slots__:
             setattr(other, name, getattr(self, name))
         return other
 
     def epoch_error(self, current_leader_epoch: int) -> int:
-        """Return the error for a client with this leader epoch (-1: unknown), or 0."""
+        """Return the error for this leader epoch (-1: unknown), or 0."""
         if current_leader_epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:
@@ -135,7 +131,7 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def access_error(self, node_id: int, current_leader_epoch: int) -> int:
-        """Return the error for a read on this broker by a client with this leader epoch (-1: any), or 0.
+        """Return the error for a read on this broker (epoch -1: any), or 0.
 
         A replica checks the epoch first (Partition.localLogWithEpochOrThrow).
         """
@@ -150,8 +146,6 @@ class Partition:
 
 
 class Topic:
-    """A topic: its settings, partitions, and traffic on each broker."""
-
     __slots__ = (
         "config",
         "is_internal",
@@ -172,7 +166,6 @@ class Topic:
         self.traffic: dict[int, Traffic] = {}  # by the leader at that time
 
     def copy(self) -> "Topic":
-        """Return a copy that shares the traffic counts."""
         other = Topic.__new__(Topic)
         for name in Topic.__slots__:
             setattr(other, name, getattr(self, name))

@@ -37,8 +37,6 @@ _EXPIRY_INTERVAL_MS = 30_000
 
 
 class _Throttled(DelayedOperation):
-    """The delay of a listener's first connection while the creation rate is exceeded."""
-
     __slots__ = ("_queue",)
 
     def __init__(self, queue: "_Queue", throttle_ms: int) -> None:
@@ -51,8 +49,6 @@ class _Throttled(DelayedOperation):
 
 
 class _WaitsForSlot(DelayedOperation):
-    """The wait of a listener's first connection while the broker or the listener is at its limit."""
-
     __slots__ = ("_queue",)
 
     def __init__(self, queue: "_Queue") -> None:
@@ -67,8 +63,6 @@ class _WaitsForSlot(DelayedOperation):
 
 
 class _ClosedLater(DelayedOperation):
-    """The delayed close of a connection whose address exceeds its creation rate."""
-
     __slots__ = ("_connection",)
 
     def __init__(self, connection: Connection, throttle_ms: int) -> None:
@@ -80,7 +74,7 @@ class _ClosedLater(DelayedOperation):
 
 
 class _Queue:
-    """The connections of one listener that wait for admission, in arrival order."""
+    """One listener's connections that wait for admission, in arrival order."""
 
     def __init__(self, acceptor: "Acceptor", listener: str) -> None:
         self._acceptor = acceptor
@@ -90,7 +84,6 @@ class _Queue:
         self.throttled = False
 
     def add(self, connection: Connection) -> None:
-        """Append a new connection, and admit it if it is the first and the limits allow."""
         self._waiting[connection] = None
         if len(self._waiting) == 1:
             self.advance()
@@ -99,7 +92,7 @@ class _Queue:
             connection.mute()
 
     def first_can_proceed(self) -> bool:
-        """Return whether the first connection, whose delay is over, need not wait for a slot."""
+        """Return whether the first connection need not wait for a slot."""
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
 
     def advance(self) -> None:
@@ -168,7 +161,7 @@ class Acceptor:
         self.quotas.limit_address(address, rate)
 
     def admit_waiting(self, listener: str, connection: Connection) -> None:
-        """Admit the next connection if the limits of its address allow; else close it, at once or later."""
+        """Admit the next connection, or close it at once or later if its address exceeds a limit."""
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:

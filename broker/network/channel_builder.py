@@ -26,15 +26,13 @@ _RULES = "ssl.principal.mapping.rules"
 
 
 class ChannelBuilder:
-    """One listener of security protocol SSL, SASL_PLAINTEXT or SASL_SSL."""
-
     def __init__(
         self,
         broker: "NetworkHost",
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Create the TLS context and the SASL mechanisms that the listener's configuration requires.
+        """Create the TLS context and SASL mechanisms that the configuration requires.
 
         Args:
             broker: The broker that the listener belongs to.
@@ -54,7 +52,7 @@ class ChannelBuilder:
         self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
 
     def accept(self, connect: Callable[[], Connection]) -> "Connection | TlsTransport":
-        """Return the protocol for a new client; `connect` creates its Connection."""
+        """Return a new client's protocol; `connect` creates its Connection."""
         if self._tls is None:
             return self._admit(connect)
         from .tls_transport import TlsTransport
@@ -90,7 +88,7 @@ class ChannelBuilder:
         return TlsAcceptor(context, self._broker.scheduler, call_soon, self._on_handshake, self._on_failed_handshake)
 
     def _on_handshake(self, layer: "TlsTransport") -> Connection | None:
-        """Return the connection of a client after its handshake; None if no mapping rule matches its certificate."""
+        """Return None if no mapping rule matches the client's certificate."""
         user = None
         if self._sasl is None and (certificate := layer.certificate) is not None:
             from sluice.broker.security.tls.distinguished_name import subject

@@ -38,8 +38,6 @@ _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
 
 
 class ConnectionDispatcher(RequestHandler, Protocol):
-    """The dispatcher, which handles the requests of all connections."""
-
     def context(self, connection: Channel) -> RequestContext:
         """Return the context of a new connection's requests."""
 
@@ -168,7 +166,6 @@ class Connection(asyncio.BufferedProtocol):
     # -- called by the listener's security layers --------------------------------------------------------------------
 
     def set_request_handler(self, handler: RequestHandler) -> None:
-        """Pass requests to another handler from the next read on."""
         self._dispatcher = handler
 
     def limit_frames(self, max_bytes: int, name: str) -> None:
@@ -191,7 +188,6 @@ class Connection(asyncio.BufferedProtocol):
         self._cancel_wait = cancel
 
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
-        """Return whether the current wait was started by `park` with this `cancel`."""
         return self.waiting and self._cancel_wait == cancel
 
     def mute(self) -> None:
@@ -199,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
-        """Queue one response frame of `size` bytes; it leaves with the others of this iteration, or at once."""
+        """Queue one response; it leaves with the others of this iteration, or at once."""
         self._out.append(head)
         self._out += body
         self._out_bytes += size
@@ -214,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
             self._continue()
 
     def close(self, reason: str) -> None:
-        """Close as `abort` does, and log `reason` in one line."""
+        """Abort, and log `reason` in one line."""
         if self.closed:
             return
         log.warning(
@@ -348,7 +344,6 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def _join_small(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Return the same bytes in as few parts as possible, without copying a large one."""
     joined: list[bytes | memoryview] = []
     small: list[bytes | memoryview] = []
     for part in parts:

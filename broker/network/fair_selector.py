@@ -13,8 +13,6 @@ AT_ONCE = 16
 
 
 class FairSelector(DefaultSelector):
-    """The platform's selector, limited to `AT_ONCE` ready sockets per `select`."""
-
     def __init__(self) -> None:
         super().__init__()
         self._others: list[tuple[SelectorKey, int]] = []
@@ -35,5 +33,5 @@ class FairSelector(DefaultSelector):
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop with a fair selector, for a broker that does not share its loop."""
+    """Return a loop with a fair selector, for a broker that does not share its loop."""
     return asyncio.SelectorEventLoop(FairSelector())

@@ -18,23 +18,17 @@ class HostDispatcher(ConnectionDispatcher, SaslDispatcher, Protocol):
 
 
 class ConnectionJournal(Protocol):
-    """The journal, as connections are recorded in it."""
-
     def opened(self, ctx: RequestContext) -> None: ...
     def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None: ...
     def closed(self, ctx: RequestContext) -> None: ...
 
 
 class HostCluster(Protocol):
-    """The cluster of the broker."""
-
     @property
     def quota_stores(self) -> QuotaStores: ...
 
 
 class NetworkHost(SaslHost, Protocol):
-    """The broker that a socket server serves."""
-
     @property
     def node_id(self) -> int: ...
     @property

@@ -48,7 +48,7 @@ class SetsOptions(Protocol):
 
 
 def shape_transport(connection: Connection, broker: "NetworkHost") -> "ShapedTransport | None":
-    """Return the shaped transport under a connection, added if missing; None if the connection has ended."""
+    """Return the connection's shaped transport, added if missing; None if it has ended."""
     from .tls_transport import TlsTransport
 
     above: Connection | TlsTransport = connection
@@ -63,8 +63,6 @@ def shape_transport(connection: Connection, broker: "NetworkHost") -> "ShapedTra
 
 
 class RateLimiter:
-    """The limit on bytes per second in one direction."""
-
     __slots__ = ("_free_ms", "bytes_per_s", "piece_bytes")
 
     def __init__(self, bytes_per_s: float) -> None:
@@ -73,7 +71,6 @@ class RateLimiter:
         self._free_ms = 0.0  # when the next byte may move
 
     def wait_ms(self, now_ms: float) -> float:
-        """Return the time until the next piece may move; 0 means now."""
         return max(0.0, self._free_ms - now_ms)
 
     def moved(self, count: int, now_ms: float) -> None:
@@ -132,14 +129,14 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:
-        """Limit bytes per second in and out (None: unlimited) until the returned function is called."""
+        """Limit bytes per second (None: unlimited) until the returned function is called."""
         limit = in_bytes_per_s, out_bytes_per_s
         self._limits.append(limit)
         self._pace()
         return partial(self._remove_limit, limit)
 
     def hold(self) -> None:
-        """Stop handling and sending until `release` was called as often as this."""
+        """Stop handling and sending; each `hold` needs one `release`."""
         self._holds += 1
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
 
@@ -152,7 +149,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._send()
 
     def drop_when_idle(self, idle_ms: float, on_dropped: Callable[[], object]) -> Callable[[], None]:
-        """Drop the connection and call `on_dropped` once it was idle for `idle_ms`; the returned function cancels this.
+        """Drop the connection once it was idle for `idle_ms`; the returned function cancels this.
 
         Do not call the returned function after the drop.
         """
@@ -162,7 +159,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return partial(self._idle_limits.remove, limit)
 
     def drop(self) -> None:
-        """Discard all input and output from now on."""
         self.dropped = True
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
         self._held_input.clear()
@@ -173,7 +169,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._socket.resume_reading()
 
     def reset(self) -> None:
-        """Close the connection with RST."""
         socket = self.get_extra_info("socket")
         if isinstance(socket, SetsOptions):
             socket.setsockopt(SOL_SOCKET, SO_LINGER, _NO_LINGER)

@@ -49,7 +49,7 @@ class _IdleCheck(DelayedOperation):
 
 
 class SocketServer:
-    """The sockets of one broker: `start` binds them, `stop` closes them within a second."""
+    """The sockets of one broker; `stop` closes them within a second."""
 
     def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
@@ -108,7 +108,7 @@ class SocketServer:
         self.close_idle()
 
     def refuse(self, name: str) -> Callable[[], None]:
-        """Refuse new clients of a listener until the returned function is called."""
+        """Refuse a listener's new clients until the returned function is called."""
         listener = self.listeners[name]
         listener.refuse()
         return partial(self._listen_again, listener)
@@ -119,7 +119,7 @@ class SocketServer:
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Stop accepting, and close open connections after their pending responses."""
+        """Stop accepting; close connections after their pending responses."""
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
@@ -129,7 +129,6 @@ class SocketServer:
             connection.abort()
 
     def cut(self) -> None:
-        """Abort the remaining connections; unsent responses are lost."""
         for connection in list(self.connections):
             connection.cut()
         for builder in self.channel_builders:
@@ -144,7 +143,7 @@ class SocketServer:
         self.cut()
 
     def close_idle(self) -> None:
-        """Close the connections that were idle for `connections.max.idle.ms`, and schedule the next check."""
+        """Close connections idle for `connections.max.idle.ms`; schedule the next check."""
         if self._max_idle_ms >= 0:
             oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
             for connection in list(self.connections):
@@ -153,7 +152,7 @@ class SocketServer:
         self.broker.scheduler.delay(_IdleCheck(self))
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
-        """Return the security layers of a listener; None for PLAINTEXT. Raise ConfigError if they are misconfigured."""
+        """Return None for PLAINTEXT; raise ConfigError for an invalid configuration."""
         if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
             return None
         from .channel_builder import ChannelBuilder
@@ -223,7 +222,6 @@ class SocketServer:
 
 
 def bind(host: str, port: int, backlog: int) -> socket.socket:
-    """Return a listening socket, or raise SluiceError with the address and the reason."""
     try:
         # getaddrinfo skips the IDNA codec for bytes; importing that codec takes a millisecond.
         name = host.encode() if host.isascii() else host

@@ -18,7 +18,7 @@ _REASONS = {
 
 
 def failure_of(error: ssl.SSLError, *, is_tls: bool) -> str:
-    """Return the reason in one phrase; `is_tls` is whether the client's first bytes were TLS."""
+    """Return the reason; `is_tls`: whether the client's first bytes were TLS."""
     if not is_tls:
         return "the client does not speak TLS; does it send plain text to a TLS port?"
     if isinstance(error, ssl.SSLCertVerificationError):

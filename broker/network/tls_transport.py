@@ -51,7 +51,7 @@ class State(Enum):
 
 
 class TlsAcceptor:
-    """The context and callbacks that the TLS connections of one listener share."""
+    """The shared state of one listener's TLS connections."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class TlsAcceptor:
         accepted: "Callable[[TlsTransport], Connection | None]",
         failed: Callable[[str, str], None],
     ) -> None:
-        """Create the shared state of one listener.
+        """Create the state.
 
         `accepted` gets a transport after its handshake and returns its Connection, or None to close it; `failed` gets
         the peer and the reason.
@@ -75,7 +75,7 @@ class TlsAcceptor:
         self.handshaking: set[TlsTransport] = set()
 
     def close(self) -> None:
-        """Abort the connections whose handshake is in progress."""
+        """Abort handshakes in progress."""
         for layer in list(self.handshaking):
             layer.abort()
 

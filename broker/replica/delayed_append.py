@@ -9,7 +9,7 @@ from .replica_manager import ReplicaManager
 
 
 class _DelayedAppend(DelayedOperation):
-    """An operation that completes when each partition's high watermark is at its offset.
+    """A wait until each partition's high watermark is at its offset.
 
     It does not wait for a deleted partition or one with a new leader, whose records may be lost.
     """
@@ -43,7 +43,7 @@ def await_replication(
     timeout_ms: float,
     done: Callable[[Collection[Partition]], None],
 ) -> DelayedOperation | None:
-    """Call `done` when all replicas have the records before these offsets, or after the timeout.
+    """Call `done` after replication or the timeout.
 
     `done` receives the partitions whose records may be lost. Return the operation, in the Produce purgatory as in
     Kafka, if it waits.

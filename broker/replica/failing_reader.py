@@ -10,12 +10,10 @@ from .partition_reader import PartitionReader, error_data
 
 
 class FailingReader(PartitionReader):
-    """A reader that fails the partitions for which `error_of` returns an error."""
-
     __slots__ = ("_error_of", "_reader")
 
     def __init__(self, reader: PartitionReader, error_of: Callable[[str, int], ErrorCode | None]) -> None:
-        """Wrap `reader`; `error_of` receives topic name and index."""
+        """`error_of` receives topic name and index."""
         self._reader = reader
         self._error_of = error_of
 

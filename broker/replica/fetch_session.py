@@ -99,7 +99,7 @@ class RequestedPartition:
         return self.topic.hex() if self.name is None else self.name
 
     def is_changed_by(self, data: PartitionData) -> bool:
-        """Return whether `data`, which has no records, differs from the last reported state."""
+        """Return whether `data`, without records, differs from the last reported state."""
         return (
             data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
@@ -109,8 +109,6 @@ class RequestedPartition:
 
 
 class ResponsePartition:
-    """The state of one partition in a response."""
-
     __slots__ = ("had_records", "high_watermark", "item", "log_start_offset")
 
     def __init__(self, item: RequestedPartition, high_watermark: int, log_start_offset: int, had_records: bool) -> None:
@@ -140,7 +138,7 @@ class FetchSession:
             self.partitions[item.topic, item.request.partition] = item
 
     def record_sent(self, partitions: Iterable[ResponsePartition]) -> None:
-        """Update the last reported state when a response is sent."""
+        """Update the last reported state."""
         for one in partitions:
             item = one.item
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
@@ -150,7 +148,6 @@ class FetchSession:
                 self.partitions[key] = item
 
     def update(self, request: FetchRequest, metadata: MetadataCache) -> None:
-        """Add, change and remove partitions."""
         for requested in request.topics:
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
             for item in requested.partitions:
@@ -170,7 +167,7 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """The sessions of all clients by id, least recently used first."""
+    """Sessions by id, least recently used first."""
 
     __slots__ = ("_random", "_sessions", "_slots", "evictions")
 
@@ -188,12 +185,11 @@ class FetchSessionCache:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Return the partitions of a session by topic name and index."""
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
     def open(self, partitions: Sequence[ResponsePartition], now_ms: int, *, privileged: bool, by_id: bool) -> int:
-        """Open a session for the partitions of a response; return its id, or NO_SESSION if none can be evicted."""
+        """Open a session; return its id, or NO_SESSION if none can be evicted."""
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), now_ms, privileged):
             return NO_SESSION
         session_id = self._new_id()
@@ -206,7 +202,7 @@ class FetchSessionCache:
     def resume(
         self, request: FetchRequest, by_id: bool, now_ms: int, metadata: MetadataCache
     ) -> FetchSession | ErrorCode:
-        """Return the session of an incremental request after applying the request, or an error.
+        """Apply an incremental request; return its session.
 
         A returned session without partitions has been closed.
         """
@@ -258,7 +254,7 @@ class FetchSessionCache:
 def requested_partitions(
     topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
 ) -> dict[PartitionKey, RequestedPartition]:
-    """Return the partitions of a request in order; the last of duplicates counts."""
+    """Keep the request's order; the last of duplicates counts."""
     requested: dict[PartitionKey, RequestedPartition] = {}
     for topic in topics:
         key: TopicKey = topic.topic_id if by_id else topic.topic

@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_MS = 30_000  # Kafka's request.timeout.ms
 
 
 def reaches(broker: "Peer", other: "Peer") -> bool:
-    """Return whether responses from the other broker arrive: neither is stopped or isolated."""
+    """Return whether neither broker is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
         return True
@@ -30,7 +30,7 @@ def send_request(
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """Call `request(respond)` on the other broker, then `done` with the code passed to `respond`.
+    """Call `request(respond)` there, then `done` with the code passed to `respond`.
 
     The code is NETWORK_EXCEPTION if no response arrives.
     """
@@ -44,7 +44,7 @@ def send_request(
 
 
 class _PendingRequest(DelayedOperation):
-    """A request to another broker, in the Produce purgatory under that broker."""
+    """A pending request, in the Produce purgatory."""
 
     __slots__ = ("_broker", "_code", "_done", "_other")
 
@@ -56,7 +56,7 @@ class _PendingRequest(DelayedOperation):
         self._done = done
 
     def respond(self, code: ErrorCode) -> None:
-        """Complete with the response, unless a timeout or the isolation of a broker prevents it."""
+        """Complete, unless a timeout or a broker's isolation prevents it."""
         if not self.completed and reaches(self._broker, self._other):
             self._code = code
             self.force_complete()

@@ -17,7 +17,7 @@ from .fetch_session import RequestedPartition
 
 
 class PartitionReader:
-    """A stateless reader of one broker, shared by all fetches of one kind."""
+    """A stateless reader, shared by all fetches of one kind."""
 
     __slots__ = ("_committed_only", "_for_follower", "_node_id")
 
@@ -27,11 +27,10 @@ class PartitionReader:
         self._for_follower = for_follower
 
     def up_to(self, log: PartitionLog) -> int:
-        """Return the end of the readable offsets."""
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
-        """Return whether a partition of a session is known to be unchanged, without reading."""
+        """Return whether a session's partition is known to be unchanged."""
         partition, requested = item.partition, item.request
         if partition is None or partition.deleted:
             return False
@@ -46,7 +45,7 @@ class PartitionReader:
         )
 
     def is_at_end(self, item: RequestedPartition) -> bool:
-        """Return whether the partition has no error and nothing to read, without reading."""
+        """Return whether there is no error and nothing to read."""
         partition, requested = item.partition, item.request
         if partition is None:
             return False
@@ -68,7 +67,6 @@ class PartitionReader:
         return log.bytes_between(offset, end, requested.partition_max_bytes)
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
-        """Return the size of the records that `read` would return, from the index."""
         partition, requested = item.partition, item.request
         if partition is None or self._read_error(partition, requested) is not None:
             return 0
@@ -76,7 +74,7 @@ class PartitionReader:
         return log.size_available(requested.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
 
     def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
-        """Return the response for a partition, and the size of its records in bytes."""
+        """Return the response, and the size of its records in bytes."""
         partition, requested = item.partition, item.request
         if partition is None:
             return error_data(item, item.error_code), 0
@@ -95,7 +93,7 @@ class PartitionReader:
         return partition_data(log, requested.partition, aborted, found.parts), found.size
 
     def _read_error(self, partition: Partition, requested: FetchPartition) -> ErrorCode | EpochEndOffset | None:
-        """Return an error or a diverging epoch that prevents a read, or None."""
+        """Return an error or a diverging epoch, which prevents a read."""
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         epoch = requested.current_leader_epoch
@@ -109,7 +107,7 @@ class PartitionReader:
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions to skip from `offset` to `upper_offset` (exclusive)."""
+    """Return the transactions to skip; `upper_offset` is exclusive."""
     return [
         AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
     ]
@@ -118,7 +116,6 @@ def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> l
 def partition_data(
     log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
 ) -> PartitionData:
-    """Return the response for a partition without an error."""
     # In order: index, error code, high watermark, last stable offset, log start offset, diverging epoch, current
     # leader, snapshot id, aborted transactions, preferred read replica, records.
     return PartitionData(
@@ -161,7 +158,7 @@ def _diverging(item: RequestedPartition, log: PartitionLog, where: EpochEndOffse
 
 
 def error_data(item: RequestedPartition, code: int) -> PartitionData:
-    """Return the response for an error; like Kafka's, it has no offsets."""
+    """Like Kafka's, the response has no offsets."""
     data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
     if item.is_known:
         data.aborted_transactions = None
@@ -169,8 +166,6 @@ def error_data(item: RequestedPartition, code: int) -> PartitionData:
 
 
 class Readers(NamedTuple):
-    """The readers of one broker."""
-
     uncommitted: PartitionReader
     committed: PartitionReader
     follower: PartitionReader

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaManager:
-    """The purgatories of one broker for delayed Fetch, Produce and DeleteRecords."""
+    """The purgatories of one broker for Fetch, Produce and DeleteRecords."""
 
     def __init__(self, node_id: int, config: Config, timer: Timer, cluster: "ReplicatedCluster") -> None:
         self.fetches = DelayedOperationPurgatory(
@@ -35,7 +35,7 @@ class ReplicaManager:
         return partition.leader == self._node_id
 
     def appended(self, partition: Partition) -> None:
-        """Complete the fetches that can read new records, or start their replication."""
+        """Complete fetches that wait for records, or start replication."""
         if partition.log.has_followers:
             self._cluster.controller.replication.appended(partition)
         else:

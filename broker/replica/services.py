@@ -9,22 +9,16 @@ from sluice.purgatory.scheduler import Scheduler
 
 
 class PartitionReplication(Protocol):
-    """The followers of all partitions."""
-
     def appended(self, partition: Partition) -> None:
         """Start the replication of records that the leader has appended."""
 
 
 class ReplicationController(Protocol):
-    """The controller, as used by partition leaders."""
-
     @property
     def replication(self) -> PartitionReplication: ...
 
 
 class ReplicatedCluster(Protocol):
-    """The cluster of a replica manager."""
-
     @property
     def actions(self) -> ActionQueue: ...
     @property
@@ -34,8 +28,6 @@ class ReplicatedCluster(Protocol):
 
 
 class BrokerLiveness(Protocol):
-    """The controller's view of live brokers."""
-
     def is_running(self, node_id: int) -> bool:
         """Return whether a broker is neither stopped nor isolated."""
 
@@ -50,15 +42,11 @@ class ClusterMembers(Protocol):
 
 
 class DelayedProduces(Protocol):
-    """The replica manager of a broker, as used for requests to other brokers."""
-
     @property
     def produces(self) -> DelayedOperationPurgatory: ...
 
 
 class Peer(Protocol):
-    """A broker, as used by another broker of its cluster."""
-
     @property
     def node_id(self) -> int: ...
     @property

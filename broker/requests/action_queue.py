@@ -9,8 +9,6 @@ from typing import Protocol
 
 
 class Completable(Protocol):
-    """A purgatory, or responses that are ready to be sent."""
-
     def check_and_complete(self, key: Hashable) -> int:
         """Complete what can be completed under `key`; return how many were."""
 
@@ -27,7 +25,7 @@ class ActionQueue:
         self._deferred[waiting, key] = None
 
     def complete(self) -> None:
-        """Complete the deferred operations, and those that this makes possible."""
+        """Complete deferred operations, and those that this makes possible."""
         if self._completing:
             return
         self._completing = True

@@ -9,7 +9,7 @@ from .trace import ReadTimes
 
 
 class Channel(Protocol):
-    """One client's connection: `network.connection.Connection` without asyncio."""
+    """`network.connection.Connection` without asyncio."""
 
     advertised: Endpoint  # the address advertised to the client
     peer: str  # "host:port" of the client
@@ -26,7 +26,7 @@ class Channel(Protocol):
         """Stop handling requests until `resume`; a disconnect calls `cancel`."""
 
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
-        """Return whether the request is still parked with this `cancel`."""
+        """Return whether the current wait has this `cancel`."""
 
     def mute(self) -> None:
         """Stop reading, so that TCP applies backpressure (KIP-219)."""

@@ -21,7 +21,7 @@ FIXED_HEADER = ">Ii"
 
 
 def header_of(id_bytes: int) -> Struct:
-    """Return the decoder of request headers whose client id has `id_bytes` bytes."""
+    """`id_bytes` is the length of the client id."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
@@ -29,17 +29,17 @@ class Responder(Protocol):
     """The dispatcher, as used by delayed operations."""
 
     def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
-        """Encode and send a response; NO_RESPONSE is counted and not sent."""
+        """Send a response; NO_RESPONSE is only counted."""
 
     def send(self, ctx: "RequestContext", body: list[bytes | memoryview], size: int) -> None:
-        """Send an encoded response of `size` bytes; an empty body is no response."""
+        """Send a response of `size` bytes; an empty body is no response."""
 
     def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
 
 
 class RequestHandler(Protocol):
-    """The recipient of a connection's requests: the dispatcher or, before it, an authenticator."""
+    """The recipient of requests: the dispatcher or, before it, an authenticator."""
 
     @property
     def clock(self) -> Clock: ...
@@ -48,7 +48,7 @@ class RequestHandler(Protocol):
         """Start a read with requests; return monotonic milliseconds."""
 
     def dispatch(self, ctx: "RequestContext", view: memoryview, start: int, end: int) -> None:
-        """Handle the request in `view[start:end]`. Raises RemoteProtocolError if it cannot be decoded."""
+        """Handle one request; raise RemoteProtocolError if it cannot be decoded."""
 
     def end_read(self) -> None: ...
 
@@ -64,7 +64,7 @@ NO_RESPONSE: Final = Outcome()  # Produce with acks=0
 
 
 class Authenticator(RequestHandler, Protocol):
-    """SASL authentication of one connection, as used by its handlers."""
+    """SASL authentication, as used by its handlers."""
 
     session_lifetime_ms: int
 
@@ -76,10 +76,10 @@ class Authenticator(RequestHandler, Protocol):
     def expects_token(self) -> bool: ...
 
     def choose(self, mechanism: str, handshake_version: int) -> bool:
-        """Begin an exchange; return False if the mechanism is not enabled."""
+        """Return False if the mechanism is not enabled."""
 
     def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
-        """Return the mechanism's response to the client's token. Raises SaslError."""
+        """Return the mechanism's response, or raise SaslError."""
 
     def client_message(self, error: Exception) -> str: ...
 
@@ -88,8 +88,6 @@ class Authenticator(RequestHandler, Protocol):
 
 
 class RequestFault(Protocol):
-    """The fault rules that match one request."""
-
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
         """Function (topic, index) -> injected fetch error; None without such rules."""
@@ -105,8 +103,6 @@ class RequestFault(Protocol):
 
 
 class FetchInProgress(Protocol):
-    """The fetch in flight, as used by the throttler."""
-
     @property
     def is_from_follower(self) -> bool: ...
     @property
@@ -116,11 +112,11 @@ class FetchInProgress(Protocol):
         """Record that `response` is sent; return whether it was changed to open a session."""
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
-        """Return the empty response for a client above its quota."""
+        """Return an empty response; the client is above its quota."""
 
 
 class RequestContext:
-    """The request in flight on one connection, reused for each request."""
+    """The request in flight, reused for the next one of its connection."""
 
     __slots__ = (
         "annotations",

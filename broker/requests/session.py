@@ -14,8 +14,6 @@ ANONYMOUS = "ANONYMOUS"
 
 
 class Session:
-    """The client of a connection, as known to the broker."""
-
     __slots__ = (
         "channel",
         "client_id",
@@ -71,7 +69,7 @@ class Session:
         return self.identity
 
     def endpoint_of(self, node: Node) -> Endpoint:
-        """Return a broker's address for this client, on the listener with the same name as the client's own.
+        """Return a broker's address on the listener that this client uses.
 
         For this broker, and others that listen on all addresses, it has the host that the client connected to.
         """

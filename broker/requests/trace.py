@@ -17,7 +17,7 @@ RequestSubject = AnySubject | BatchSubject
 
 
 class ClientIdentity(NamedTuple):
-    """The client of a connection, until one of these values changes."""
+    """The client, until one of these values changes."""
 
     broker: int
     connection: int

@@ -24,12 +24,11 @@ ENDINGS = tuple(_READERS)
 
 
 def is_document(path: str) -> bool:
-    """Return whether the file name has a supported suffix."""
     return Path(path).suffix.lower() in _READERS
 
 
 def read_document(path: str) -> object:
-    """Return the content of a file. Raises ConfigError, one line that begins with the path."""
+    """Parse a file; raise ConfigError, one line that begins with the path."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise ConfigError(f"{path}: expected a file name that ends in {', '.join(ENDINGS)}")

@@ -14,5 +14,4 @@ Duration = Annotated[_Text | _Number, Meta(description=_ACCEPTED, extra=ACCEPTED
 
 
 def format_duration(ms: float) -> str:
-    """Return a duration as text, such as 250 ms or 1.5 s."""
     return f"{ms:g} ms" if ms < 1000 else f"{ms / 1000:g} s"

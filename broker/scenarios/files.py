@@ -25,19 +25,16 @@ class Entry(Struct, frozen=True):
 
 
 def load(path_or_name: str) -> Scenario:
-    """Return the scenario in a file or the catalogue. Raises ConfigError: one line with the path and the problem."""
     if not is_document(path_or_name):
         return catalogued(path_or_name)
     return _from(path_or_name, read_document(path_or_name))
 
 
 def catalogued(name: str) -> Scenario:
-    """Return a scenario of the catalogue. Raises ScenarioError for an unknown name."""
     return _from(name, read_document(str(_file_of(name))))
 
 
 def text_of(name: str) -> str:
-    """Return the text of a scenario of the catalogue."""
     return _file_of(name).read_text(encoding="utf-8")
 
 
@@ -60,7 +57,7 @@ def _entry(scenario: Scenario) -> Entry:
 
 
 def scenario_of(document: object) -> Scenario:
-    """Return the scenario in a document, checked as far as possible before a run. Raises ScenarioError."""
+    """Check a document as far as possible before a run. Raises ScenarioError."""
     try:
         scenario = read(document, Scenario)
     except DecodeError as error:

@@ -207,5 +207,4 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def config_texts(config: Mapping[str, Property]) -> dict[str, str]:
-    """Return configs as text, the type that Kafka uses."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in config.items()}

@@ -41,7 +41,7 @@ class RunState(Enum):
 
 
 class Run:
-    """One run of a scenario; `on_step` is called with each executed step."""
+    """One run; `on_step` is called with each executed step."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Run:
         run_id: str = "run",
         keep: bool = False,
     ) -> None:
-        """Create a run; `keep` disables the restoration at the end. Raises ScenarioError for an invalid scenario."""
+        """`keep` disables the restoration at the end. Raises ScenarioError."""
         self.scenario = scenario
         self.run_id = run_id
         self.state = RunState.NEW
@@ -77,7 +77,7 @@ class Run:
         return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
 
     def start(self) -> None:
-        """Start the run. Raises ClusterError if the cluster does not match the scenario."""
+        """Start, or raise ClusterError if the cluster does not match the scenario."""
         assert self.state is RunState.NEW, "a run is started once"
         problem = self._start_problem()
         if problem is not None:
@@ -88,12 +88,10 @@ class Run:
         self._continue()
 
     def stop(self) -> None:
-        """Stop the run early, if it is running."""
         if self.state is RunState.RUNNING:
             self._end(RunState.STOPPED)
 
     async def wait(self) -> None:
-        """Wait until the run is done."""
         if not self.done:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -125,7 +123,7 @@ class Run:
         )
 
     def _rules(self) -> list[RuleReport]:
-        """Return the added rules; counts of successive rules with the same id are summed."""
+        """Sum the counts of successive rules with the same id."""
         rules: dict[str, RuleReport] = {}
         for fault in self._context.faults:
             before = rules.get(fault.id)
@@ -136,7 +134,7 @@ class Run:
         return list(rules.values())
 
     def _differences(self) -> list[str]:
-        """Return the scenario's properties that the brokers do not have, because they were started without it."""
+        """Return properties that differ from the scenario's."""
         names = self.scenario.config
         values = {name: (_value(self._config, name), _value(self._server.config, name)) for name in names}
         return [f"{name} is {is_}, not {wanted}" for name, (wanted, is_) in values.items() if is_ != wanted]
@@ -185,7 +183,7 @@ class Run:
             self._settle()
 
     def _settle(self) -> None:
-        """Restore the state before the scenario once no broker is starting, and finish."""
+        """Restore the previous state once no broker is starting, and finish."""
         if self._context.starting:
             return
         for what, restore in [] if self._keep else self._context.restorations():

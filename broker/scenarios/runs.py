@@ -13,15 +13,13 @@ _MOST = 100
 
 
 class Runs:
-    """The runs started through the admin port."""
-
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._numbers = count(1)
         self._runs: dict[str, Run] = {}
 
     def start(self, scenario: Scenario, *, keep: bool) -> Run:
-        """Start a run. Raises ScenarioError, or ClusterError if another run is in progress."""
+        """Start a run; raise ScenarioError, or ClusterError if another run is in progress."""
         under_way = next((run for run in self._runs.values() if not run.done), None)
         if under_way is not None:
             raise ClusterError(f"{under_way.run_id} ({under_way.scenario.name}) is in progress. Stop it first")

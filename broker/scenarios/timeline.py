@@ -70,7 +70,7 @@ REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota",
 
 
 def timeline(scenario: Scenario) -> Timeline:
-    """Return the timeline of a scenario. Raises ScenarioError for an invalid one."""
+    """Check a scenario, or raise ScenarioError."""
     config = _config(scenario)
     each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
     steps = list(islice(each, _MOST_MOMENTS + 1))
@@ -101,7 +101,7 @@ def _config(scenario: Scenario) -> Config:
 
 
 def broker_properties(scenario: Scenario) -> dict[str, str]:
-    """Return the properties of brokers started for a scenario, as text."""
+    """Return the properties of the scenario's brokers."""
     return {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
 
 

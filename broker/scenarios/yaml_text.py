@@ -11,8 +11,6 @@ import yaml
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader with the types of YAML 1.2's core schema."""
-
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in its parent)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -38,7 +36,7 @@ for _tag, _pattern, _first in (
 
 
 def parse_yaml(text: str) -> object:
-    """Return the content of a document. Raises ValueError: one line with the position of the error."""
+    """Parse a document; raise ValueError, one line with the position of the error."""
     try:
         found: object = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
     except yaml.YAMLError as error:

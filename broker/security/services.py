@@ -14,8 +14,6 @@ from .sasl.scram_credentials import ScramCredentials
 
 
 class SaslDispatcher(RequestHandler, Protocol):
-    """The dispatcher, which handles the requests that the authenticator passes on."""
-
     def route(self, api_and_version: int) -> ApiRoute | None: ...
 
 
@@ -37,8 +35,6 @@ class SaslHost(Protocol):
 
 
 class SaslConnection(Channel, Protocol):
-    """The connection of a client that authenticates."""
-
     @property
     def ctx(self) -> RequestContext: ...
     def set_request_handler(self, handler: RequestHandler) -> None: ...

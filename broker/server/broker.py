@@ -57,7 +57,7 @@ class Broker:
         cluster: Cluster | None = None,
         node_id: int | None = None,
     ) -> None:
-        """Create the next broker of `cluster`, or the one of `node_id` again; without a cluster, a standalone one."""
+        """Create the next broker of `cluster`, or restart `node_id`; without a cluster, standalone."""
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
         self.metadata = self._new_metadata()
@@ -109,11 +109,11 @@ class Broker:
         return self.cluster.scram_credentials
 
     def quota_time_ms(self) -> int:
-        """Return the time for quotas, wall-clock milliseconds that never go far back."""
+        """Return wall-clock milliseconds that never go far back."""
         return self.throttler.time.at(self.clock.wall_ms())
 
     def leader_of(self, partition: Partition) -> "Broker | None":
-        """Return the leader of a partition as this broker knows it, or None without a live one."""
+        """Return the live leader as this broker knows it, or None."""
         leadership = self.metadata.leadership(partition)
         leader = None if leadership is None else self.metadata.leader(leadership)
         return None if leader is None else brokers_of(self.cluster)[leader.node_id]
@@ -132,18 +132,18 @@ class Broker:
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))
 
     def isolate(self, metadata: MetadataCache) -> None:
-        """Cut this broker off from the controller and the other brokers; clients still reach it."""
+        """Cut this broker off from the controller and other brokers."""
         self.is_isolated = True
         self.metadata = metadata
 
     def rejoin(self) -> MetadataCache:
-        """End the isolation; return the metadata that this broker had meanwhile."""
+        """End the isolation; return the metadata of that time."""
         isolated, self.metadata = self.metadata, self._new_metadata()
         self.is_isolated = False
         return isolated
 
     def hold_forwarded(self, *, hold: bool) -> None:
-        """Hold requests for the controller while this broker is cut off from it, or handle the held ones."""
+        """Hold requests for the controller while isolated; else handle the held ones."""
         self.dispatcher.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
@@ -151,7 +151,7 @@ class Broker:
         return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
 
     def started_leading(self, partition: Partition) -> None:
-        """Load the coordinator state in a partition that this broker now leads, and complete delayed produces."""
+        """Load coordinator state, and complete delayed produces."""
         partition.traffic = partition.topic.traffic_on(self.node_id)
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
@@ -161,14 +161,14 @@ class Broker:
                 broker.replicas.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
-        """Unload the coordinator state in a partition that this broker no longer leads, and complete its requests."""
+        """Unload coordinator state, and complete the partition's requests."""
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)
         self.replicas.complete_delayed_operations(partition)
 
     def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
-        """Return the coordinator with state in a partition; None if there is none, or it is unused and has no state."""
+        """Return None also for a coordinator that is unused and has no state."""
         if partition.topic.name == GROUP_METADATA_TOPIC:
             return self.groups if partition.log.log_end_offset else self.groups_in_use
         if partition.topic.name == TRANSACTION_STATE_TOPIC:
@@ -183,7 +183,7 @@ class Broker:
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
-        """The advertised versions for ApiVersions responses; built once, because every connection requests them."""
+        """Built once, because every connection requests them."""
         from sluice.protocol.apis.api_versions import ApiVersion
 
         return [
@@ -222,7 +222,7 @@ class Broker:
         return self.transactions if "transactions" in vars(self) else None
 
     def resume_transactions(self) -> None:
-        """Complete decided transactions and abort expired ones after a start, without a client's request."""
+        """Complete decided transactions and abort expired ones, after a start."""
         if self.transactions_in_use is None:
             _ = self.transactions
         self.actions.complete()
@@ -245,7 +245,7 @@ class Broker:
         return ConfigurationControl(self.node_id, self.config, self.cluster)
 
     def delete_topic(self, topic: Topic) -> ErrorCode:
-        """Delete a topic and complete the requests waiting for it on all brokers, or return an error."""
+        """Delete a topic and complete its requests on all brokers."""
         failed = self.cluster.delete(topic)
         if failed:
             return failed
@@ -254,13 +254,12 @@ class Broker:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Complete the requests that wait here for partitions of a deleted topic, and drop its committed offsets."""
+        """Complete requests for a deleted topic, and drop its committed offsets."""
         self.replicas.topic_deleted(topic)
         if self.groups_in_use is not None:
             self.groups_in_use.delete_topic_offsets(topic)
 
     def new_producer_id(self) -> int:
-        """Return a new producer id, or raise NotDurableError."""
         found = next(self._producer_ids, None)
         if found is None:
             self._producer_ids = iter(self.cluster.new_producer_ids(self.node_id))
@@ -268,7 +267,7 @@ class Broker:
         return found
 
     def close(self) -> None:
-        """Stop all timers: delayed operations no longer complete."""
+        """Stop all timers."""
         self.timer.close()
         self.quotas.close()
         self._quota_resolver.close()
@@ -291,5 +290,5 @@ class Broker:
 
 
 def brokers_of(cluster: Cluster) -> Mapping[int, Broker]:
-    """Return the brokers of a cluster by node id. The cluster itself declares only what the controller uses."""
+    """Return all brokers. The cluster itself declares only the attributes that the controller uses."""
     return cast("Mapping[int, Broker]", cluster.brokers)

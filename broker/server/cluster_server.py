@@ -51,7 +51,7 @@ class ClusterServer:
             recover_log_dir(self.cluster, self.cluster.logs.directory)
 
     async def start(self, listeners: Mapping[int, Sequence[Endpoint]] | None = None) -> None:
-        """Listen on the configured listeners, or on `listeners` by node id.
+        """Listen as configured, or on `listeners` by node id.
 
         Raises SluiceError if an address is unavailable; then no port stays bound.
         """
@@ -83,14 +83,14 @@ class ClusterServer:
         return self.faults if "faults" in vars(self) else None
 
     def _resume_transactions(self) -> None:
-        """Complete decided transactions from before a restart, and abort expired ones, without a client's request."""
+        """Complete decided transactions and abort expired ones, after a restart."""
         for broker in self.cluster.brokers.values():
             broker.resume_transactions()
 
     # Operations on single brokers. Each raises ClusterError if the broker's state does not allow it.
 
     def stop_broker(self, node_id: int, *, controlled: bool = True) -> None:
-        """Stop a broker; if `controlled`, it gives up its leaderships first, else it stops as in a crash."""
+        """Stop a broker; if `controlled`, it gives up its leaderships first."""
         controller = self._checked_controller(node_id, "stop")
         if controlled and controller.is_running(node_id):
             controller.shut_down(node_id)
@@ -122,7 +122,7 @@ class ClusterServer:
             self.faults_in_use.started(server)
 
     def start_broker_soon(self, node_id: int, on_started: Callable[[SluiceError | None], None]) -> None:
-        """Start a broker as `start_broker` does, and call `on_started` with None or the error."""
+        """Start a broker, then call `on_started` with None or the error."""
 
         async def start() -> None:
             problem = None
@@ -153,7 +153,6 @@ class ClusterServer:
             raise ClusterError(f"{topic}-{index}: {error.message}")
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Return an existing partition, or raise UnknownResourceError."""
         found = self.cluster.topics.get(topic)
         if found is None:
             raise UnknownResourceError(f"there is no topic {topic}")
@@ -176,7 +175,6 @@ class ClusterServer:
         return self.cluster.controller
 
     def close(self) -> None:
-        """Begin to stop: accept no more connections."""
         if self.is_stopping:
             return
         self.is_stopping = True

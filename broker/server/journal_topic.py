@@ -38,8 +38,6 @@ _MOST_REPLICAS = 3
 
 
 class JournalTopic:
-    """The writer of the journal's topic, which it creates if it is missing."""
-
     def __init__(self, cluster: "Cluster", journal: Journal) -> None:
         self._cluster = cluster
         self._reader = JournalReader(journal, cluster.clock)
@@ -73,7 +71,7 @@ class JournalTopic:
         return True
 
     def _partition(self) -> Partition | None:
-        """Return the topic's partition, created if missing; None without a leader."""
+        """Create the topic if it is missing; return None without a leader."""
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
             self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))

@@ -19,7 +19,7 @@ log = logging.getLogger("sluice.broker")
 
 
 def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
-    """Restore the cluster, whose brokers exist, from the directory, or raise SluiceError."""
+    """Restore the cluster, whose brokers exist, or raise SluiceError."""
     try:
         cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id)
         if cluster.topics:

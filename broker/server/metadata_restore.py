@@ -33,7 +33,7 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 
 
 def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> DurableMetadata:
-    """Open the metadata log of a data directory and restore `cluster`, whose brokers exist.
+    """Open a metadata log and restore `cluster`, whose brokers exist.
 
     Raises:
         SluiceError: The log cannot be read or written.
@@ -54,7 +54,7 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
 
 
 def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) -> RegisterBrokerRecord:
-    """Return a broker's registration; as it does not listen yet, with the configured ports, even 0."""
+    """Use the configured ports, even 0, as the broker does not listen yet."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=random_uuid(broker.random.randbytes),
@@ -89,7 +89,7 @@ def _elections(metadata: DurableMetadata, node_ids: Collection[int]) -> list[Met
 
 
 def _elected(partition: PartitionRecord, node_ids: Collection[int]) -> PartitionState:
-    """Elect the first existing replica that is in sync, else the first existing one: all replicas share one log."""
+    """Prefer a replica in sync, else elect any existing one: all share one log."""
     before = _state(partition)
     here = tuple(node_id for node_id in before.replicas if node_id in node_ids)
     in_sync = tuple(node_id for node_id in before.isr if node_id in here) or here[:1]
@@ -112,7 +112,6 @@ def _state(partition: PartitionRecord) -> PartitionState:
 
 
 def fill(cluster: Cluster, image: MetadataImage) -> None:
-    """Apply `image` to an empty cluster."""
     ignored: list[str] = []
     # Broker configs first: they are defaults of topics.
     for kind in (BROKER, GROUP, CLIENT_METRICS):

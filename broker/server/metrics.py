@@ -214,8 +214,6 @@ class BrokerCollector(Collector):
 
 
 class ClusterCollector(Collector):
-    """The collector of several brokers' metrics, with the label `broker`."""
-
     def __init__(self, cluster: ClusterServer) -> None:
         self._cluster = cluster
 
@@ -233,7 +231,6 @@ class ClusterCollector(Collector):
 
 
 def registry(cluster: ClusterServer) -> CollectorRegistry:
-    """Return a registry of all brokers; with more than one, each series has a label `broker`."""
     metrics = CollectorRegistry()
     if len(cluster.servers) == 1:
         (node_id,) = cluster.servers
@@ -261,7 +258,7 @@ def _counter(name: str, rows: _Rows) -> Metric:
 
 
 def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bounds: Sequence[float]) -> Metric:
-    """Return a histogram of rows: labels, counts (one per bound and one above the last, not cumulative) and sum."""
+    """`rows`: labels, counts (one per bound and one above the last, not cumulative) and sum."""
     family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
     for labels, counts, total in rows:
         edges = [*(str(bound) for bound in bounds), "+Inf"]

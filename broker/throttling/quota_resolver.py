@@ -15,10 +15,10 @@ _PROPERTY = "client.quota.callback.class"
 
 
 class QuotaResolver:
-    """The quota rules of one broker or of the controller, each with its own instance of the callback class."""
+    """The rules of a broker or the controller, each with its own callback instance."""
 
     def __init__(self, config: Config, empty_client_id: EmptyClientId) -> None:
-        """Load the callback class, if configured. Raises ConfigError if it cannot be used."""
+        """Load the callback class, or raise ConfigError."""
         self._empty_client_id = empty_client_id
         self.callback: ClientQuotaCallback | None = None
         self._last_cluster: dict[str, tuple[int, ...]] = {}
@@ -30,7 +30,6 @@ class QuotaResolver:
             self.callback = load_callback(str(path), {name: text for name, text in texts.items() if text is not None})
 
     def rules_of(self, kind: str) -> QuotaRules:
-        """Return the rules for one kind of quota, such as `Produce`."""
         table = QuotaTable(self._empty_client_id)
         if self.callback is None:
             return table
@@ -39,7 +38,7 @@ class QuotaResolver:
         return CallbackRules(self.callback, kind, table)
 
     def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
-        """Pass changed topics and leaders to the callback, and apply new limits to `managers`.
+        """Pass changed metadata to the callback; apply new limits to `managers`.
 
         Kafka: `ClientQuotaCallback.updateClusterMetadata`.
         """

@@ -22,15 +22,11 @@ from .throttled_channel import ThrottledChannel
 
 
 class ThrottleJournal(Protocol):
-    """The journal, as used by throttling."""
-
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
         """Record that a quota throttles a client."""
 
 
 class RequestCharges:
-    """Charges of request time, and records of throttle times."""
-
     def __init__(
         self,
         quotas: QuotaManagers,
@@ -48,7 +44,7 @@ class RequestCharges:
         self._journal = journal
 
     def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
-        """Charge the processing time since the last charge; return the throttle time in milliseconds."""
+        """Charge the time since the last charge; return the throttle time in ms."""
         request = self.quotas.request
         if request is None:
             return 0
@@ -56,7 +52,7 @@ class RequestCharges:
         return request.record(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
-        """Charge the processing time since the last charge; only the next request is throttled for it."""
+        """Charge the time since the last charge; only the next request is throttled."""
         request = self.quotas.request
         if request is not None:
             used = request.percentage(self.request_timer.take_nanos(ctx))
@@ -71,9 +67,7 @@ class RequestCharges:
     def record_throttle(
         self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
     ) -> ClientQuotaManager:
-        """Record a throttle time; return the manager of the quota that caused it.
-
-        Only the longer of two throttle times is recorded; of equal ones, that of request time, as in Kafka.
+        """Record only the longer throttle time; if equal, that of request time, as in Kafka.
 
         Args:
             ctx: The throttled request.
@@ -81,6 +75,9 @@ class RequestCharges:
             other_ms: The throttle time of the byte or mutation quota.
             request_ms: The throttle time of the request quota.
             now_ms: The time for quotas.
+
+        Returns:
+            The manager of the quota that caused the throttle time.
         """
         by = manager if other_ms > request_ms else self.quotas.request
         assert by is not None, "a throttle time without a quota"
@@ -96,7 +93,7 @@ class RequestCharges:
         return by
 
     def delay(self, ctx: RequestContext, channel: ThrottledChannel) -> None:
-        """Mute the connection of the request until `channel` completes."""
+        """Mute the connection until `channel` completes."""
         ctx.connection.park(channel.force_complete)
         ctx.connection.mute()
         self._throttled.delay(channel)

@@ -24,12 +24,11 @@ class RequestTimer:
         self._since_ms = 0.0  # end of the last request, or resumption of a parked one; monotonic
 
     def take_nanos(self, ctx: RequestContext) -> int:
-        """Return the processing time of the request since the last call, in nanoseconds."""
+        """Return the nanoseconds since the last call."""
         worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 
     def pause(self, ctx: RequestContext) -> None:
-        """Stop the time of a parked request."""
         ctx.worked_ms += self._lap_ms(ctx)
 
     def resume(self) -> None:

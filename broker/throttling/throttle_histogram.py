@@ -14,8 +14,6 @@ _BOUNDS_MS = [bound * 1000 for bound in THROTTLE_SECONDS_BOUNDS]
 
 
 class ThrottleHistogram:
-    """The throttle times of one client in responses of one API."""
-
     __slots__ = ("counts", "last_ms", "total_ms")
 
     def __init__(self) -> None:
@@ -30,15 +28,13 @@ class ThrottleHistogram:
 
 
 class ThrottleHistograms:
-    """The throttle times of a broker's clients, up to `max_clients` separately."""
-
     def __init__(self, max_clients: int) -> None:
         self._max_clients = max_clients
         self._clients: set[tuple[str, str]] = set()
         self.by_api: dict[tuple[str, str, str], ThrottleHistogram] = {}  # API, user, client id
 
     def add(self, api: str, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
-        """Record a throttle time of a client; `now_ms` is wall clock."""
+        """`now_ms` is wall clock."""
         client = (user, client_id)
         if client not in self._clients:
             if len(self._clients) < self._max_clients:

@@ -1,6 +1,6 @@
 """Throttled connections, as operations in the throttle purgatory (Kafka's ThrottledChannel).
 
-Each operation expires after its throttle time, or completes when its connection closes.
+An operation expires after its throttle time, or when its connection closes.
 """
 
 from collections.abc import Callable

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 class Throttler:
-    """The quotas of one broker, applied to requests."""
-
     def __init__(
         self,
         profile: Profile,
@@ -66,7 +64,7 @@ class Throttler:
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def finisher(self, api: ServedApi) -> Callable[[RequestContext, Message | Outcome], None]:
-        """Return the function that charges and sends the responses of an API."""
+        """Return the function that charges and sends an API's responses."""
         if api.cluster_action:
             return self.finish_cluster_action
         return {
@@ -84,11 +82,11 @@ class Throttler:
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
     ) -> FetchResponse | Outcome:
-        """Charge a held fetch the `size` bytes to read; call `read` after its throttle time."""
+        """Charge a held fetch `size` bytes; call `read` after its throttle time."""
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:
-        """Return the byte limit for one fetch of this client: what its quota grants an idle client at once.
+        """Return the bytes that the quota grants an idle client at once.
 
         A larger response would exceed the quota at every attempt, and never be sent. With 1,000 bytes/s over ten
         windows of 1 s the limit is 10,000 bytes.
@@ -98,7 +96,7 @@ class Throttler:
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
-        """Return the quota for partitions that a handler creates or deletes, or None.
+        """Return the quota for created and deleted partitions, or None.
 
         Requests from version `strict_since` on may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose
         clients do not support the error, are processed and throttled.

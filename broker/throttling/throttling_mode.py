@@ -42,7 +42,7 @@ class HasThrottleTime(Protocol):
 
 
 class ThrottlingMode:
-    """One way to throttle; `other_ms` is the throttle time that `manager` requires for bytes or mutations, or 0."""
+    """`other_ms`: the throttle time for bytes or mutations that `manager` requires, or 0."""
 
     __slots__ = ("_charges",)
 
@@ -52,17 +52,17 @@ class ThrottlingMode:
     def finish(
         self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
     ) -> None:
-        """Charge request time, and send the response when this mode allows it."""
+        """Charge request time; send the response when this mode allows it."""
         raise NotImplementedError
 
     def finish_exempt(
         self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
     ) -> None:
-        """Finish a request that is exempt from the request quota, such as a Produce with acks=0."""
+        """Finish a request without a request quota, such as Produce with acks=0."""
         raise NotImplementedError
 
     def finish_fetch(self, ctx: RequestContext, response: FetchResponse) -> None:
-        """Charge a fetch the size of its response, and respond as this mode requires.
+        """Charge the size of the response, and respond as this mode requires.
 
         A fetch of a follower is exempt: its bytes belong to no client.
         """
@@ -83,7 +83,7 @@ class ThrottlingMode:
     def _send_fetch(
         self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
     ) -> None:
-        """Send a fetch response now, encoded again with the session id if it opens a session."""
+        """Send now, encoded again with the session id if it opens a session."""
         if fetch is not None and fetch.sent(response):
             body = _encoded(ctx, response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
@@ -94,7 +94,7 @@ class ThrottlingMode:
                 stats.put_zeros(now_ms)
 
     def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
-        """Send a response now, then charge the time of its encoding."""
+        """Send now, then charge the time of the encoding."""
         ctx.responder.answer(ctx, response)
         self._charges.charge_time_no_throttle(ctx, now_ms)
 
@@ -193,7 +193,6 @@ class Hold(ThrottlingMode):
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
     ) -> FetchResponse | Outcome:
-        """Charge a fetch the `size` bytes to read; call `read` after its throttle time."""
         charges, manager = self._charges, self._charges.quotas.fetch
         ctx.charged_bytes = size
         now_ms = charges.time.at(ctx.now_ms)
@@ -244,7 +243,7 @@ class Withhold(Hold):
             self._finish_request_time(ctx, response, served_ms)
 
     def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        """Charge request time after a throttle time of `served_ms`; hold the response again if required."""
+        """Charge request time after a throttle time of `served_ms`; hold again if required."""
         charges = self._charges
         now_ms = charges.time.at(ctx.now_ms)
         request_ms = charges.charge_time(ctx, now_ms)

@@ -1,4 +1,4 @@
-"""Client metrics subscriptions (KIP-714, ClientMetricsConfigs): which clients push which metrics, and how often."""
+"""Client metrics subscriptions (KIP-714, ClientMetricsConfigs)."""
 
 import re
 from collections.abc import Mapping

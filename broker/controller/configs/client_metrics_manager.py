@@ -54,7 +54,7 @@ class ClientInstance:
         self.terminating = False
 
     def may_get(self, now_ms: int) -> bool:
-        """Return whether it may request its subscription now, and count the request if so."""
+        """Count a subscription request; return whether it is allowed now."""
         last_ms = max(self.last_get_ms, self.last_push_ms)
         if now_ms - last_ms >= self.subscription.interval_ms:
             self.last_get_ms = now_ms
@@ -62,7 +62,7 @@ class ClientInstance:
         return self.last_error in _NEW_SUBSCRIPTION_NEEDED
 
     def may_push(self, now_ms: int) -> bool:
-        """Return whether it may push now, and count the push; the first one may be early, as clients add jitter."""
+        """Count a push; return whether it is allowed now. The first one may be early, as clients add jitter."""
         interval_is_over = now_ms - self.last_push_ms >= self.subscription.interval_ms
         if not interval_is_over and self.last_get_ms <= self.last_push_ms:
             return False
@@ -71,7 +71,7 @@ class ClientInstance:
 
 
 class Telemetry:
-    """The telemetry of one broker; `pushes` and `pushed_bytes` (decompressed) count accepted ones."""
+    """`pushes` and `pushed_bytes` (decompressed) count accepted ones."""
 
     def __init__(self, configs: ClientMetricsConfigs, max_bytes: int, random_bytes: Callable[[int], bytes]) -> None:
         self.max_bytes = max_bytes

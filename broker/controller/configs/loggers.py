@@ -27,7 +27,7 @@ class Loggers:
         self._node_id = node_id
 
     def describe(self, name: str) -> dict[str, str] | ApiError:
-        """Return the level of each logger; `name` must be this broker's id."""
+        """Return all levels; `name` must be this broker's id."""
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         wrong = wrong_node(name, self._node_id, "Broker id", "Unexpected broker id, expected {} but received {}")

@@ -1,4 +1,4 @@
-"""Resource types, and the interface of the config store of each type."""
+"""Resource types, and the interface of their config stores."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
@@ -38,13 +38,11 @@ class ApiError(NamedTuple):
 
 
 class ConfigStore(Protocol):
-    """The configs of all resources of one type."""
-
     def names(self) -> Iterable[str]:
         """Return the resources for ListConfigResources."""
 
     def own(self, name: str) -> Mapping[str, str]:
-        """Return the configs set on a resource; empty if it does not exist."""
+        """Return the configs set on a resource; empty if there is no such resource."""
 
     def validate_name(self, name: str) -> ApiError | None:
         """Return what is wrong with a name, or None; the first check of a request."""
@@ -53,13 +51,13 @@ class ConfigStore(Protocol):
         """Return the list to which APPEND and SUBTRACT apply if the key is not set; None if it is not a list."""
 
     def not_a_list(self, operation: str, key: str) -> str:
-        """Return Kafka's INVALID_CONFIG message for APPEND or SUBTRACT on a value that is not a list."""
+        """Return Kafka's message for APPEND or SUBTRACT on a value that is not a list."""
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
         """Return why a resource cannot have exactly these configs, or None."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        """Set exactly these valid configs on a resource; they apply at once."""
+        """Set exactly these valid configs; they apply at once."""
 
     def describe(self, name: str) -> list[Setting] | ApiError: ...
 
@@ -74,7 +72,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A change of one config; a DELETE has no value."""
+    """A change of one config."""
 
     operation: int
     value: str | None

@@ -18,7 +18,7 @@ class StoredConfigs(ABC):
     rows: Mapping[str, Property]
     source: str
     no_name: str  # Kafka's message for describing the empty name
-    unknown: tuple[ErrorCode, str]  # Kafka's error for an unknown key, and the start of its message
+    unknown: tuple[ErrorCode, str]
 
     def __init__(self) -> None:
         self._own: dict[str, Mapping[str, str]] = {}
@@ -48,7 +48,7 @@ class StoredConfigs(ABC):
 
     @abstractmethod
     def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
-        """Return why these values, each of which is parsed, are not valid, or None."""
+        """Return why these parsed values are not valid, or None."""
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         if own:
@@ -57,7 +57,7 @@ class StoredConfigs(ABC):
             self._own.pop(name, None)
 
     def in_force(self, name: str) -> Values:
-        """Return the effective configs of a resource, including defaults."""
+        """Return the effective configs, including defaults."""
         own = self.own(name)
         texts = {key: own.get(key, self.default(row)) for key, row in self.rows.items()}
         return Values({key: self.rows[key].kind.parse(text) for key, text in texts.items()})
@@ -67,7 +67,6 @@ class StoredConfigs(ABC):
         return row.default
 
     def default_synonyms(self, row: Property) -> list[Synonym]:
-        """Return the synonyms of the default for DescribeConfigs."""
         return []
 
     def describe(self, name: str) -> list[Setting] | ApiError:

@@ -27,15 +27,13 @@ _ONLY_MAGIC = 2
 
 
 class UnreadableRecordError(Exception):
-    """A record in a batch with a valid checksum that cannot be interpreted, so it was written that way."""
+    """A record in a batch with a valid checksum that cannot be interpreted."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"cannot interpret the record at offset {offset}: {reason}")
 
 
 class Batch(NamedTuple):
-    """A complete batch with a valid checksum, and its position in the file."""
-
     position: int
     header: BatchHeader
     data: memoryview
@@ -50,7 +48,7 @@ class BatchStart(NamedTuple):
 
 
 def batches_in(data: bytes) -> Iterator[Batch]:
-    """Yield the complete batches at the beginning of `data`; raise InvalidRecords at a corrupt one."""
+    """Yield the complete batches; raise InvalidRecords at a corrupt one."""
     view = memoryview(data)
     for position, size, magic in batch_bounds(data):
         if magic != _ONLY_MAGIC:
@@ -73,7 +71,6 @@ def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
 
 
 def metadata_batch(messages: Sequence[MetadataMessage], metadata_version: int, start: BatchStart) -> bytes:
-    """Return a batch of metadata records, in the versions of this metadata version."""
     values = [encode_value(message, record_version(message, metadata_version)) for message in messages]
     return build_batch(
         [Record(offset, start.now_ms, None, value) for offset, value in enumerate(values, start.offset)],

@@ -1,4 +1,4 @@
-"""Changes of the cluster as records of the metadata log, the same that Kafka's controller writes.
+"""Changes of the cluster as records of the metadata logas Kafka's controller writes them.
 
 A change is written here first and takes effect if the result is NONE. Follows ReplicationControlManager,
 ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, ScramControlManager and
@@ -38,8 +38,6 @@ _TOPIC = 2
 
 
 class DurableMetadata:
-    """The metadata log with a method for each kind of change."""
-
     def __init__(self, log: MetadataLog, directory_id: bytes, defer: Callable[[Callable[[], None]], None]) -> None:
         """Use `directory_id` for all replicas; `defer` calls a function after the current event."""
         self._log = log
@@ -53,7 +51,7 @@ class DurableMetadata:
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record; Kafka uses it as the epoch of a broker that registers with that record."""
+        """The offset of the next record; Kafka uses it as the epoch of the broker that it registers."""
         return self._log.end_offset
 
     def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
@@ -67,7 +65,6 @@ class DurableMetadata:
         self._log.close()
 
     def topics_created(self, topics: Iterable[tuple[Topic, Sequence[PartitionState]]]) -> ErrorCode:
-        """Write new topics with their partitions and configs, all or none."""
         records: list[MetadataMessage] = []
         for topic, partitions in topics:
             records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
@@ -84,8 +81,7 @@ class DurableMetadata:
     def partition_changed(self, partition: Partition) -> None:
         """Write a partition's new state soon, together with others that change at the same time.
 
-        A broker that stops changes all partitions that it led. Records are relative to the state written last, so the
-        next write includes what a failed one did not write.
+        Records are relative to the state written last, so the next write includes what a failed one did not write.
         """
         if not self._changed:
             self._defer(self._write_changed)
@@ -129,11 +125,9 @@ class DurableMetadata:
         )
 
     def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
-        """Write the new configs of a resource in place of `before`."""
         return self.append(_configs(kind, name, before, after))
 
     def quotas_altered(self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> ErrorCode:
-        """Write new quotas of an entity; None removes one."""
         parts = [EntityData(entity_type=type_, entity_name=name) for type_, name in sorted(entity.items())]
         now = self.image.client_quotas.get(frozenset(entity.items()), {})
         return self.append(
@@ -178,7 +172,7 @@ class DurableMetadata:
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:
-        """Write the allocation to a broker of the unused producer ids below `next_producer_id`."""
+        """Write that producer ids below `next_producer_id` are allocated."""
         broker = self.image.brokers.get(node_id)
         epoch = -1 if broker is None else broker.broker_epoch
         return self.append(

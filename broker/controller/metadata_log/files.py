@@ -33,7 +33,6 @@ class QuorumState(NamedTuple):
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write `data` to `path` atomically."""
     beside = path.with_name(f"{path.name}.tmp")
     with beside.open("wb") as file:
         file.write(data)
@@ -79,13 +78,12 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
 
 
 def write_leader_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> None:
-    """Write each epoch with its first offset, in the format of Kafka's CheckpointFile."""
     lines = ["0", str(len(epochs)), *(f"{epoch} {offset}" for epoch, offset in epochs)]
     write_whole(directory / _LEADER_EPOCHS, "".join(f"{line}\n" for line in lines).encode())
 
 
 def write_partition_metadata(directory: Path) -> None:
-    """Write the metadata topic's id, if the file does not exist."""
+    """Write the metadata topic's id unless the file exists."""
     if (directory / _PARTITION_METADATA).exists():
         return
     text = f"version: 0\ntopic_id: {printed_uuid(_METADATA_TOPIC_ID)}"

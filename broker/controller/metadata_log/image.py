@@ -62,7 +62,7 @@ class InconsistentRecordError(Exception):
 
 
 class TopicImage:
-    """A topic and its partitions, each as the PartitionRecord of its current state."""
+    """A topic, and its partitions as PartitionRecords of their current state."""
 
     __slots__ = ("name", "partitions", "topic_id")
 
@@ -73,8 +73,6 @@ class TopicImage:
 
 
 class MetadataImage:
-    """All durable state except the records of partitions."""
-
     def __init__(self) -> None:
         self.features: dict[str, int] = {}
         self.brokers: dict[int, RegisterBrokerRecord] = {}

@@ -50,8 +50,6 @@ _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 
 
 class MetadataLog:
-    """An open metadata log; a process with a data directory has one."""
-
     def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
         """Take over the recovered state of `directory`; see `open_metadata_log`."""
         self.image: MetadataImage = recovered.image
@@ -83,7 +81,7 @@ class MetadataLog:
         return ErrorCode.NONE
 
     def compact(self) -> None:
-        """Write a snapshot and delete the records before it; a failure is logged and retried later."""
+        """Write a snapshot and delete the records before it; a failure is logged."""
         snapshot = SnapshotId(self.end_offset, self._epoch)
         self._records_since_snapshot = 0
         try:
@@ -96,7 +94,6 @@ class MetadataLog:
             log.error("metadata snapshot failed", extra={"directory": str(self._directory), "reason": error.strerror})
 
     def close(self) -> None:
-        """Close the log, after a snapshot if there are many records."""
         if self._records_since_snapshot > _RECORDS_BEFORE_SNAPSHOT_AT_STOP and not self._is_broken:
             self.compact()
         os.close(self._segment)

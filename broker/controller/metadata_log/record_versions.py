@@ -19,7 +19,6 @@ _VERSIONS: dict[type[MetadataMessage], tuple[int, ...]] = {
 
 
 def record_version(message: MetadataMessage, metadata_version: int) -> int:
-    """Return the version in which `message` is written at this metadata version."""
     if isinstance(message, BrokerRegistrationChangeRecord):
         # As Kafka: the lowest version that can express the change.
         return 3 if message.cordoned_log_dirs is not None else 2 if message.log_dirs else message.in_controlled_shutdown

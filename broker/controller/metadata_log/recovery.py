@@ -28,8 +28,6 @@ _LEFTOVERS = ("*.checkpoint.part", "*.checkpoint.tmp", "*.checkpoint.deleted")
 
 
 class Torn(NamedTuple):
-    """The unreadable end of the last segment."""
-
     path: Path
     position: int
     size: int
@@ -37,7 +35,7 @@ class Torn(NamedTuple):
 
 
 class Recovered:
-    """The result of a recovery: the image, and the position for appends."""
+    """The recovered image, and the position for appends."""
 
     def __init__(self) -> None:
         self.image = MetadataImage()
@@ -55,7 +53,6 @@ class Recovered:
         self.torn: Torn | None = None
 
     def replay(self, message: MetadataMessage, offset: int) -> None:
-        """Apply a record of the snapshot or the log, or raise UnreadableRecordError."""
         if isinstance(message, _CONTROL_MESSAGES):
             self.voters = self.voters.replay(message)
             return
@@ -74,7 +71,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def recover(directory: Path) -> Recovered:
-    """Read the log in an existing directory; raise SluiceError if it is not intact."""
+    """Read the log; raise SluiceError if it is not intact."""
     for pattern in _LEFTOVERS:
         for path in directory.glob(pattern):
             path.unlink()

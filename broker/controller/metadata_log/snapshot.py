@@ -48,13 +48,11 @@ class Voters(NamedTuple):
     record: VotersRecord | None = None
 
     def replay(self, message: MetadataMessage) -> "Voters":
-        """Return the state after a control record."""
         if isinstance(message, KRaftVersionRecord):
             return self._replace(kraft_version=message.kraft_version)
         return self._replace(record=message) if isinstance(message, VotersRecord) else self
 
     def records(self) -> list[MetadataMessage]:
-        """Return the records that follow a snapshot's header."""
         if self.record is None:
             return []
         return [KRaftVersionRecord(kraft_version=self.kraft_version), self.record]
@@ -68,7 +66,7 @@ def snapshots_in(directory: Path) -> list[SnapshotId]:
 def write_snapshot(
     directory: Path, snapshot: SnapshotId, image: MetadataImage, voters: Voters, last_append_ms: int
 ) -> None:
-    """Write a snapshot of `image`, whose last change was at `last_append_ms`."""
+    """Write a snapshot of `image`, last changed at `last_append_ms`."""
     batches: list[bytes] = []
     offset = 0
 
@@ -92,7 +90,7 @@ def write_snapshot(
 
 
 def snapshot_messages(data: bytes) -> Iterator[tuple[int, MetadataMessage]]:
-    """Yield the offset in the snapshot and the content of each record.
+    """Yield each record with its offset in the snapshot.
 
     Raises:
         InvalidRecords: The snapshot is incomplete or corrupt.

@@ -36,7 +36,6 @@ _CLIENT_ERRORS = {
 
 
 def partition_for(topic: Topic, key: str) -> Partition:
-    """Return the partition of an internal topic that stores the records of a key."""
     return topic.partitions[java_hash(key) % len(topic.partitions)]
 
 
@@ -60,7 +59,7 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Append records about `key` as one batch; with a producer id, as a part of its transaction.
+        """Append one batch; with a producer id, as a part of its transaction.
 
         Returns:
             The error for the client. A transactional batch fails if the partition has a later epoch of the producer.
@@ -99,7 +98,7 @@ def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "Coordinato
 
 
 def encode_record(number: int, message: Message, version: int) -> bytes:
-    """Encode a key or a value: two bytes of type or version, then the message in `version`."""
+    """Encode a key or a value after two bytes of type or version."""
     parts: list[bytes | memoryview] = [number.to_bytes(2)]
     encoder(type(message), version)(message, parts)
     return b"".join(parts)

@@ -36,8 +36,6 @@ _NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 class StoredRecord(NamedTuple):
-    """A value and the offset of its record."""
-
     offset: int
     value: bytes
 
@@ -48,8 +46,6 @@ _Readers = tuple[_Read, _Read]  # key, value
 
 
 class CompactedState:
-    """The values in a partition's log up to its end."""
-
     __slots__ = ("_name", "pending", "values")
 
     def __init__(self, log: PartitionLog) -> None:
@@ -130,8 +126,7 @@ class RecordType(NamedTuple):
 class RecordReader:
     """The decoder of keys and values.
 
-    A key starts with two bytes of record type, a value with two bytes of version. Types and versions of newer brokers
-    are skipped, as in Kafka, and counted.
+    Types and versions of newer brokers are skipped, as in Kafka, and counted.
     """
 
     __slots__ = ("_partition", "_readers", "_record_types", "_skipped")
@@ -143,7 +138,7 @@ class RecordReader:
         self._skipped: Counter[bytes] = Counter()
 
     def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:
-        """Decode the key and value of a record; return None if that fails."""
+        """Return the decoded key and value, or None if they cannot be decoded."""
         value = stored.value
         prefixes = key[:2] + value[:2]
         if prefixes not in self._readers:
@@ -179,7 +174,7 @@ def _type_and_version(prefixes: bytes) -> tuple[int, int]:
 
 
 def _read_batches(log: PartitionLog) -> Iterator[bytes]:
-    """Read the log, a few whole batches at a time."""
+    """Read a few whole batches at a time."""
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         found = log.read(offset, _READ_BYTES, end, min_one_batch=True)

@@ -29,7 +29,6 @@ class ShardState(Enum):
     ACTIVE = auto()
 
 
-# The error for requests, by the state of the shard.
 _ERRORS = {
     None: ErrorCode.NOT_COORDINATOR,
     ShardState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -38,8 +37,6 @@ _ERRORS = {
 
 
 class Shard:
-    """One partition from load to unload."""
-
     __slots__ = ("state",)
 
     def __init__(self) -> None:
@@ -69,7 +66,6 @@ class CoordinatorShards:
         self._shards: dict[int, Shard] = {}
 
     def error(self, key: str) -> ErrorCode:
-        """Return NONE if this coordinator is active for the key, else the error for the client."""
         partition = self._log.partition_of(key)
         shard = self._shards.get(partition.index)
         if shard is None and self._host.replicas.leads(partition):  # the topic was created by `partition_of`
@@ -88,7 +84,7 @@ class CoordinatorShards:
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:
-        """Load a partition that the broker leads now, after `sluice.coordinator.load.delay.ms`, unless it is loaded."""
+        """Load a partition after `sluice.coordinator.load.delay.ms`, unless it is loaded."""
         if partition.index in self._shards:
             return
         shard = self._shards[partition.index] = Shard()
@@ -104,7 +100,6 @@ class CoordinatorShards:
             self._recover(partition)
 
     def unload(self, partition: Partition) -> None:
-        """Drop the state of a partition that the broker no longer leads."""
         shard = self._shards.pop(partition.index, None)
         if shard is not None and shard.state is ShardState.ACTIVE:
             self._resign(partition)

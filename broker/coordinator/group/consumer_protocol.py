@@ -27,8 +27,6 @@ class TopicPartition(Message):
 
 
 class Subscription(Message):
-    """The subscription of a member, with its owned partitions."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="none")
 
     topics: list[string] = []
@@ -46,7 +44,7 @@ class MemberAssignment(Message):
 
 
 def read_subscription(data: bytes) -> Subscription | None:
-    """Decode a member's metadata; return None if it is malformed."""
+    """Return None if the metadata is malformed."""
     try:
         return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
@@ -54,7 +52,7 @@ def read_subscription(data: bytes) -> Subscription | None:
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:
-    """Return the topics in a member's metadata, or None if it is malformed."""
+    """Return None if the metadata is malformed."""
     try:
         # After two bytes of version, every version starts with the fields of version 0.
         subscription, _ = decode_prefix(Subscription, 0)(memoryview(metadata), 2, len(metadata))
@@ -64,7 +62,7 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
 
 
 def read_assignment(data: bytes) -> MemberAssignment | None:
-    """Decode a member's assignment; return None if it is malformed."""
+    """Return None if the assignment is malformed."""
     try:
         return decode_prefix(MemberAssignment, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
@@ -72,7 +70,7 @@ def read_assignment(data: bytes) -> MemberAssignment | None:
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:
-    """Encode an assignment in the version of the member's metadata, without deleted topics."""
+    """Encode, in the version of the metadata, without deleted topics."""
     version = _version(metadata)
     topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
     assignment = MemberAssignment(
@@ -84,7 +82,7 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
 
 
 def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:
-    """Return partitions by topic id, without unknown topics."""
+    """Omit unknown topics."""
     known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
     return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
 

@@ -61,7 +61,6 @@ class GroupCoordinator(GroupRuntime):
 
     @cached_property
     def consumer(self) -> "ConsumerProtocol":
-        """The consumer protocol, created on first use."""
         from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol  # deferred for start-up time
 
         return ConsumerProtocol(self, self.classic)
@@ -90,15 +89,14 @@ class GroupCoordinator(GroupRuntime):
         return self._classic_members(request.group_id).sync(ctx, request)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Restart a member's session; return REBALANCE_IN_PROGRESS if the member must rejoin."""
+        """Return REBALANCE_IN_PROGRESS if the member must rejoin."""
         return self._classic_members(request.group_id).heartbeat(request)
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members; return one response for each, or one error for all."""
+        """Remove members of the classic protocol."""
         return self._classic_members(group_id).leave(group_id, leaving)
 
     def _classic_members(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
-        """Return the implementation of the classic protocol for the type of this group."""
         group = self.groups.get(group_id)
         is_consumer_group = group is not None and group.type == CONSUMER and not group.is_empty
         return self.consumer.classic_members if is_consumer_group else self.classic
@@ -106,7 +104,7 @@ class GroupCoordinator(GroupRuntime):
     # -- committing ----------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
-        """Commit offsets and restart a classic member's session; return one error for each offset."""
+        """Commit offsets; this restarts a classic member's session."""
         error = self.error(commit.group_id) or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
@@ -125,7 +123,7 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def commit_in_transaction(self, commit: Commit, now_ms: int, producer: Producer) -> list[ErrorCode]:
-        """Store offsets until the producer's transaction ends; return one error for each."""
+        """Store offsets until the producer's transaction ends."""
         error = self.error(commit.group_id) or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
         if error is ErrorCode.STALE_MEMBER_EPOCH and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE:
             error = ErrorCode.ILLEGAL_GENERATION
@@ -143,7 +141,7 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """Commit or drop the pending offsets of a producer after its marker was written to a partition."""
+        """Commit or drop a producer's pending offsets in a partition."""
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
     def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
@@ -163,7 +161,6 @@ class GroupCoordinator(GroupRuntime):
     def _check_offsets(
         self, commit: Commit, now_ms: int, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
-        """Return an error for each offset, and the valid ones."""
         codes: list[ErrorCode] = []
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
@@ -203,7 +200,7 @@ class GroupCoordinator(GroupRuntime):
         return self._delete(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
-        """Delete offsets of topics without subscribers; return one error for each, or one for all."""
+        """Delete offsets of topics without subscribers."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND
@@ -224,7 +221,6 @@ class GroupCoordinator(GroupRuntime):
             self._delete(self.groups[group_id], partitions)
 
     def _delete_expired(self) -> None:
-        """Delete expired offsets, and empty groups without offsets."""
         now_ms = self.now_ms()
         for group in list(self.groups.values()):
             committed = self.offsets.of_group(group.group_id)

@@ -14,8 +14,6 @@ UNKNOWN_MEMBER_ID = ""  # of a member without an id
 
 
 class NewOffset(NamedTuple):
-    """An offset to commit for an existing partition."""
-
     topic: Topic
     partition: int
     offset: int

@@ -24,8 +24,6 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetStore:
-    """The offsets of all groups."""
-
     __slots__ = ("_committed", "_open", "_pending")
 
     def __init__(self) -> None:
@@ -38,7 +36,6 @@ class OffsetStore:
         return self._committed.get(group_id, {})
 
     def unstable(self, group_id: str) -> Collection[TopicPartition]:
-        """Return the partitions with pending offsets of a group."""
         return self._open.get(group_id, {}).keys()
 
     def put(self, group_id: str, partition: TopicPartition, committed: CommittedOffset) -> None:
@@ -47,12 +44,11 @@ class OffsetStore:
     def put_pending(
         self, producer: Producer, group_id: str, partition: TopicPartition, committed: CommittedOffset
     ) -> None:
-        """Store an offset until its producer's transaction ends."""
         self._pending.setdefault(producer, {})[group_id, partition] = committed
         self._open.setdefault(group_id, {}).setdefault(partition, set()).add(producer)
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Remove a committed offset and the pending ones of its partition."""
+        """Remove a committed offset and the partition's pending ones."""
         committed = self._committed.get(group_id)
         if committed is not None:
             committed.pop(partition, None)
@@ -69,7 +65,6 @@ class OffsetStore:
                 self.put(group_id, partition, pending)
 
     def drop(self, group_ids: Collection[str], shard: int) -> None:
-        """Drop all offsets of these groups, which are those of one partition of __consumer_offsets."""
         for group_id in group_ids:
             self._committed.pop(group_id, None)
             self._open.pop(group_id, None)
@@ -77,7 +72,7 @@ class OffsetStore:
             del self._pending[producer]
 
     def of_topic(self, topic: str, topic_id: bytes) -> Iterator[tuple[str, list[TopicPartition]]]:
-        """Yield group ids with the partitions of a topic for which they have offsets, including pending ones."""
+        """Yield group ids and their partitions with offsets, including pending ones."""
         found: dict[str, dict[TopicPartition, None]] = {}
         for group_id, offsets in self._committed.items():
             for partition, committed in offsets.items():

@@ -31,7 +31,7 @@ class ParkedResponses:
         self._actions.defer(self, self)
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
-        """Respond once the group's records are replicated, since an assignment must not be lost."""
+        """Respond once the records are replicated, since an assignment must not be lost."""
         log = self._runtime.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)
@@ -45,7 +45,7 @@ class ParkedResponses:
         self._actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Send the responses, through the interface of a purgatory; return their number."""
+        """Send the responses (the interface of a purgatory)."""
         ready, self._ready = self._ready, []
         for ctx, response in ready:
             self._send(ctx, response)

@@ -18,7 +18,6 @@ class GroupMetadataKey(Message):
 
 
 def group_tombstone(group_id: str) -> KeyValue:
-    """Return the record that deletes a classic group."""
     return group_metadata_key(group_id), None
 
 

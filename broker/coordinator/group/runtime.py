@@ -35,15 +35,13 @@ class Offset(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """The groups and offsets in a partition of __consumer_offsets."""
-
     groups: dict[str, Group]
     offsets: list[Offset]
     pending: list[tuple[int, Offset]]  # with the producer id of the open transaction
 
 
 class GroupRuntime(ABC):
-    """The groups whose partitions of __consumer_offsets the broker leads, for both rebalance protocols."""
+    """The groups of both protocols whose partitions of __consumer_offsets the broker leads."""
 
     def __init__(self, host: "CoordinatorHost") -> None:
         self.host = host
@@ -114,11 +112,10 @@ class GroupRuntime(ABC):
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Write the records of a change; return the error for the client."""
         return self.log.append(group_id, records, self.now_ms(), producer_id, producer_epoch)
 
     def write_or_restore(self, group_id: str, records: Sequence[KeyValue]) -> ErrorCode:
-        """Write the records of a change already made; if that fails, restore the group and restart its sessions."""
+        """Write a change already made; if that fails, restore the group and restart its sessions."""
         error = self.write(group_id, records) if records else ErrorCode.NONE
         if error:
             self._restore(group_id)
@@ -135,12 +132,12 @@ class GroupRuntime(ABC):
             self._add_loaded(written)
 
     def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
-        """Call `done` when the group's records are replicated; with their partition, if they may be lost."""
+        """Call `done` after replication; with the partition, if records may be lost."""
         partition = self.log.partition_of(group_id)
         await_replication(self.host.replicas, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
 
     def lost_error(self, group_id: str) -> ErrorCode:
-        """Return the error for a write that may be lost: the coordinator has moved, or the replicas are late."""
+        """Return why a write may be lost: the coordinator has moved, or the replicas are late."""
         return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def remove(self, group: Group) -> None:

@@ -11,7 +11,7 @@ _NEW, _DELETED = "Empty", "Dead"
 
 
 class GroupStateJournal:
-    """The state changes of one coordinator's groups. Without a journal, nothing is recorded."""
+    """The state changes of one coordinator's groups."""
 
     __slots__ = ("_journal", "_node_id", "_states")
 

@@ -77,8 +77,6 @@ _EPOCH_RAISING_END_RESULTS: dict[tuple[TransactionState, bool, bool], ErrorCode 
 
 
 class ProducerResult(NamedTuple):
-    """The result for a producer: an error, or the id and epoch to continue with."""
-
     error_code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -97,8 +95,6 @@ class _Entry:
 
 
 class TransactionCoordinator:
-    """The transactional ids whose partitions of `__transaction_state` the broker leads."""
-
     def __init__(self, host: "CoordinatorHost") -> None:
         config = host.config
         self._host = host
@@ -219,7 +215,7 @@ class TransactionCoordinator:
         client_version: int,
         done: Callable[[ErrorCode], None],
     ) -> None:
-        """Add all partitions to a transaction, or none; the first ones start it."""
+        """Add all partitions or none; the first ones start the transaction."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             done(entry)
@@ -236,7 +232,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return the error for each partition; NONE if the producer may write to it now (KIP-890)."""
+        """Return NONE for each partition that the producer may write to now, else the error (KIP-890)."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             return dict.fromkeys(partitions, entry)
@@ -338,7 +334,7 @@ class TransactionCoordinator:
     # -- timeouts ------------------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """Abort transactions open for longer than their timeout and fence their producers."""
+        """Abort transactions after their timeout; fence their producers."""
         now_ms = self._now_ms()
         for entry in list(self._entries.values()):
             current = entry.current
@@ -347,7 +343,6 @@ class TransactionCoordinator:
         self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def remove_expired(self) -> None:
-        """Remove transactional ids unused for transactional.id.expiration.ms."""
         oldest_ms = self._now_ms() - self._expiration_ms
         for entry in list(self._entries.values()):
             current = entry.current
@@ -369,8 +364,6 @@ class TransactionCoordinator:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def _write_step(self, entry: _Entry, target: TransactionMetadata, done: Callable[[ErrorCode], None]) -> None:
-        """Write a step; call `done` when it is replicated or has failed."""
-
         def written(code: ErrorCode) -> None:
             entry.pending = None
             if not code:

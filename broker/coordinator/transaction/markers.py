@@ -44,7 +44,7 @@ class Marker(NamedTuple):
 
 
 def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
-    """End the transaction in a partition of this broker; in __consumer_offsets, also commit or drop its offsets."""
+    """End the transaction in a partition; in __consumer_offsets, commit or drop its offsets."""
     if not host.replicas.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if len(partition.isr) < partition.min_isr:
@@ -69,7 +69,7 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 
 
 class MarkerWriter:
-    """The writing of one transaction's markers to all its partitions, on the brokers that lead them.
+    """The writing of one transaction's markers to all its partitions.
 
     Calls `done` when the markers are replicated. If a partition rejects its marker permanently, `done` is never called
     and the transaction hangs, as in Kafka.
@@ -94,7 +94,6 @@ class MarkerWriter:
             self._waiting.force_complete()
 
     def write(self, names: Collection[TopicPartition]) -> None:
-        """Write the markers to these partitions, except deleted ones."""
         if self._cancelled:
             return
         written: dict[Partition, int] = {}
@@ -119,7 +118,6 @@ class MarkerWriter:
         self._await(written, remaining)
 
     def _await(self, written: Mapping[Partition, int], remaining: Sequence[TopicPartition]) -> None:
-        """Await the replication of the written markers, then write the remaining and the possibly lost ones."""
         epochs = {partition: partition.leader_epoch for partition in written}
 
         def finish_wait(missing: Collection[Partition]) -> None:

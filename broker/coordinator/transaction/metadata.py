@@ -130,7 +130,6 @@ def with_next_epoch(
 def with_new_producer_id(
     current: TransactionMetadata, producer_id: int, timeout_ms: int, expected_epoch: int | None, now_ms: int
 ) -> TransactionMetadata:
-    """Set a new producer id for InitProducerId when the epochs are exhausted."""
     return _step(
         current,
         EMPTY,
@@ -147,7 +146,6 @@ def with_new_producer_id(
 def with_partitions(
     current: TransactionMetadata, added: frozenset[TopicPartition], client_version: int, now_ms: int
 ) -> TransactionMetadata:
-    """Add partitions; the first ones start the transaction."""
     return _step(
         current,
         ONGOING,
@@ -159,14 +157,12 @@ def with_partitions(
 
 
 def fenced(current: TransactionMetadata) -> TransactionMetadata:
-    """Raise the epoch so that the current producer is fenced."""
     return replace(current, producer_epoch=current.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def prepared(
     current: TransactionMetadata, state: TransactionState, client_version: int, next_producer_id: int, now_ms: int
 ) -> TransactionMetadata:
-    """Decide: `state` is PREPARE_COMMIT or PREPARE_ABORT."""
     epoch, last_epoch = current.producer_epoch, current.last_producer_epoch
     if client_version >= EPOCH_RAISING_CLIENT:
         epoch, last_epoch = epoch + 1, epoch
@@ -184,7 +180,6 @@ def prepared(
 
 
 def completed(current: TransactionMetadata, now_ms: int) -> TransactionMetadata:
-    """Complete the transaction after all markers are written."""
     state = COMPLETE_COMMIT if current.state == PREPARE_COMMIT else COMPLETE_ABORT
     producer_id, epoch = current.producer_id, current.producer_epoch
     if current.next_producer_id != NO_PRODUCER_ID:

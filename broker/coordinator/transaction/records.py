@@ -55,7 +55,6 @@ def key_bytes(transactional_id: str) -> bytes:
 
 
 def value_bytes(metadata: TransactionMetadata, transaction_version: int) -> bytes:
-    """Encode metadata in the format of the cluster's `transaction_version`."""
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         previous_producer_id=metadata.previous_producer_id,

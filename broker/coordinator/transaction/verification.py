@@ -31,10 +31,10 @@ def verify(
     add: bool,
     done: Callable[[Errors], None],
 ) -> None:
-    """Call `done` with the errors of the partitions that reject the write, possibly later.
+    """Call `done`, possibly later, with the errors of partitions.
 
-    `sequences`: the first sequence to write to each partition, -1 for records without one. `add`: whether the broker
-    adds the partitions to the transaction for the client.
+    `sequences`: the first one for each partition, -1 if none. `add`: add the partitions to the transaction for the
+    client.
     """
     if not add and not host.config.boolean("transaction.partition.verification.enable"):
         done({})

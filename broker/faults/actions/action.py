@@ -41,14 +41,11 @@ _OF_REQUESTS = frozenset({"broker", "api", "version"}) | _CLIENT | _ENTITIES | _
 
 
 def node_ids_of(config: Config) -> range:
-    """Return the node ids of the brokers of a cluster with this config."""
     first = config.integer("node.id")
     return range(first, first + config.integer("sluice.brokers"))
 
 
 class RuleHit(NamedTuple):
-    """One request that a rule hits."""
-
     fault: "ActiveRule"
     action: "RequestAction"  # of the rule
     drawn: float  # the random number that the action drew for this hit
@@ -74,7 +71,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """Raise RuleProblem if the action cannot work in a cluster with this config."""
 
     def applies_to(self, broker: "FaultedBroker") -> bool:
-        """Return whether the action affects matching requests of a broker now; others are not counted."""
+        """Return whether the action affects matching requests now; others are not counted."""
         return True
 
 
@@ -84,11 +81,10 @@ class RequestAction(Action, frozen=True):
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _SCHEDULE
 
     def can_hit(self, api_key: int, version: int) -> bool:
-        """Return whether the action affects requests of this API and version."""
         return True
 
     def draw(self, random: "Random") -> float:
-        """Draw a random number when a request is hit: the same seed and traffic give the same numbers."""
+        """Draw a number when a request is hit; the same seed and traffic repeat it."""
         return 0.0
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
@@ -108,7 +104,7 @@ class RequestAction(Action, frozen=True):
         return body
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
-        """Change the response frame, size and header included, before it is sent."""
+        """Change the response frame, with size and header, before it is sent."""
 
     def sent(self, intercepted: "InterceptedRequest", hit: RuleHit) -> None:
         """Act when the response was sent."""
@@ -123,18 +119,17 @@ class ConnectionAction(Action, frozen=True):
     REPORTS_HITS: ClassVar[bool] = False
 
     def applies_to_listener(self, server: "SocketServer", listener: str) -> bool:
-        """Return whether the action affects connections of a listener."""
         return True
 
     def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
-        """Act on a broker's listeners when the rule comes into force or the broker begins to listen.
+        """Act on listeners at the start of the rule or of the broker; return how to undo that.
 
-        `hits` decides on a listener, or on one of its clients, by the listener's name. Returns how to undo the action.
+        `hits` decides on a listener, or on one of its clients, by the listener's name.
         """
         return None
 
     def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
-        """Act on a connection. Return how to undo the action if the rule ends first."""
+        """Act on a connection; return how to undo that if the rule ends first."""
         raise NotImplementedError
 
 
@@ -144,5 +139,5 @@ class StateAction(Action, frozen=True):
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        """Begin the state, and return how to undo it. Raises SluiceError if it is not possible now."""
+        """Begin the state, or raise SluiceError; return how to undo it."""
         raise NotImplementedError

@@ -60,7 +60,7 @@ class AcceptAction(ConnectionAction, frozen=True):
         return undo
 
     def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
-        """Act on an accepted socket. Return whether the transport must be released when the rule ends."""
+        """Act on an accepted socket; return whether to release the transport when the rule ends."""
         raise NotImplementedError
 
 
@@ -222,7 +222,7 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
 
 
 def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], required: str) -> None:
-    """Raise RuleProblem if the rule matches no listener, or none whose security protocol `suits`."""
+    """Raise RuleProblem if no matching listener suits."""
     names = [endpoint.name for endpoint in config.listeners(0)]
     matched = [name for name in names if fault.match.hits_listener(name)]
     if not matched:

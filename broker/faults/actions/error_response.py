@@ -155,7 +155,7 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
 
 
 def _fall_back(intercepted: "InterceptedRequest") -> Message:
-    """Respond in version 0, which every client can read (KIP-511)."""
+    """Use version 0, which every client can read (KIP-511)."""
     ctx = intercepted.ctx
     route = intercepted.broker.dispatcher.route(ApiKey.API_VERSIONS << 16)
     assert route is not None  # version 0 is always served

@@ -1,4 +1,4 @@
-"""Malformed responses: correct bytes in a wrong frame, or wrong bytes in a correct frame.
+"""Malformed responses.
 
 A frame has 4 bytes of size, 4 bytes of correlation id, and the body as specified by API and version.
 """

@@ -129,7 +129,7 @@ def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partit
 
 
 def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
-    """Return the matching partitions with a leader; those of internal topics only if the rule names a topic.
+    """Return matching partitions with a leader; internal topics only by name.
 
     Raises:
         ClusterError: No partition matches.
@@ -151,7 +151,7 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
 
 
 def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
-    """Move leaders. Undoing moves back those that were not moved again."""
+    """Undoing moves back leaders that were not moved again."""
     controller = target.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 

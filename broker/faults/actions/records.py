@@ -1,4 +1,4 @@
-"""`corrupt-records` and `duplicate`: records with wrong checksums, and duplicated requests, responses and records."""
+"""`corrupt-records` and `duplicate`."""
 
 from collections.abc import Callable, Iterator
 from struct import Struct

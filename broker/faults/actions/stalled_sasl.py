@@ -17,8 +17,6 @@ _API_KEY_BYTES = 2
 
 
 class StalledSasl:
-    """The RequestHandler of one connection in place of its authenticator."""
-
     def __init__(self, connection: "Connection", sasl: Authenticator, at: Literal["handshake", "authenticate"]) -> None:
         self._connection = connection
         self._sasl = sasl
@@ -36,7 +34,6 @@ class StalledSasl:
         self._sasl.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Pass a request to the authenticator, or stall it."""
         if self._stalls(view, start, end):
             self._stalled = bytes(view[start:end])
             self._connection.park(self._forget)
@@ -44,7 +41,6 @@ class StalledSasl:
             self._sasl.dispatch(ctx, view, start, end)
 
     def resume(self) -> None:
-        """Handle the stalled request when the rule ends."""
         connection = self._connection
         connection.set_request_handler(self._sasl)
         request, self._stalled = self._stalled, None

@@ -1,4 +1,4 @@
-"""`throttle`: throttle times without a quota, to test whether clients obey them."""
+"""`throttle`: throttle times without a quota."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 

@@ -1,5 +1,3 @@
-"""The conditions of a rule as written."""
-
 from typing import Protocol
 
 from .durations import Duration

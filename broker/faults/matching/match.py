@@ -67,11 +67,11 @@ class Match:
 
     @property
     def names_client(self) -> bool:
-        """Whether it has conditions that only a client's requests can answer."""
+        """Whether it has conditions on clients."""
         return any(number != _LISTENER for number, _ in self._client)
 
     def hits_route(self, node_id: int, api_key: int, version: int) -> bool:
-        """Return whether it may hit requests of this API and version on this broker."""
+        """Return whether it may hit requests of this API version on this broker."""
         first, last = self.versions
         return self.hits_broker(node_id) and api_key in self.apis and first <= version <= last
 
@@ -82,7 +82,7 @@ class Match:
         return all(test(client[number]) for number, test in self._client)
 
     def hits_listener(self, listener: str) -> bool:
-        """Return whether it may hit a connection of which only the listener is known."""
+        """Return whether it may hit a connection by its listener."""
         return all(test(listener) for number, test in self._client if number == _LISTENER)
 
     def hits_age(self, age_ms: float) -> bool:
@@ -114,7 +114,6 @@ class Match:
         return "transactional_id" not in names or any(map(self.hits_transactional_id, named.transactional_ids))
 
     def hits_part(self, item: ResponseItem) -> bool:
-        """Return whether it hits an item of a request that it hits."""
         return (
             (item.topic is None or bool(self._topic(item.topic)))
             and (self.partitions is None or item.partition is None or item.partition in self.partitions)
@@ -142,7 +141,6 @@ class Match:
 
 
 def _fields_named(api_key: int) -> set[str]:
-    """Return the fields of `_ENTITIES` that can match the requests of an API."""
     entities = entities_of(api_key)
     return {name for name, entity in _ENTITIES.items() if entity in entities}
 

@@ -16,7 +16,7 @@ def parse_bytes_per_s(rate: Rate, path: str) -> float: ...
 @overload
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None: ...
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None:
-    """Return bytes per second; None for None. Raises RuleProblem at `path` unless it is above 0."""
+    """Parse a rate above 0, or raise RuleProblem at `path`."""
     if rate is None:
         return None
     try:

@@ -24,8 +24,6 @@ _MOST_CALLS = 1_000_000_000
 
 
 class Schedule(Protocol):
-    """Decides which matches are hit."""
-
     @property
     def is_over(self) -> bool:
         """Whether no further match will be hit."""
@@ -110,7 +108,7 @@ class Phases:
 
 
 def parse_schedule(text: str, path: str) -> Phases:
-    """Parse the text of a schedule. Raises RuleProblem at `path` for an invalid one."""
+    """Parse a schedule, or raise RuleProblem at `path`."""
     words = [word.strip() for word in text.split(",")]
     repeats = words[-1] == _REPEAT
     if _REPEAT in words[:-1]:
@@ -133,7 +131,7 @@ def parse_schedule(text: str, path: str) -> Phases:
 def new_schedule(
     times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None
 ) -> Schedule:
-    """Return the schedule of a rule. Raises RuleProblem for invalid or several ones."""
+    """Return the schedule; raise RuleProblem for invalid or several ones."""
     given = [
         name
         for name, value in (("times", times), ("during", during), ("on", on), ("schedule", schedule))

@@ -72,8 +72,6 @@ class _Muted(DelayedOperation):
 
 
 class SplitOffPart:
-    """The part of a request that fails without being handled."""
-
     __slots__ = ("code", "failed", "level", "request")
 
     def __init__(self, level: ErrorLevel, request: Message, failed: Message, code: ErrorCode) -> None:
@@ -114,7 +112,6 @@ class FaultExecution:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def begin(self) -> Message | Outcome:
-        """Run the request until its response, or until it is parked."""
         for hit in self._pending:
             self._hits.append(hit)
             try:
@@ -149,7 +146,6 @@ class FaultExecution:
         return outcome
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        """Return the encoded response in place of `body`."""
         for hit in self._hits:
             try:
                 body = hit.action.answering(self, hit, body)
@@ -158,7 +154,6 @@ class FaultExecution:
         return body
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        """Send the response frame, as changed by the hits."""
         frame = ResponseFrame(b"".join((head, *body)))
         for hit in self._hits:
             try:
@@ -243,7 +238,7 @@ class FaultExecution:
 
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
-        """The function that returns the error of a fetched partition; None if no rule fails fetches."""
+        """None if no rule fails fetches."""
         return self._fetch_error if self._failed_partitions else None
 
     def _fetch_error(self, topic: str, partition: int) -> ErrorCode | None:
@@ -264,7 +259,6 @@ class FaultExecution:
         return outcome
 
     def _copy_request(self) -> None:
-        """Copy the request and its records out of the read buffer."""
         request = self.request
         if self.ctx.route.api_key != ApiKey.PRODUCE:
             return

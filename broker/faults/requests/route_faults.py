@@ -110,12 +110,12 @@ class RouteFaults:
                 yield hit
 
     def _reads_journal(self, ctx: RequestContext, request: Message) -> bool:
-        """Return whether a request concerns only the journal's topic, whose readers observe faults and are not hit."""
+        """Readers of the journal's topic observe faults and are not hit."""
         partitions = self._entities(ctx, request).partitions
         return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
 
     def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
-        """Return the entities in a request; for Fetch, also the partitions of its session."""
+        """Include the partitions of a Fetch's session."""
         partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
             sessions = self._broker.fetch_sessions_in_use
@@ -134,8 +134,6 @@ class RouteFaults:
 
 
 class _ClientRules:
-    """The rules of a route that may hit one client, with and without conditions on names."""
-
     __slots__ = ("_named", "_number", "unmatched", "unnamed", "with_names")
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -146,7 +144,7 @@ class _ClientRules:
         self.unmatched: set[_ProduceKey | None] = set()  # names that no rule matches
 
     def matching(self, named: RequestEntities) -> Sequence[Fault]:
-        """Return the rules that may hit a request with these names, in the order of addition."""
+        """Return the rules that may match, in the order of addition."""
         if named.all_topics:
             return (*self.unnamed, *self.with_names) if self.unnamed else self.with_names
         keys: list[tuple[str, object]] = [("partition", each) for each in named.partitions]
@@ -172,7 +170,7 @@ class _ClientRules:
 
 
 def _matches_name(fault: Fault, kind: str, name: object) -> bool:
-    """Return whether a rule matches a name; rules with conditions on several kinds are found by their first."""
+    """Rules with conditions on several kinds are found by their first."""
     match = fault.match
     first = match.names[0]
     if kind == "partition":

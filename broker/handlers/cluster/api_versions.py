@@ -32,7 +32,7 @@ _FEATURES_EPOCH = 0  # features never change
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
-    """Return all served versions; INVALID_REQUEST for software names and versions that KIP-511 forbids."""
+    """Return INVALID_REQUEST for software names and versions that KIP-511 forbids."""
     if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):
@@ -67,7 +67,6 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
 
 
 def unsupported_version(ctx: RequestContext, broker: "ClusterServices") -> ApiVersionsResponse:
-    """Return the v0 response to an unsupported version of ApiVersions."""
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
     own = [api for api in broker.api_keys if api.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -30,12 +30,11 @@ _MEMORY = "memory"
 
 
 def log_dir(logs: LogManager) -> str:
-    """Return the name of the broker's only log directory: the path of `log.dirs`, or `memory` without it."""
+    """Return `log.dirs`, or `memory` without it."""
     return _MEMORY if logs.directory is None else logs.directory.path
 
 
 def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "ClusterServices") -> DescribeLogDirsResponse:
-    """Return the requested partitions that exist, or all for null."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

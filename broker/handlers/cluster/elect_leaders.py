@@ -27,7 +27,7 @@ _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Elec
 
 
 def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> ElectLeadersResponse:
-    """Return a result for each partition; for all topics (null), without partitions that need no election."""
+    """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     election = _ELECTIONS.get(request.election_type)

@@ -28,7 +28,6 @@ API = served("ListPartitionReassignments", "0", forwarded=True)
 def handle(
     ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: "ClusterServices"
 ) -> ListPartitionReassignmentsResponse:
-    """Return the reassignments of the requested partitions, or of all for null."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, denial)
     topics = broker.metadata.topics

@@ -29,9 +29,9 @@ API = served("AlterClientQuotas", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: AlterClientQuotasRequest, broker: "ConfigServices"
 ) -> AlterClientQuotasResponse:
-    """Alter each entity as a whole; return a result for each.
+    """Alter each entity as a whole.
 
-    For a repeated entity, the first alteration applies and the result is the error of the second, as in Kafka.
+    As in Kafka, the first alteration of a repeated entity applies, and the result is the error of the second.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
@@ -65,7 +65,7 @@ def _alter(
 def alter(
     cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool
 ) -> tuple[ErrorCode, str | None]:
-    """Alter the quotas of one entity, where None removes one, or return the error."""
+    """Alter one entity; None removes a quota."""
     problem = cluster.client_quotas.refusal(entity, changes)
     if problem is not None:
         return ErrorCode.INVALID_REQUEST, problem

@@ -19,8 +19,6 @@ _NO_ERROR = ApiError(ErrorCode.NONE, None)
 
 
 class Alteration(NamedTuple):
-    """A requested alteration of one resource."""
-
     kind: int
     name: str
     keys: Sequence[str]
@@ -36,7 +34,6 @@ def alter_resources(
     *,
     validate_only: bool,
 ) -> list[_Response]:
-    """Alter each resource as a whole; return a response for each."""
     times = Counter((alteration.kind, alteration.name) for alteration in alterations)
     responses = []
     for alteration in alterations:

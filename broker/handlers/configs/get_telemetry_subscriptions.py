@@ -26,7 +26,6 @@ _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in order of preferenc
 def handle(
     ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: "ConfigServices"
 ) -> GetTelemetrySubscriptionsResponse:
-    """Return the subscription, with a new id for a new client; or an error for a request that is too early."""
     telemetry = broker.telemetry
     client_instance_id = request.client_instance_id
     if client_instance_id == ZERO_UUID:

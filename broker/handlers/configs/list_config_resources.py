@@ -28,7 +28,6 @@ _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 def handle(
     ctx: RequestContext, request: ListConfigResourcesRequest, broker: "ConfigServices"
 ) -> ListConfigResourcesResponse:
-    """Return the resources of the requested types, or of all."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -49,7 +49,7 @@ def handle(
 def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    """Replace groups by an error if an assignment has a topic that the client must not see."""
+    """Return an error in place of groups with a topic that the client must not see."""
     topics = [_topics(group) for group in described]
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [
@@ -96,7 +96,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Member:
-    """Return a member; partitions that it has not given up yet count as assigned."""
+    """Count partitions that are not given up yet as assigned."""
     assigned: dict[bytes, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, epochs in partitions.items():
@@ -117,7 +117,6 @@ def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> M
 
 
 def _assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster) -> Assignment:
-    """Return an assignment without deleted topics."""
     known = [(cluster.topics_by_id.get(topic_id), indexes) for topic_id, indexes in partitions.items()]
     return Assignment(
         topic_partitions=[

@@ -23,7 +23,6 @@ API = served("ConsumerGroupHeartbeat", "0-1")
 
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return the member's epoch and, if it changed, its assignment; or an error."""
     topics = request.subscribed_topic_names or ()
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)

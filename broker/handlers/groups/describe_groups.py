@@ -55,7 +55,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    """Return a group; only if Stable with its protocol and metadata, which may still change before."""
+    """Include protocol and metadata only if Stable; before, they may change."""
     stable = group.state is STABLE
     return DescribedGroup(
         group_id=group.group_id,

@@ -31,7 +31,6 @@ _BATCHED_SINCE = 4
 
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
-    """Return the leader of each key's partition, or an error."""
     keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
     found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
     if ctx.version >= _BATCHED_SINCE:

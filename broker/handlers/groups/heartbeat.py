@@ -18,7 +18,6 @@ API = served("Heartbeat", "0-4")
 
 
 def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupServices") -> HeartbeatResponse:
-    """Return REBALANCE_IN_PROGRESS if the member must rejoin, or another error."""
     error = ctx.error_code = _heartbeat(ctx, broker, request)
     return HeartbeatResponse(error_code=error)
 

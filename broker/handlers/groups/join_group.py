@@ -26,7 +26,6 @@ _REBALANCE_TIMEOUT_SINCE = 1
 
 
 def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return the group's next generation after the join round, or an error."""
     if ctx.version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     outcome = _join(ctx, broker, request)

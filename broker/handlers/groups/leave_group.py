@@ -24,7 +24,6 @@ _BATCHED_SINCE = 3
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return an error code for each member; up to v2, one for the request."""
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -18,7 +18,6 @@ API = served("ListGroups", "0-5")
 
 
 def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServices") -> ListGroupsResponse:
-    """Return the visible groups that match both filters; an empty filter matches all."""
     groups = broker.groups
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -29,7 +29,6 @@ API = served("OffsetDelete", "0")
 
 
 def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return an error code for each partition, or one for the group."""
     if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -74,7 +74,7 @@ def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Return NOT_COORDINATOR: consumers handle it here, unlike COORDINATOR_NOT_AVAILABLE."""
+    """Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE."""
     return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
@@ -137,7 +137,7 @@ def _fetch(
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
-    """Return the error for a group; in versions without a group error, for each partition."""
+    """Return the error; versions without group errors repeat it in each partition."""
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)

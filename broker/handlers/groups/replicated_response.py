@@ -30,7 +30,7 @@ def respond_when_replicated(
 ) -> Message | Outcome:
     """Respond with `respond(errors)` after the records of these groups are replicated.
 
-    `errors` has the groups whose partition has a new leader, or whose replication exceeds `offsets.commit.timeout.ms`.
+    `errors`: groups whose partition has a new leader, or whose replication exceeds `offsets.commit.timeout.ms`.
     """
     groups = broker.groups
     required: dict[Partition, int] = {}

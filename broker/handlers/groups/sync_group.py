@@ -24,7 +24,6 @@ _PROTOCOL_SINCE = 5
 
 
 def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupServices") -> Message | Outcome:
-    """Return the member's assignment after the leader has sent it, or an error."""
     outcome = _sync(ctx, broker, request)
     if not isinstance(outcome, SyncGroupResponse):
         return outcome

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def authorized_topics(
     ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
-    """Return the topic or the error of each name and id; errors do not reveal whether a denied topic exists."""
+    """Look up each name or id; errors do not reveal whether a denied topic exists."""
     found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in requested]
     names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, requested, strict=True)]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
@@ -28,7 +28,6 @@ def authorized_topics(
 
 
 def find_topic(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bool) -> Topic | ErrorCode:
-    """Return the topic of this id or name, or the error."""
     if by_id:
         topic = metadata.topics_by_id.get(topic_id) if topic_id != ZERO_UUID else None
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else topic
@@ -36,7 +35,6 @@ def find_topic(metadata: MetadataCache, name: str, topic_id: bytes, *, by_id: bo
 
 
 def partition_error(topic: Topic | ErrorCode, index: int) -> ErrorCode:
-    """Return NONE for an existing partition, else the error."""
     if isinstance(topic, ErrorCode):
         return topic
     return ErrorCode.NONE if topic.partition(index) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

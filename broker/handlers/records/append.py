@@ -54,7 +54,7 @@ def append(
     errors: PartitionErrors,
     denied: Collection[str],
 ) -> ProduceResponse | Outcome:
-    """Append the records, except to partitions in `errors` and to topics in `denied`; return the response."""
+    """Append, except to partitions in `errors` and topics in `denied`."""
     metadata, acks = broker.metadata, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[PendingPartition[PartitionProduceResponse]] = []
@@ -100,14 +100,14 @@ def append(
 
 
 def no_acks_outcome(ctx: RequestContext) -> Outcome:
-    """Return the outcome of a request with acks=0; close the connection after an error."""
+    """Return the outcome with acks=0; close the connection after an error."""
     if ctx.error_code:
         ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
     return NO_RESPONSE
 
 
 def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Merge repeated topics; of a repeated partition, keep the last records, as Kafka does."""
+    """Merge repeated topics; keep a repeated partition's last records, as Kafka does."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topic_data:
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
@@ -143,7 +143,7 @@ def _append(
 def append_response(
     ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
-    """Return the response for a partition and count stored records; `size` is in bytes."""
+    """Return a partition's response; count stored records."""
     if result.error_code:
         return _failed(ctx, index, result)
     base_offset = result.base_offset
@@ -197,8 +197,6 @@ def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: Produ
 
 
 class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
-    """A Produce request with acks=all that waits for all in-sync replicas."""
-
     __slots__ = ("_moved",)
 
     def __init__(

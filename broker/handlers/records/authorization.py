@@ -19,7 +19,6 @@ _TOPIC_IDS_SINCE = 13  # in Produce
 
 
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    """Return the names of topics that the client must not write to."""
     by_id = broker.metadata.topics_by_id
     names = []
     for data in request.topic_data:
@@ -48,5 +47,4 @@ def deny_unreadable(
 
 
 def _name(item: RequestedPartition) -> str | None:
-    """Return the topic name; None for an unknown id."""
     return item.topic if isinstance(item.topic, str) else item.name

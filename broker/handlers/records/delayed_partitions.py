@@ -32,7 +32,7 @@ class PendingPartition(Generic[_Result]):
 
 
 class DelayedPartitions(DelayedOperation, Generic[_Result]):
-    """A response that waits for all its partitions, up to `timeout_ms`; a timeout undoes nothing."""
+    """A wait for all partitions, up to `timeout_ms`; a timeout undoes nothing."""
 
     __slots__ = ("_broker", "_ctx", "_pending", "_response")
 
@@ -73,7 +73,7 @@ class DelayedPartitions(DelayedOperation, Generic[_Result]):
 
     @abstractmethod
     def _is_reached(self, item: PendingPartition[_Result]) -> bool:
-        """Return whether the replicas have reached the required offset; if so, complete the result."""
+        """Complete the result if the replicas have reached the offset."""
 
     def _fail(self, item: PendingPartition[_Result], code: ErrorCode) -> None:
         item.result.error_code = code

@@ -33,7 +33,7 @@ _Pending = PendingPartition[DeleteRecordsPartitionResult]
 def handle(
     ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
 ) -> DeleteRecordsResponse | Outcome:
-    """Return the low watermark or the error of each partition; the last offset for a repeated partition applies."""
+    """Return low watermarks or errors; the last offset for a repeated partition applies."""
     requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for item in topic.partitions:
@@ -92,8 +92,6 @@ def _failed(ctx: RequestContext, index: int, code: ErrorCode) -> DeleteRecordsPa
 
 
 class _DelayedDeleteRecords(DelayedPartitions[DeleteRecordsPartitionResult]):
-    """A request that waits until all replicas have advanced their log start offsets."""
-
     __slots__ = ()
 
     def _is_reached(self, item: _Pending) -> bool:

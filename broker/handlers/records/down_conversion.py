@@ -17,7 +17,7 @@ _RECORD_BATCHES_SINCE = 4
 
 
 def convert_for_old_client(data: PartitionData, version: int, topic: Topic, fetch_offset: int) -> None:
-    """Convert the response for a partition to a format of `version`, or set its error."""
+    """Convert to a format of `version`, or set an error."""
     if topic.config.text("compression.type") == "zstd":
         _fail(data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     elif version < _RECORD_BATCHES_SINCE:

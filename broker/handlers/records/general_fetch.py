@@ -41,7 +41,7 @@ _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
 
 
 def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
-    """Return the fetch of a request, or set `ctx.error_code` and return None."""
+    """Return the fetch, or None after setting `ctx.error_code`."""
     epoch = request.session_epoch
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -94,7 +94,7 @@ class Fetch:
         session: FetchSession | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        """Create a fetch; without `max_bytes`, the request, the broker and the quota define the limit."""
+        """Without `max_bytes`, the request, the broker and the quota define the limit."""
         self._ctx = ctx
         self._broker = broker
         self._session = session
@@ -144,7 +144,7 @@ class Fetch:
         return [item.partition for item in self._known if item.partition is not None]
 
     def is_at_end(self) -> bool:
-        """Return whether all partitions are at their end without errors, as a consumer's usually are."""
+        """Return whether all partitions are at their end without errors."""
         known = self._known
         if not known or known is not self._items or self._min_bytes <= 0:
             return False
@@ -168,7 +168,7 @@ class Fetch:
         return self.read()
 
     def size(self) -> int:
-        """Return the number of record bytes that `read` would return now, from the indexes of the logs."""
+        """Return the record bytes that `read` would return, from the logs' indexes."""
         remaining, size = self._max_bytes, 0
         for item in self._known:
             found = self._reader.size(item, min(item.request.partition_max_bytes, remaining), size == 0)
@@ -249,12 +249,12 @@ class Fetch:
         return response
 
     def _in_order(self, requested: Collection[RequestedPartition]) -> list[RequestedPartition]:
-        """Return the partitions in Kafka's order, unknown ones last. Unknown ones do not end a long poll."""
+        """Return Kafka's order; unknown partitions are last and do not end a long poll."""
         self._known = [item for item in requested if item.is_known]
         return self._known + [item for item in requested if not item.is_known]
 
     def _overtaken(self) -> FetchResponse:
-        """Return the response if a later request of the session has overtaken this one, as after a retry."""
+        """Return a response if a later request of the session, such as a retry, has overtaken this one."""
         self.has_read_enough = True
         return self._empty()
 
@@ -273,7 +273,7 @@ class Fetch:
         self._ctx.error_code = self._ctx.error_code or data.error_code
 
     def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
-        """Record a partition's error, which ends a long poll, and return its new leader if it has moved."""
+        """Record an error, which ends a long poll; report a new leader."""
         ctx = self._ctx
         if item.is_known:
             self.has_read_enough = True

@@ -134,7 +134,6 @@ def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
 
 
 def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
-    """Return the last offset visible to the client."""
     if request.replica_id != _CONSUMER:
         return log.log_end_offset
     return log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
@@ -162,7 +161,7 @@ def _list(
     topic_name: str,
     requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
-    """Return the v0 response: offsets before a time, newest first, up to the high watermark for consumers."""
+    """Return the v0 response, up to the high watermark for consumers."""
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -34,7 +34,7 @@ _NO_ERRORS: PartitionErrors = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
-    """Append to each partition and respond; with acks=all, after all in-sync replicas have the records.
+    """Append the records; with acks=all, respond after replication.
 
     The fast path serves the usual request, one batch for one partition without followers, with the same responses; only
     errors of the log can occur on it.

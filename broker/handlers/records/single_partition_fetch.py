@@ -23,7 +23,7 @@ _RECORD_BATCHES_SINCE = 4
 
 
 def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
-    """Return the one requested partition, or None if the request needs the general path."""
+    """Return None if the request needs the general path."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:
@@ -56,7 +56,7 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
 
 
 def read_available(broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
-    """Read the partition; return None on an error or if fewer than `min_bytes` are available."""
+    """Return None on an error or with fewer than `min_bytes`."""
     log = partition.log
     requested = request.topics[0].partitions[0]
     offset, most_bytes = requested.fetch_offset, requested.partition_max_bytes
@@ -88,7 +88,7 @@ def build_response(request: FetchRequest, partition: Partition, found: LogRead) 
 
 
 def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
-    """Return whether a long poll starts at the end of the partition, as for most fetches of a consumer."""
+    """Return whether a long poll starts, as for most fetches."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (
@@ -99,5 +99,5 @@ def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Par
 
 
 def _is_sent_unchanged(version: int, topic: Topic) -> bool:
-    """Return whether a client before v10 receives unchanged batches: see down_conversion.py."""
+    """Return whether a client before v10 receives unchanged batches (see down_conversion.py)."""
     return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"

@@ -48,7 +48,6 @@ _RETRIABLE = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
-    """Verify the transaction of a request, then append its records."""
     batches = [batch for batch in _first_batches(request) if batch.is_transactional]
     if not batches:  # a message set with the same bit set
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
@@ -79,8 +78,6 @@ def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request
 
 
 class _Verification:
-    """A verification by the coordinator, retried while it completes the previous transaction."""
-
     def __init__(
         self,
         ctx: RequestContext,
@@ -126,7 +123,6 @@ def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
 
 
 def _header(item: PartitionProduceData) -> BatchHeader | None:
-    """Return the header of the first batch, if it has magic 2."""
     records = item.records
     if not isinstance(records, memoryview) or len(records) <= MAGIC_AT or records[MAGIC_AT] != 2:
         return None
@@ -139,7 +135,7 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
 def _transactional_writes(
     ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
-    """Return the first batches of transactional writes that are valid and authorized."""
+    """Return valid and authorized transactional writes."""
     writes = {}
     for topic in request.topic_data:
         for item in topic.partition_data:
@@ -169,7 +165,7 @@ def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduce
 
 
 def _keep_records(request: ProduceRequest) -> None:
-    """Copy records out of the connection's read buffer, as the request waits."""
+    """Copy records out of the read buffer, as the request waits."""
     for topic in request.topic_data:
         for item in topic.partition_data:
             if isinstance(item.records, memoryview):

@@ -79,7 +79,6 @@ def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Chang
 
 
 def _apply(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
-    """Apply a change, or return the error of the metadata log."""
     mechanism = _MECHANISMS[change.mechanism]
     known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log
     if isinstance(change, ScramCredentialUpsertion):

@@ -26,7 +26,6 @@ API = served("DescribeUserScramCredentials", "0")
 def handle(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: "SecurityServices"
 ) -> DescribeUserScramCredentialsResponse:
-    """Return the requested users, or all for null or an empty list."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
     known = broker.cluster.scram_credentials

@@ -39,7 +39,6 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
-    """Return a result for each topic; repeated topics fail."""
     times = Counter(requested.name for requested in request.topics)
     once = [requested for requested in request.topics if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]

@@ -37,7 +37,7 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
-    """Return a result for each topic; repeated topics always fail, others independently."""
+    """Return results; repeated topics always fail, others independently."""
     times = Counter(topic.name for topic in request.topics)
     once = {topic.name: topic for topic in request.topics}.values()
     requested = [(topic, _new_topic(topic)) for topic in once]

@@ -35,7 +35,6 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> DeleteTopicsResponse:
-    """Return a result for each topic; a topic that is repeated, by name or id, is not deleted."""
     if ctx.version < _BY_ID_SINCE:
         requested = [DeleteTopicState(name=name) for name in request.topic_names]
     else:

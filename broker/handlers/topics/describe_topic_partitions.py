@@ -32,7 +32,7 @@ _MAX_PARTITIONS = 2000
 def handle(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
 ) -> DescribeTopicPartitionsResponse:
-    """Return the page at the cursor, of the requested topics or, without any, of all."""
+    """Return the page at the cursor; without requested topics, of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     requested = {topic.name for topic in request.topics}

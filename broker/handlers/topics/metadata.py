@@ -33,7 +33,7 @@ _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the fi
 
 
 def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
-    """Return the requested topics, or all; create missing ones if the client and the broker allow it."""
+    """Return the requested topics, or all; create missing ones if allowed."""
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         hidden = broker.auth.filter_denied(
@@ -82,7 +82,6 @@ def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
 
 
 def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataRequestTopic) -> str | None:
-    """Return the name of a requested topic; None for an unknown id."""
     if requested.topic_id == ZERO_UUID:
         return requested.name or ""
     topic = broker.metadata.topics_by_id.get(requested.topic_id)
@@ -90,7 +89,7 @@ def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataReque
 
 
 def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Return the response for a topic that the client must not see, whether or not it exists."""
+    """Respond alike for denied and missing topics."""
     name = requested.name if requested.topic_id == ZERO_UUID else None
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
 

@@ -37,7 +37,7 @@ _Codes = Mapping[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return one error code for each partition; an error adds no partition of its transaction."""
+    """Return an error code for each partition; an error adds no partition of its transaction."""
     if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -29,7 +29,7 @@ _STATES = {state.label: state for state in states.TransactionState}
 def handle(
     ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
 ) -> ListTransactionsResponse:
-    """Return this broker's transactions that match all filters, and unknown state names in filters."""
+    """Return transactions that match all filters, and unknown state names in filters."""
     try:
         pattern = re.compile(request.transactional_id_pattern or "")
     except re.error:

@@ -36,7 +36,7 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return an error code for each producer id and partition; REQUEST_TIMED_OUT without replication."""
+    """Return error codes; REQUEST_TIMED_OUT without replication."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(

@@ -36,8 +36,6 @@ _LARGEST_OFFSET_RANGE = 2**31 - 1  # in one segment, where relative offsets have
 
 
 class CleanableSegment(Protocol):
-    """A segment as a cleaning uses it."""
-
     @property
     def base_offset(self) -> int: ...
     @property
@@ -53,8 +51,6 @@ S = TypeVar("S", bound=CleanableSegment)
 
 
 class CleanableLog(Protocol[S]):
-    """A log as a cleaning uses it."""
-
     @property
     def config(self) -> LogConfig: ...
     @property
@@ -72,7 +68,7 @@ class CleanableLog(Protocol[S]):
         """Create a segment for the remains of `group`; None if the group is incomplete."""
 
     def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
-        """Make the complete segment durable, then call `then`, maybe later."""
+        """Make the segment durable, then call `then`, maybe later."""
 
     def discard_cleaned(self, cleaned: S) -> None: ...
 
@@ -104,7 +100,7 @@ class LogCleaning(Generic[S]):
         self.bytes_kept = 0
 
     def steps(self) -> Steps[None]:
-        """Clean the log step by step. Raises InvalidRecords if it is unreadable."""
+        """Clean in steps; raise InvalidRecords if the log is unreadable."""
         yield from self._collect_keys(self.end_offset)
         end_offset = self._offsets.latest_offset + 1
         segments = self._log.segments_before(end_offset)
@@ -182,7 +178,7 @@ class LogCleaning(Generic[S]):
 
 
 def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
-    """Group neighbouring segments with up to `most_bytes` and an offset range that fits into one segment."""
+    """Group neighbouring segments within `most_bytes` and one segment's offset range."""
     ends = _ends(segments, first_uncleanable_offset)
     group: list[S] = []
     size = 0
@@ -197,5 +193,5 @@ def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offs
 
 
 def _ends(segments: Sequence[CleanableSegment], end_of_last: int) -> list[int]:
-    """Return the end offset of each segment, including a gap after it."""
+    """Return end offsets, including the gap after each segment."""
     return [*(segment.base_offset for segment in segments[1:]), end_of_last][: len(segments)]

@@ -32,8 +32,6 @@ _logger = logging.getLogger("sluice.broker")
 
 
 class LogCleaner:
-    """The cleaner of all logs of a broker."""
-
     def __init__(self, logs: LogManager, config: Config, clock: Clock, scheduler: Scheduler) -> None:
         self._logs = logs
         self._config = config
@@ -45,7 +43,6 @@ class LogCleaner:
         self._uncleanable: set[PartitionLog] = set()
 
     def start(self) -> None:
-        """Clean the next log, unless a cleaning is in progress."""
         if self._log is None:
             self._begin_next()
 

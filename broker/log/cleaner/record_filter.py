@@ -51,8 +51,6 @@ Remains = tuple[memoryview | bytes, int]
 
 
 class BatchCleaner:
-    """The filter of one cleaning; batches are passed in order."""
-
     __slots__ = ("_delete_retention_ms", "_high_watermark", "_last_records", "_now_ms", "_offsets", "_transactions")
 
     def __init__(
@@ -72,7 +70,7 @@ class BatchCleaner:
         self._delete_retention_ms = delete_retention_ms
 
     def clean(self, header: BatchHeader, batch: memoryview) -> Steps[Remains | None]:
-        """Return the remains of `batch`, or None. Raises InvalidRecords if its records are unreadable."""
+        """Return the remains, or None; raise InvalidRecords if the records are unreadable."""
         useless = self._transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
         is_removable = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
@@ -109,12 +107,11 @@ class BatchCleaner:
 
 
 def _empty(header: BatchHeader) -> bytes:
-    """Return the batch without records, codec and delete horizon, like Kafka."""
+    """Drop records, codec and delete horizon, as Kafka does."""
     return _batch(header, header.attributes & _KEPT_ATTRIBUTES, NO_TIMESTAMP, header.max_timestamp, 0, b"")
 
 
 def _rebuild(header: BatchHeader, section: Section, horizon: int | None) -> Steps[Remains]:
-    """Return the batch with the remaining records, like MemoryRecordsBuilder."""
     timestamps: list[int] = []
     while len(timestamps) < section.kept_count:
         timestamps += section.timestamps(len(timestamps), RECORDS_A_STEP)

@@ -42,7 +42,7 @@ class Section:
         return len(self._starts)
 
     def collect_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
-        """Add keys of the next records from `from_offset` on to `offsets`; return False if one does not fit."""
+        """Add keys of records from `from_offset` on; return False if one does not fit."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, room = offsets.shards, offsets.room()
         # No more records than free entries, so that only a full map needs a check.
@@ -90,7 +90,6 @@ class Section:
         return True
 
     def filter_records(self, offsets: OffsetMap, keeps_tombstones: bool, most_records: int) -> None:
-        """Mark which of the next records to keep."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, latest_offset = offsets.shards, offsets.latest_offset
         starts, ends = self._starts, self._ends
@@ -157,7 +156,7 @@ class Section:
             raise _unreadable(self._header)
 
     def keep_all(self) -> None:
-        """Keep all records, for a control batch."""
+        """Mark all records as kept, for a control batch."""
         data, position = self._data, 0
         for _ in range(self._left):
             end, _ = _end_and_body(data, position)
@@ -167,7 +166,6 @@ class Section:
         self._left = 0
 
     def timestamps(self, first: int, most_records: int) -> list[int]:
-        """Return the timestamps (ms) of kept records."""
         found = []
         for start in self._starts[first : first + most_records]:
             _, at = _end_and_body(self._data, start)
@@ -195,7 +193,6 @@ class Section:
 
 
 def _end_and_body(data: bytes, position: int) -> tuple[int, int]:
-    """Return the end of the record at `position`, and the position after its attributes."""
     byte = data[position]
     if byte < 128:
         end = position + 1 + (byte >> 1)

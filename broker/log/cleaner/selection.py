@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LogToClean(msgspec.Struct, frozen=True, gc=False):
-    """A log and its cleanable part: whole segments up to `first_uncleanable_offset`."""
+    """A log; its cleanable part is whole segments up to `first_uncleanable_offset`."""
 
     log: PartitionLog
     first_dirty_offset: int
@@ -46,7 +46,6 @@ class LogToClean(msgspec.Struct, frozen=True, gc=False):
 
 
 def filthiest(logs: Iterable[PartitionLog], now_ms: int) -> LogToClean | None:
-    """Return the log to clean next, or None."""
     compacted = (to_clean(log, now_ms) for log in logs if log.config.append.compacted)
     return max((found for found in compacted if found.is_due), key=lambda found: found.cleanable_ratio, default=None)
 

@@ -17,8 +17,6 @@ _NO_CONTROL_TYPE = -1
 
 
 class CleanedTransactions:
-    """A filter of batches by the outcome of their transactions."""
-
     __slots__ = ("_aborted", "_next_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen", "kept")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
@@ -68,6 +66,5 @@ class CleanedTransactions:
 
 
 def _control_type(batch: memoryview) -> int:
-    """Return the type of the control record: the second half of its key."""
     key = next(iter_records(batch)).key
     return _NO_CONTROL_TYPE if key is None else int.from_bytes(key[2:4], "big", signed=True)

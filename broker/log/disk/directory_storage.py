@@ -43,8 +43,6 @@ log = logging.getLogger("sluice.broker")
 
 
 class StorageHost(Protocol):
-    """The log directory, as used by the storage of one log."""
-
     @property
     def now_ms(self) -> Callable[[], int]: ...
     @property
@@ -56,8 +54,6 @@ class StorageHost(Protocol):
 
 
 class DirectoryStorage:
-    """The LogStorage of one log."""
-
     __slots__ = ("_host", "directory")
 
     def __init__(self, directory: PartitionDirectory, host: StorageHost) -> None:
@@ -227,7 +223,7 @@ class DirectoryStorage:
                 os.replace(path, segment.path(kind))
 
     def _try(self, path: str, action: Callable[[], None]) -> None:
-        """Run `action`; log an OSError, which does not harm the log."""
+        """Log an OSError, which does not harm the log."""
         try:
             action()
         except OSError as error:

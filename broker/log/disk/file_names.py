@@ -22,24 +22,21 @@ _DELETE_DIRECTORY = "-delete"
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """Return a name such as 00000000000000000042.log."""
     return f"{offset:020}{suffix}"
 
 
 def parse_file_name(name: str) -> tuple[int, str] | None:
-    """Return offset and suffix of a segment file or snapshot, or None."""
     match = _OF_OFFSET.fullmatch(name)
     return None if match is None else (int(match["offset"]), match["suffix"])
 
 
 def parse_partition(name: str) -> tuple[str, int] | None:
-    """Return topic and index from a partition directory's name, or None."""
     match = _PARTITION.fullmatch(name)
     return None if match is None else (match["topic"], int(match["index"]))
 
 
 def deleted_directory(name: str, unique: str) -> str:
-    """Return the name of a deleted directory, limited to 255 characters."""
+    """Limit the name of a deleted directory to 255 characters."""
     suffix = f".{unique}{_DELETE_DIRECTORY}"
     return name[: 255 - len(suffix)] + suffix
 

@@ -49,7 +49,7 @@ class FileRecords:
         return f"{self._directory.path}/{file_name(self.base_offset, kind)}{self.suffix}"
 
     def _steps(self, position: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Iterate over (first offset, last offset, position, size, greatest timestamp) from the batch at `position`."""
+        """Iterate over (first offset, last offset, position, size, greatest timestamp)."""
         chunk, chunk_at = b"", position
         while position < self.size:
             at = position - chunk_at
@@ -77,7 +77,6 @@ class FileRecords:
             return  # the next append overwrites the rest, or the next start removes it
 
     def slice(self, start: int, end: int) -> memoryview:
-        """Implement LogSegment.slice. Raises OSError."""
         size = end - start
         if size < MAPPED_FROM_BYTES:
             return memoryview(self._read(start, size))
@@ -89,7 +88,6 @@ class FileRecords:
         return memoryview(mapping)[before:]
 
     def batches_at(self, position: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Iterate over the batches from the one at `position` on. Raises CorruptSegmentError."""
         while position < self.size:
             chunk = memoryview(self._read(position, min(_READ_AHEAD_BYTES, self.size - position)))
             at = 0

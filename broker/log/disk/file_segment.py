@@ -30,8 +30,6 @@ _UNKNOWN = -2
 
 
 class FileSegment(FileRecords):
-    """A LogSegment whose batches are in a file."""
-
     __slots__ = (
         "_index",
         "_max_timestamp",
@@ -64,7 +62,6 @@ class FileSegment(FileRecords):
     def create(
         cls, directory: PartitionDirectory, base_offset: int, capacity: int, now_ms: int, suffix: str = ""
     ) -> "FileSegment":
-        """Create an empty segment and its files. Raises OSError."""
         self = cls(directory, base_offset, base_offset, 0, now_ms, suffix)
         self._index = SegmentIndex()
         self._max_timestamp = -1
@@ -77,7 +74,6 @@ class FileSegment(FileRecords):
     # Appending
 
     def accept(self, capacity: int) -> None:
-        """Make this the active segment."""
         self.capacity = min(capacity, MAX_POSITION)
         self._known_max_timestamp()
 
@@ -181,7 +177,6 @@ class FileSegment(FileRecords):
         self.recovered(position, index)
 
     def recovered(self, size: int, index: SegmentIndex) -> None:
-        """Set size and index, and scan the batches after the last index entry."""
         self.size = size
         self._index = index
         self._max_timestamp, self._offset_of_max = index.last_time()
@@ -194,7 +189,6 @@ class FileSegment(FileRecords):
                 self._max_timestamp, self._offset_of_max = max_timestamp, last_offset - self.base_offset
 
     def rebuilt_index(self) -> SegmentIndex:
-        """Rebuild the index from all batches. Raises CorruptSegmentError, OSError."""
         index = SegmentIndex()
         max_timestamp, offset_of_max, entry_at = -1, 0, 0
         for _, last_offset, position, _, timestamp in self._steps(0):
@@ -207,18 +201,16 @@ class FileSegment(FileRecords):
         return index
 
     def filled(self) -> None:
-        """Complete the index of a full segment."""
         self.index().append_time(self._known_max_timestamp(), self._offset_of_max)
 
     def save_index(self) -> None:
-        """Update the index files. Raises OSError."""
         if self._index is not None:
             if self._max_timestamp != _UNKNOWN:
                 self._index.append_time(self._max_timestamp, self._offset_of_max)
             self._index.save(self.path(INDEX), self.path(TIME_INDEX))
 
     def index(self) -> SegmentIndex:
-        """Return the index, loaded from its files or rebuilt. Raises OSError."""
+        """Load the index from its files, or rebuild it."""
         if self._index is None:
             self._index = self._load_index()
         return self._index

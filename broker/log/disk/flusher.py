@@ -27,15 +27,15 @@ class Flusher:
         self._thread: Thread | None = None
 
     def flush(self, handles: Sequence[int], then: Action) -> None:
-        """Flush and close these files in order; a later `collect` calls `then`, unless the disk fails."""
+        """Flush and close files in order; `collect` calls `then` unless the disk fails."""
         self._submit(partial(_flush, handles), then)
 
     def write(self, action: Action) -> None:
-        """Run an action that waits for the disk, after all earlier jobs."""
+        """Run an action that waits for the disk, after earlier jobs."""
         self._submit(action, None)
 
     def collect(self) -> bool:
-        """Run the callbacks of finished flushes; return whether there were any."""
+        """Run callbacks of finished flushes; return whether there were any."""
         found = False
         while not self._done.empty():
             found = self._collect_one() or found

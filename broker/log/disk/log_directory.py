@@ -75,7 +75,7 @@ class LogDirectory:
     def __init__(
         self, path: str, owner: Owner, now_ms: Callable[[], int], random_bytes: Callable[[int], bytes]
     ) -> None:
-        """Open or create the directory for `owner`. Raises SluiceError if it cannot be used."""
+        """Open or create the directory; raise SluiceError if it cannot be used."""
         self.path = os.path.abspath(path)
         self.now_ms = now_ms
         self.flusher = Flusher()
@@ -109,7 +109,7 @@ class LogDirectory:
     # Logs
 
     def partitions(self) -> Iterator[tuple[str, int, str]]:
-        """Iterate over topic, index, and topic id (or "") of the partition directories, in order."""
+        """Iterate over topic, index, and topic id (or "") in order."""
         found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
         for topic, index in found:
             name = f"{topic}-{index}"
@@ -117,14 +117,12 @@ class LogDirectory:
                 yield topic, index, self._topic_id(name)
 
     def latest_epoch(self, name: str) -> int:
-        """Return the newest leader epoch in the partition's directory; -1 if none."""
         try:
             return max((int(epoch) for epoch, _ in read_checkpoint(f"{self.path}/{name}/{LEADER_EPOCHS}")), default=-1)
         except (UnreadableFileError, ValueError):
             return -1  # opening the log reports it
 
     def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
-        """Open the log of a partition, or create it. Raises OSError."""
         path = f"{self.path}/{name}"
         printed = printed_uuid(topic_id)
         if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
@@ -148,7 +146,7 @@ class LogDirectory:
         return partition_log
 
     def forget(self, name: str, delay_ms: int) -> None:
-        """Rename the directory of a deleted partition, and delete it after `delay_ms`."""
+        """Rename a deleted partition's directory; delete it after `delay_ms`."""
         del self._logs[name]
         if name in self._saved_starts:
             self.save_log_starts()  # a topic of the same name starts at 0, also after a crash
@@ -167,7 +165,6 @@ class LogDirectory:
     # Periodic work
 
     def tick(self) -> None:
-        """Handle finished flushes, and delete expired files."""
         if self.flusher.collect():
             self.save_recovery_points()
         now_ms = self.now_ms()
@@ -185,7 +182,7 @@ class LogDirectory:
                 storage.checkpoint(partition_log, partition_log.segments[-1])
 
     def checkpoint(self) -> None:
-        """Flush all logs, and save their start offsets and high watermarks."""
+        """Flush logs; save their start offsets and high watermarks."""
         for partition_log, storage in self._logs.values():
             storage.checkpoint(partition_log, partition_log.segments[-1])
         self.save_log_starts()
@@ -209,7 +206,6 @@ class LogDirectory:
         self._save(CLEANED_OFFSETS, cleaned)
 
     def close(self) -> None:
-        """Flush everything, mark a clean shutdown, and unlock the directory."""
         if self._lock < 0:
             return  # already closed
         self.checkpoint()
@@ -265,7 +261,7 @@ class LogDirectory:
         self._deletions.append(_Deletion(self.now_ms() + delay_ms, delete))
 
     def _save(self, name: str, offsets: Mapping[str, int]) -> None:
-        """Save a checkpoint in the flush thread: each waits for the disk, and several per second are possible."""
+        """Save in the flush thread: each checkpoint waits for the disk."""
         by_partition = {partition: offset for log, offset in offsets.items() if (partition := parse_partition(log))}
         self.flusher.write(partial(self._write, f"{self.path}/{name}", by_partition))
 
@@ -280,7 +276,6 @@ class LogDirectory:
 
 
 def _lock(path: str) -> int:
-    """Return the descriptor of the locked file. Raises OSError, SluiceError."""
     if os.path.exists(path) and not os.path.isdir(path):
         raise SluiceError(f"{path}: log.dirs is a file; expected a directory")
     os.makedirs(path, exist_ok=True)

@@ -66,7 +66,6 @@ def write_meta_properties(path: str, values: Mapping[str, str]) -> None:
 
 
 def read_meta_properties(path: str) -> dict[str, str] | None:
-    """Return the properties, or None without such a file. Raises UnreadableFileError."""
     try:
         with open(path, encoding="utf-8") as file:
             return {key: value for _, key, value in read_properties(file.read())}

@@ -20,8 +20,6 @@ class UsesFile(Protocol):
 
 
 class OpenFiles:
-    """The open segments, up to `limit`."""
-
     __slots__ = ("_users", "limit")
 
     def __init__(self, limit: int) -> None:
@@ -30,7 +28,7 @@ class OpenFiles:
 
     @classmethod
     def of_process(cls) -> "OpenFiles":
-        """Return an instance with a share of the process's limit (`ulimit -n`)."""
+        """Use a share of the process's limit (`ulimit -n`)."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         share = _AT_MOST if soft == resource.RLIM_INFINITY else soft // _SHARE
         return cls(max(_AT_LEAST, min(share, _AT_MOST)))
@@ -39,7 +37,7 @@ class OpenFiles:
         return len(self._users)
 
     def opened(self, user: UsesFile) -> None:
-        """Register an opened file; other files may be closed for it."""
+        """Register an opened file; others may be closed for it."""
         self._users[user] = None
         while len(self._users) > self.limit:
             oldest = next(iter(self._users))

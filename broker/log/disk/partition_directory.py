@@ -23,8 +23,6 @@ class Flushable(Protocol):
 
 
 class PartitionDirectory:
-    """The directory of one partition."""
-
     __slots__ = (
         "config",
         "failing",
@@ -50,7 +48,7 @@ class PartitionDirectory:
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
-        """Apply the topic's new configuration; existing segments keep their sizes."""
+        """Apply a new configuration; existing segments keep their sizes."""
         self.config = config
         self.flush_messages = config.flush_messages
         self.index_interval_bytes = config.index_interval_bytes
@@ -65,12 +63,10 @@ class PartitionDirectory:
         return reason
 
     def writes_recovered(self) -> None:
-        """Log that an append succeeded after failures."""
         self.failing = False
         log.info("partition storage recovered", extra={"directory": self.path})
 
     def flush_up_to(self, offset: int, handle: int) -> None:
-        """Flush the full segments and the active one. Raises OSError."""
         for segment in self.unflushed:
             other = segment.duplicate_handle()
             try:

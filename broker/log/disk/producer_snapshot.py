@@ -45,7 +45,6 @@ def _encode(producer_id: int, entry: ProducerEntry) -> bytes:
 
 
 def read_snapshot(path: str) -> list[tuple[int, ProducerEntry]]:
-    """Read a snapshot. Raises UnreadableFileError, OSError."""
     with open(path, "rb") as file:
         data = file.read()
     try:

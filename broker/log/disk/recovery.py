@@ -51,23 +51,19 @@ log = logging.getLogger("sluice.broker")
 
 
 class Checkpoint(NamedTuple):
-    """The state of a partition in the checkpoint files."""
-
     recovery_point: int
     log_start_offset: int
     had_clean_stop: bool
 
 
 class _Files(NamedTuple):
-    """Offsets of the files in a directory, by kind."""
-
     logs: list[int]
     snapshots: list[int]
     transaction_indexes: set[int]
 
 
 def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
-    """Restore the log in this directory, which may be empty. Raises OSError, SluiceError."""
+    """Restore the log, which may be empty. Raises OSError, SluiceError."""
     files = _tidy(directory)
     segments = _segments(directory, files.logs)
     recovery = _Recovery(name, directory, files, segments, checkpoint)
@@ -99,7 +95,7 @@ def remove_segment(segment: FileSegment) -> None:
 
 
 def _tidy(directory: PartitionDirectory) -> _Files:
-    """Finish interrupted replacements and deletions, and remove indexes without a segment."""
+    """Finish interrupted replacements and deletions; remove stray indexes."""
     found = _listed(directory)
     unfinished = {offset for offset, suffix in found if suffix.endswith(CLEANED)}
     swapped = sorted(offset for offset, suffix in found if suffix == LOG + SWAP)
@@ -128,7 +124,6 @@ def _listed(directory: PartitionDirectory) -> list[tuple[int, str]]:
 
 
 def _finish_replacement(directory: PartitionDirectory, offset: int, found: Sequence[tuple[int, str]]) -> None:
-    """Replace the sources of a complete cleaned segment."""
     cleaned = FileSegment(
         directory, offset, offset, os.path.getsize(f"{directory.path}/{file_name(offset, LOG)}{SWAP}"), 0, SWAP
     )
@@ -205,7 +200,7 @@ class _Recovery:
         self._remove_old_snapshots(end_offset)
 
     def _is_end_intact(self) -> bool:
-        """Return whether the active segment is intact, after finding its end."""
+        """Find the end of the active segment; return whether it is intact."""
         active = self._segments[-1]
         try:
             active.recovered(active.size, active.index())
@@ -253,7 +248,6 @@ class _Recovery:
             yield from (one for one in aborted if one.last_offset < self._replay_from)
 
     def _aborted_in(self, base_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that began and ended in the segment."""
         state = ProducerState("")
         segment = next(one for one in self._segments if one.base_offset == base_offset)
         for header, batch in segment.batches_at(0):
@@ -267,7 +261,7 @@ class _Recovery:
                     self.producers.replay(header, batch)
 
     def _recover(self, segment: FileSegment, trusted: int) -> bool:
-        """Scan the untrusted part of a segment; return whether it is valid."""
+        """Scan the untrusted part; return whether it is valid."""
         index = self._trusted_index(segment, trusted)
         position = min(
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))

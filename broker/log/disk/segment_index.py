@@ -36,7 +36,7 @@ class SegmentIndex:
 
     @classmethod
     def load(cls, path: str, time_path: str, size: int) -> "SegmentIndex":
-        """Load the indexes of a segment of `size` bytes. Raises CorruptIndexError, OSError."""
+        """Load both files of a segment. Raises CorruptIndexError, OSError."""
         self = cls()
         words = array("I", _read_entries(path, _ENTRY))
         if _IS_LITTLE_ENDIAN:
@@ -102,7 +102,6 @@ class SegmentIndex:
         return self._time_offset(after - 1) if after else 0
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries at or after `offset`."""
         kept = bisect_left(self._offsets, offset)
         del self._offsets[kept:]
         del self._positions[kept:]
@@ -114,7 +113,6 @@ class SegmentIndex:
         self._saved_times = min(self._saved_times, len(self._times))
 
     def save(self, path: str, time_path: str) -> None:
-        """Append new entries to the files. Raises OSError."""
         words = array("I")
         for offset, position in zip(self._offsets[self._saved :], self._positions[self._saved :], strict=True):
             words.append(offset)

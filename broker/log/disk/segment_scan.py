@@ -21,14 +21,12 @@ _MAGIC = 2
 
 
 class Listener(NamedTuple):
-    """Callbacks for batches with a producer id, and for new leader epochs."""
-
     producer_batch: Callable[[BatchHeader, memoryview], None]
     epoch: Callable[[int, int], None]
 
 
 class Scanned(NamedTuple):
-    """The valid part: its size, the next offset, and the `problem` that ends it ("" if none)."""
+    """The valid part; `problem` is the reason for its end, or ""."""
 
     size: int
     next_offset: int
@@ -38,7 +36,7 @@ class Scanned(NamedTuple):
 def scan(
     segment: FileSegment, position: int, trusted: int, index: SegmentIndex, interval: int, listener: Listener
 ) -> Scanned:
-    """Validate the batches from `position` on, and add an index entry every `interval` bytes.
+    """Validate batches from `position` on; add an index entry every `interval` bytes.
 
     Checksums are verified only for offsets from `trusted` on.
 

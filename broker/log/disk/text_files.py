@@ -14,7 +14,7 @@ class UnreadableFileError(Exception):
 
 
 def write_atomically(path: str, content: str | bytes, *, sync: bool) -> None:
-    """Replace the file; with `sync`, flush its content first."""
+    """With `sync`, flush the content before replacing the file."""
     data = content.encode() if isinstance(content, str) else content
     temporary = f"{path}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -32,7 +32,7 @@ def write_checkpoint(path: str, lines: Iterable[str]) -> None:
 
 
 def overwrite_checkpoint(path: str, lines: Iterable[str]) -> None:
-    """Overwrite the file in place, which a crash can corrupt; for content that can be rebuilt.
+    """Overwrite in place, for content that can be rebuilt after a crash.
 
     This is ten times faster on file systems that flush a replaced file.
     """
@@ -51,7 +51,7 @@ def _checkpoint(lines: Iterable[str]) -> str:
 
 
 def read_checkpoint(path: str) -> list[list[str]]:
-    """Return the words of each line; none without such a file. Raises UnreadableFileError."""
+    """Return the words of each line; none without a file."""
     try:
         with open(path, encoding="utf-8") as file:
             version, count, *lines = file.read().splitlines()
@@ -67,13 +67,11 @@ def read_checkpoint(path: str) -> list[list[str]]:
 
 
 def write_offsets(path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Write a checkpoint of one offset per partition (OffsetCheckpointFile)."""
     lines = (f"{topic} {index} {offset}" for (topic, index), offset in offsets.items())
     write_checkpoint(path, lines)
 
 
 def read_offsets(path: str) -> dict[tuple[str, int], int]:
-    """Read a checkpoint of one offset per partition. Raises UnreadableFileError."""
     try:
         return {(topic, int(index)): int(offset) for topic, index, offset in read_checkpoint(path)}
     except ValueError:

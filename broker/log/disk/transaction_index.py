@@ -14,7 +14,7 @@ _ENTRY = Struct(">hqqqq")  # version, producer id, first offset, last offset, la
 
 
 def write_transaction_index(path: str, aborted: Sequence[AbortedTransaction]) -> None:
-    """Write the file, or remove it if nothing was aborted. Raises OSError."""
+    """Remove the file if no transaction was aborted."""
     if aborted:
         entries = (
             _ENTRY.pack(_VERSION, one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)

@@ -28,7 +28,7 @@ class StepProblem(Exception):  # noqa: N818  (becomes a ScenarioError, which has
 
 
 class ExpectedState:
-    """The expected state of the cluster at a moment of a scenario, before it runs."""
+    """The expected state at a moment of a scenario, before it runs."""
 
     def __init__(self, config: Config) -> None:
         first, count = config.integer("node.id"), config.integer("sluice.brokers")
@@ -42,7 +42,7 @@ class ExpectedState:
         self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}  # only partitions with a known placement
 
     def broker(self, node_id: int, part: str = "") -> BrokerState:
-        """Return the state of a broker. Raises StepProblem if it does not exist."""
+        """Return a broker's state, or raise StepProblem."""
         if node_id not in self.brokers:
             raise StepProblem(
                 f"unknown broker; expected one of {', '.join(map(str, self.brokers))}, got {node_id}", part
@@ -50,14 +50,13 @@ class ExpectedState:
         return self.brokers[node_id]
 
     def end_fault(self, rule_id: str) -> None:
-        """Remove a rule. Raises StepProblem if no rule of this id is in force."""
+        """Remove a rule, or raise StepProblem if it is not in force."""
         if rule_id not in self.faults:
             rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no rule with an id is"
             raise StepProblem(f"fault rule {rule_id} is not in force at this time; {rules}")
         self.faults.remove(rule_id)
 
     def partition(self, topic: str, index: int) -> None:
-        """Raise StepProblem if a partition does not exist."""
         count = self.topics.get(topic)
         if count is None:
             topics = ", ".join(self.topics)
@@ -67,10 +66,8 @@ class ExpectedState:
 
 
 class ScenarioContext:
-    """The cluster of a run, and how to restore it at the end."""
-
     def __init__(self, server: ClusterServer, seed: int | None, started: OnStarted) -> None:
-        """`seed` is for random choices; `started` is called when a broker has started or failed to start."""
+        """Create a context; `started` is called when a broker has started or failed to start."""
         self.server = server
         self.seed = seed
         self.faults: list[Fault] = []  # added by steps
@@ -79,7 +76,6 @@ class ScenarioContext:
         self._restore: dict[str, Callable[[], None]] = {}
 
     def start_broker(self, node_id: int) -> None:
-        """Start a broker in the background."""
         self.starting += 1
         self.server.start_broker_soon(node_id, partial(self._has_started, node_id))
 
@@ -88,11 +84,11 @@ class ScenarioContext:
         self._started(node_id, error)
 
     def restore_at_end(self, what: str, restore: Callable[[], None]) -> None:
-        """Call `restore` at the end, unless an earlier step registered the restoration of `what`."""
+        """Call `restore` at the end, unless an earlier step registered `what`."""
         self._restore.setdefault(what, restore)
 
     def restorations(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return and forget the restorations, last alteration first."""
+        """Return and clear the restorations, last alteration first."""
         restore, self._restore = self._restore, {}
         return [*reversed(restore.items())]
 
@@ -109,18 +105,16 @@ class Action(Protocol):
         """A short sentence, without punctuation at its end."""
 
     def check(self, expected: ExpectedState) -> None:
-        """Apply the action to the expected state. Raises StepProblem if it is not possible."""
+        """Apply the action to the expected state, or raise StepProblem."""
 
     def do(self, context: ScenarioContext) -> None:
-        """Execute the action. Raises SluiceError if it is not possible."""
+        """Execute the action, or raise SluiceError."""
 
     def inverse(self) -> "Action | None":
         """Return the action that reverses this one, or None."""
 
 
 class LogMessage:
-    """A message for the log and the journal."""
-
     broker = NOBODY
 
     def __init__(self, line: str) -> None:

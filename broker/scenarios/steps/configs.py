@@ -80,14 +80,14 @@ class ConfigRestoration:
 
 
 def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:
-    """Replace the configs of the resource that `wanted` names. Raises ClusterError."""
+    """Replace the configs of a resource. Raises ClusterError."""
     kind, name = _resource(wanted)
     control = _control(context, NOBODY if wanted.broker is UNSET else wanted.broker)
     _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))
 
 
 def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
-    """Return the configuration control of a broker; for NOBODY, of the active controller."""
+    """Use the active controller for NOBODY."""
     cluster = context.server.cluster
     broker = context.server.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
     if broker is None:

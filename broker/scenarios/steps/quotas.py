@@ -19,8 +19,6 @@ _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 
 
 class QuotaAlteration:
-    """Sets quotas of an entity, or removes all of them."""
-
     broker = NOBODY
 
     def __init__(self, entity: Entity) -> None:
@@ -100,7 +98,7 @@ def _given(quota: Quota) -> dict[str, str | float]:
 
 
 def _rate(key: str, value: str | float) -> float:
-    """Return a rate; byte rates may have units as in properties, such as 2M or 512Ki."""
+    """Accept byte rates with units, such as 2M or 512Ki."""
     if not isinstance(value, str):
         return float(value)
     try:

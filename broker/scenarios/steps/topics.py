@@ -155,7 +155,7 @@ class PartitionElection:
 
 
 def ensure_topic(context: ScenarioContext, topic: str) -> None:
-    """Create an internal topic that does not exist yet: Kafka creates these on first use."""
+    """Create an internal topic, as Kafka does on first use."""
     if topic in COORDINATOR_TOPICS:
         try:
             context.server.cluster.internal_topic(topic)

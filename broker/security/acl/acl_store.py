@@ -38,11 +38,11 @@ class Acls:
         return len(self._by_id)
 
     def items(self) -> Iterable[tuple[bytes, Acl]]:
-        """Return each entry with its id, the 16 bytes of metadata records."""
+        """Return each entry with its id of 16 bytes."""
         return self._by_id.items()
 
     def create(self, acls: Iterable[Acl]) -> ErrorCode:
-        """Add the entries that do not exist yet; all or, with an error such as POLICY_VIOLATION, none."""
+        """Add new entries; all or, with an error such as POLICY_VIOLATION, none."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._ids]
         if len(new) > MAX_PER_REQUEST:
             return ErrorCode.POLICY_VIOLATION
@@ -76,15 +76,14 @@ class Acls:
         return acl
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """Return the entries that match a filter, sorted by resource; Kafka's order is undefined."""
+        """Return matching entries, sorted by resource; Kafka's order is undefined."""
         return sorted(acl for acl in self._ids if wanted.matches(acl))
 
     def on(self, resource_type: ResourceType, name: str) -> Iterator[ByPrincipal]:
-        """Return the entries by principal of each pattern that matches a resource."""
+        """Return entries by principal, of each matching pattern."""
         return self._on[resource_type].on(name)
 
     def of(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:
-        """Return the entries on resources of a type that apply to a principal."""
         for entries in self._on[resource_type].all():
             yield from entries.get(principal, ())
             if principal != WILDCARD_PRINCIPAL:

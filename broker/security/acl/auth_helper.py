@@ -57,7 +57,7 @@ class AuthHelper:
         *,
         log_denied: bool = True,
     ) -> bool:
-        """Return whether the client may perform an operation on a resource.
+        """Return whether an operation is allowed.
 
         Without `log_denied` a denial is not logged: another permission may suffice, or only the response is filtered.
         """
@@ -68,7 +68,7 @@ class AuthHelper:
         return self.authorize(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_denied=log_denied)
 
     def cluster_denial(self, ctx: RequestContext, operation: AclOperation) -> str | None:
-        """Return the message that goes with CLUSTER_AUTHORIZATION_FAILED; None if the client is authorized.
+        """Return the message for CLUSTER_AUTHORIZATION_FAILED; None if authorized.
 
         The text is Kafka's, with the name of the API where Kafka prints the whole request.
         """
@@ -85,7 +85,7 @@ class AuthHelper:
         *,
         log_denied: bool = True,
     ) -> Collection[str]:
-        """Return the resources that the client is not authorized for; each name is checked once."""
+        """Return the denied names; each is checked once."""
         authorizer = self._authorizer
         if authorizer is None:
             return ()
@@ -100,7 +100,7 @@ class AuthHelper:
         return authorizer is None or authorizer.authorize_by_resource_type(ctx, operation, resource_type)
 
     def authorized_operations(self, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-        """Return the operations that the client may perform on a resource, as the bit field of KIP-430."""
+        """Return the allowed operations as the bit field of KIP-430."""
         authorizer = self._authorizer
         return sum(
             1 << operation
@@ -110,7 +110,7 @@ class AuthHelper:
         )
 
     def authorized_cluster_operations(self, ctx: RequestContext) -> int:
-        """Return the operations that the client may perform on the cluster; 0 without permission to describe it."""
+        """Return 0 without permission to describe the cluster."""
         if not self.authorize_cluster(ctx, AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -40,8 +40,6 @@ _Rule = Acl | str
 
 
 class Authorizer:
-    """The decisions for the current entries."""
-
     def __init__(self, config: Config, acls: Acls) -> None:
         self._acls = acls
         self._super_users = frozenset(config.text("super.users").split(";"))
@@ -58,7 +56,7 @@ class Authorizer:
         log_allowed: bool = True,
         log_denied: bool = True,
     ) -> bool:
-        """Return whether the client is allowed; `references` is how often its request names the resource."""
+        """Return the decision; `references` is how often the request names the resource."""
         principal, host = ctx.session.principal, ctx.session.client_host[1:]
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO
@@ -76,7 +74,6 @@ class Authorizer:
     def decide(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> tuple[bool, _Rule]:
-        """Return the decision and the rule behind it."""
         if principal in self._super_users:
             return True, _SUPER_USER
         implying = _IMPLYING[operation]
@@ -102,7 +99,7 @@ class Authorizer:
     def authorize_by_resource_type(
         self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Return whether the client is allowed for any resource of the type (Authorizer.authorizeByResourceType)."""
+        """Return whether any resource of the type is allowed (Authorizer.authorizeByResourceType)."""
         may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
         return may_everything or self.allows_some(
             ctx.session.principal, ctx.session.client_host[1:], operation, resource_type

@@ -128,8 +128,6 @@ class _FailedAuthentication(DelayedOperation):
 
 
 class SaslAuthenticator:
-    """The authentication of one connection: a RequestHandler in front of the dispatcher."""
-
     def __init__(
         self, host: "SaslHost", listener: SaslListener, connection: "SaslConnection", counts: AuthenticationCounts
     ) -> None:
@@ -149,7 +147,7 @@ class SaslAuthenticator:
         self._last_reauth_ms: float | None = None  # start of the last re-authentication, monotonic
 
     def begin(self) -> None:
-        """Handle the connection's requests from the first one on."""
+        """Handle requests from the first one on."""
         self._connection.ctx.authenticator = self
         self._connection.set_request_handler(self)
         self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
@@ -167,7 +165,7 @@ class SaslAuthenticator:
         self._dispatcher.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handle the request in `view[start:end]`; raise RemoteProtocolError if the state does not accept it."""
+        """Handle one request; raise RemoteProtocolError if the state does not accept it."""
         if self.state is State.AUTHENTICATE and not self._has_headers:
             self._handle_token_frame(ctx, bytes(view[start:end]))
             return
@@ -211,7 +209,7 @@ class SaslAuthenticator:
         return True
 
     def evaluate(self, token: bytes, ctx: RequestContext) -> bytes:
-        """Return the mechanism's response to a client token, or raise SaslError."""
+        """Return the response to a client token, or raise SaslError."""
         assert self._mechanism is not None
         if self._has_headers and ctx.version >= _REAUTHENTICATES_SINCE:
             self._reauthenticates = True
@@ -223,7 +221,7 @@ class SaslAuthenticator:
         return answer
 
     def client_message(self, error: Exception) -> str:
-        """Return the error message for the client; the mechanism's own only if it is meant for clients."""
+        """Return the mechanism's own message only if it is meant for clients."""
         if isinstance(error, SaslAuthenticationError):
             return error.client_message
         what = "authentication" if self._user is None else "re-authentication"
@@ -231,7 +229,7 @@ class SaslAuthenticator:
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"
 
     def refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> Outcome:
-        """Log the failed authentication, and delay the response (None: none) and the close."""
+        """Log the failure; delay the response (None: none) and the close."""
         self._step(Event.REFUSED)
         if self._user is None:
             self._counts.failed += 1
@@ -290,7 +288,7 @@ class SaslAuthenticator:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 
     def _check_session(self, ctx: RequestContext, api_key: int | None) -> None:
-        """Start a re-authentication, or raise RemoteProtocolError for a request after the session's end."""
+        """Start a re-authentication; raise RemoteProtocolError after the session's end."""
         if self._expires_at_ms is None:
             return
         now_ms = ctx.started_ms
@@ -312,7 +310,7 @@ class SaslAuthenticator:
         self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
-        """Return the API's error response to an unexpected request; None if it has no top-level error code."""
+        """Return None if the API's response has no top-level error code."""
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)

@@ -31,7 +31,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
-    """Return the login modules, at least one; raise ValueError with the position of a syntax error."""
+    """Return at least one module; raise ValueError with the position of a syntax error."""
     tokens = _Tokens(text)
     modules = []
     while not tokens.at_end:
@@ -55,7 +55,6 @@ class _Tokens:
         return self.kind == "end"
 
     def step(self) -> None:
-        """Read the next token: its kind (word, string, sign, end) and value."""
         match = _TOKEN.match(self._text, self._position)
         if match is None:
             self._start = _end(_BLANKS.match(self._text, self._position))
@@ -65,7 +64,7 @@ class _Tokens:
         self._start, self._position = match.span(self.kind)
 
     def take(self, expected: str, *kinds: str) -> str:
-        """Return the value of the current token, which must be of one of `kinds`, and read the next."""
+        """Return the current token's value, if of one of `kinds`; read the next."""
         if self.kind not in kinds:
             self.fail(f"expected {expected}")
         value = _unquote(self.value) if self.kind == "string" else self.value

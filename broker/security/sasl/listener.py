@@ -39,7 +39,7 @@ NewMechanism = Callable[[], Mechanism]
 
 
 class SaslListener:
-    """The enabled mechanisms of a listener, each with a factory of exchanges, and their limits."""
+    """The mechanisms of a listener, each with a factory of exchanges."""
 
     def __init__(self, host: "SaslHost", config: ListenerConfig) -> None:
         """Read the configuration; raise ConfigError with the name of an invalid property."""
@@ -51,9 +51,9 @@ class SaslListener:
         self._max_reauth_ms = {name: config.integer(_REAUTH, name) for name in self.mechanisms}
 
     def session_lifetime_ms(self, mechanism: str, expires_at_ms: int | None, now_ms: int) -> int | None:
-        """Return how long an authentication is valid (KIP-368); None for the connection's lifetime.
+        """Return None for the connection's lifetime (KIP-368).
 
-        `expires_at_ms` is the expiration time of the client's credential.
+        `expires_at_ms`: expiration of the client's credential.
         """
         limit_ms = self._max_reauth_ms[mechanism]
         limits = [limit_ms] if limit_ms > 0 else []

@@ -8,11 +8,11 @@ class Mechanism(Protocol):
 
     @property
     def user(self) -> str | None:
-        """The authenticated user; None before the end of the exchange."""
+        """None before the end of the exchange."""
 
     @property
     def expires_at_ms(self) -> int | None:
-        """The expiration time of the client's credential, wall clock in ms; None: never."""
+        """Expiration of the credential, wall clock in ms; None: never."""
 
     @property
     def objection(self) -> str:
@@ -37,6 +37,5 @@ class SaslAuthenticationError(SaslError):
     """A failed authentication with a message for the client (SaslAuthenticationException)."""
 
     def __init__(self, client_message: str, reason: str = "") -> None:
-        """Create an error whose `reason` replaces the client's message in the log."""
         super().__init__(reason or client_message)
         self.client_message = client_message

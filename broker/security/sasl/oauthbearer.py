@@ -48,7 +48,7 @@ class OAuthBearerMechanism:
 
 
 def _read(message: bytes) -> tuple[str, str]:
-    """Return the authorization id and the token of a client's initial response; extensions are ignored."""
+    """Return authorization id and token; extensions are ignored."""
     match = _INITIAL.fullmatch(message.decode(errors="replace"))
     if match is None:
         raise SaslError("Invalid OAUTHBEARER client first message")

@@ -17,8 +17,6 @@ _SALT_BYTES = 16
 
 
 class ScramMechanism(Enum):
-    """The SCRAM mechanisms, with their numbers in requests and metadata records."""
-
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
@@ -39,7 +37,7 @@ class ScramCredential(NamedTuple):
 
 
 def credential(mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-    """Return the credential of a salted password, as clients send it (RFC 5802, section 3)."""
+    """Build a credential from a salted password (RFC 5802, section 3)."""
     name = mechanism.hash_name
     stored_key = hash_of(name, hmac(salted_password, b"Client Key", name)).digest()
     return ScramCredential(salt, stored_key, hmac(salted_password, b"Server Key", name), iterations)
@@ -51,10 +49,8 @@ def credential_of(mechanism: ScramMechanism, password: str, salt: bytes, iterati
 
 
 class ScramCredentials:
-    """The credentials of a cluster's users."""
-
     def __init__(self, passwords: dict[str, str], random_bytes: Callable[[int], bytes]) -> None:
-        """Create the credentials of `passwords` by user, for both mechanisms.
+        """Create credentials for both mechanisms.
 
         `random_bytes(n)` returns n bytes for salts, from the broker's seeded generator.
         """

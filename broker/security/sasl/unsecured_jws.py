@@ -47,7 +47,7 @@ class TokenValidator:
         self._skew_ms = int(skew_text)
 
     def validate(self, compact: str, now_ms: int) -> Token:
-        """Return the content of a token in compact form, or raise IllegalTokenError."""
+        """Decode a compact token, or raise IllegalTokenError."""
         claims = _claims(compact)
         principal = claims.get(self._principal_claim)
         if not isinstance(principal, str) or not principal.strip():

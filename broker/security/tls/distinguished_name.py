@@ -31,7 +31,6 @@ _Value = tuple[int, bytes, bytes]
 
 
 def subject(certificate: bytes) -> str:
-    """Return the subject of a certificate (DER) in the format of RFC 2253."""
     to_be_signed = next(_values(_content(certificate)))
     fields = [field for field in _values(to_be_signed[1]) if field[0] != _VERSION_TAG]
     names = list(_values(fields[_FIELDS_BEFORE_SUBJECT][1]))

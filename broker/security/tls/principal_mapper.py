@@ -42,7 +42,7 @@ class Rule(NamedTuple):
 
 
 def parse_rules(text: str) -> list[Rule]:
-    """Return the rules of a property value; raise ValueError for an invalid rule."""
+    """Parse a property value, or raise ValueError."""
     return [_parse(match.group(1)) for match in _SPLITTER.finditer(text.strip()) if match.group(1)]
 
 

@@ -1,4 +1,4 @@
-"""The server-side assignors by name, for members and for `group.consumer.assignors`."""
+"""The server-side assignors by name."""
 
 from .range import assign as assign_range
 from .spec import Assign

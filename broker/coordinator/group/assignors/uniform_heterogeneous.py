@@ -26,8 +26,6 @@ def assign(group: GroupSpec) -> dict[str, Assignment]:
 
 
 class _AssignmentBuilder:
-    """An assignment in progress. Members are numbered in the order of the group."""
-
     def __init__(self, group: GroupSpec) -> None:
         self._group = group
         self._subscribers: dict[bytes, list[int]] = {}
@@ -78,7 +76,7 @@ class _AssignmentBuilder:
         }
 
     def _balance_topic(self, topic: bytes) -> bool:
-        """Balance a topic's subscribers by moving its partitions; return whether any moved."""
+        """Balance a topic's subscribers; return whether any partition moved."""
         subscribers = _ByLoad(self._subscribers[topic], self._sizes)
         if subscribers.imbalance <= 1:
             return False
@@ -117,7 +115,7 @@ class _AssignmentBuilder:
 
 
 class _ByLoad:
-    """The subscribers of a topic by number of partitions, to choose the next receiver and the next giver.
+    """The subscribers of a topic by number of partitions.
 
     Sorted from least (left) to most (right) partitions. Two ranges of members with equal numbers grow towards each
     other:
@@ -159,11 +157,9 @@ class _ByLoad:
         self._next_right = len(members) - 1
 
     def is_balanced(self) -> bool:
-        """Return whether no further move would improve the balance."""
         return self._right_level - self._left_level <= 1
 
     def next_least_loaded(self) -> int:
-        """Return the member that receives the next partition."""
         if self._next_left >= self._left_end:
             self._left_level += 1
             while self._left_end < len(self._members) and self._size_at(self._left_end) == self._left_level:
@@ -173,7 +169,6 @@ class _ByLoad:
         return self._members[self._next_left - 1]
 
     def next_most_loaded(self) -> int | None:
-        """Return the member that gives the next partition, or None."""
         if self._next_right < self._right_start:
             if self._right_end <= self._right_start and self._right_start > 0:
                 # All were excluded: restart at the level of the next member.

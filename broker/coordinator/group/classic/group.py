@@ -88,7 +88,7 @@ RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANC
 
 
 class ClassicGroup(msgspec.Struct, eq=False):
-    """A classic group and its state changes. ClassicProtocol sets the timers and sends the responses."""
+    """A classic group. ClassicProtocol sets the timers and sends the responses."""
 
     group_id: str
     state_since_ms: int | None  # wall clock; None: unknown, not written by old brokers
@@ -129,7 +129,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self.state is EMPTY
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return NONE for members of the current generation, else the error.
+        """Return the error for a commit; NONE for members of the current generation.
 
         Commits without a member are valid in an empty group and in transactions: TxnOffsetCommit before v3 has no
         member fields.
@@ -199,14 +199,12 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, protocols: list[JoinGroupRequestProtocol]) -> bool:
-        """Return whether a member has the group's protocol type and a protocol that all members support."""
         if self.is_empty:
             return bool(protocol_type and protocols)
         everyone = len(self.members)
         return protocol_type == self.protocol_type and any(self._supporters[one.name] == everyone for one in protocols)
 
     def add(self, member: ClassicMember) -> None:
-        """Add a member; the first one leads."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader_id is None:
@@ -249,7 +247,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
             timer.cancel()
 
     def replace_static(self, old: ClassicMember, member_id: str) -> ClassicMember:
-        """Replace a static member by one with another id; return that."""
         assert old.group_instance_id is not None
         old.end_session()
         new = replace(old, member_id=member_id, awaiting_join=None, awaiting_sync=None, is_new=False)
@@ -262,14 +259,12 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of any member."""
         return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
     @property
     def awaiting_join(self) -> list[ClassicMember]:
-        """The members that have joined in this round."""
         return [member for member in self.members.values() if member.awaiting_join is not None]
 
     @property

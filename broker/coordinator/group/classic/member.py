@@ -32,13 +32,11 @@ class ClassicMember(msgspec.Struct, eq=False):
     def must_heartbeat(self) -> bool:
         """Whether the member is removed when its session expires.
 
-        Members with a parked request send no heartbeats. A new member must still time out: it does not know its id, so
-        a retry could not find it.
+        Not while a request is parked, except a new member's: it does not know its id, so a retry could not find it.
         """
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """Return the member's metadata for one of its protocols."""
         return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:

@@ -49,8 +49,6 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class ClassicProtocol:
-    """The classic rebalance protocol for the groups of one coordinator."""
-
     __slots__ = ("_initial_delay_ms", "_max_size", "_responses", "_runtime")
 
     def __init__(self, runtime: GroupRuntime) -> None:
@@ -63,7 +61,6 @@ class ClassicProtocol:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
-        """Add a member and park its request until the join round ends, or return an error."""
         member_id = request.member_id
         group = self._find_or_create_group(request.group_id, member_id)
         if isinstance(group, ErrorCode):
@@ -216,7 +213,7 @@ class ClassicProtocol:
     # -- SyncGroup -----------------------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        """Return a member's assignment, or park the request until the leader sends it."""
+        """Return a member's assignment; park the request until the leader sends it."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
@@ -236,7 +233,6 @@ class ClassicProtocol:
         return ctx.park_until_completed()
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """End the sync round with the leader's assignments."""
         error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
         if error:
             self._end_sync_round(group, error)
@@ -247,7 +243,6 @@ class ClassicProtocol:
             ctx, member.awaiting_sync = member.awaiting_sync, None
             if ctx is not None:
                 self._responses.add_when_replicated(ctx, group.group_id, _sync_response(group, member))
-                # The session may have expired while the request was parked.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._runtime.now_ms())
         self._runtime.state_journal.record_change(group)
@@ -276,7 +271,7 @@ class ClassicProtocol:
         return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members, then rebalance once; return one response for each, or one error for all."""
+        """Remove members, then rebalance once."""
         error = self._runtime.error(group_id)
         if error:
             return error
@@ -316,7 +311,6 @@ class ClassicProtocol:
     # -- groups that are loaded, unloaded or converted -----------------------------------------------------------------
 
     def loaded(self, group: ClassicGroup) -> None:
-        """Start a group read from the log; rebalance if it exceeds the maximum size."""
         self.start(group, rebalance=len(group.members) > self._max_size)
 
     def start(self, group: ClassicGroup, *, rebalance: bool) -> None:
@@ -327,7 +321,7 @@ class ClassicProtocol:
             self._prepare_rebalance(group)
 
     def stop(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Fail the parked requests and cancel the timers of a group that moves or becomes a consumer group."""
+        """Fail the parked requests and cancel the timers."""
         for member in group.members.values():
             self._end_join(member, error, member.member_id)
             self._end_sync(member, SyncGroupResponse(error_code=error))
@@ -336,7 +330,6 @@ class ClassicProtocol:
     # -- rounds --------------------------------------------------------------------------------------------------------
 
     def _rebalance_or_complete_join(self, group: ClassicGroup) -> None:
-        """Start a join round; end a current one if all have joined."""
         if group.state is PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
         else:
@@ -362,8 +355,6 @@ class ClassicProtocol:
             self._end_join_round_in(group, group.rebalance_timeout_ms)
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-        """Extend the initial rebalance while new members join and time remains."""
-
         def end_delay() -> None:
             if group.new_member_added and remaining_ms:
                 group.new_member_added = False
@@ -378,7 +369,6 @@ class ClassicProtocol:
         group.join_timer = self._runtime.await_rebalance(delay_ms, partial(self._complete_join, group))
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        """End the join round: respond to all joined members with the new generation."""
         if group.join_timer is not None:
             group.join_timer.cancel()
         for member in list(group.members.values()):
@@ -411,7 +401,6 @@ class ClassicProtocol:
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def restart_session(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Restart a member's session after a request."""
         self._restart_session(group, member, member.session_timeout_ms)
 
     def _restart_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int) -> None:
@@ -499,5 +488,5 @@ def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _differs(requested: str | None, current: str | None) -> bool:
-    """Compare two values; None matches any."""
+    """Compare; None matches any value."""
     return requested is not None and current is not None and requested != current

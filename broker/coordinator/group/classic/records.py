@@ -41,7 +41,6 @@ class GroupMetadataValue(Message):
 
 
 def group_metadata(group: ClassicGroup, assignments: dict[str, bytes]) -> KeyValue:
-    """Return the record of a group's current generation, with assignments by member id."""
     members = [
         MemberMetadata(
             member_id=member.member_id,

@@ -38,8 +38,6 @@ _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 
 
 class ClassicMembers:
-    """The classic members of all consumer groups of one coordinator."""
-
     def __init__(self, runtime: GroupRuntime, rebalance: ConsumerRebalance, migration: Migration) -> None:
         self._runtime = runtime
         self._cluster = runtime.host.cluster
@@ -49,7 +47,7 @@ class ClassicMembers:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Move a member one step towards its target, or return the error."""
+        """Move a member one step towards its target."""
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
@@ -111,7 +109,6 @@ class ClassicMembers:
     # -- SyncGroup and Heartbeat ---------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
-        """Return the current assignment of a member."""
         group = self._group(request.group_id)
         member = _find_member(group, request.member_id, request.group_instance_id)
         if isinstance(member, ErrorCode):
@@ -160,7 +157,7 @@ class ClassicMembers:
     # -- LeaveGroup ----------------------------------------------------------------------------------------------------
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members of either protocol; return one response for each, or one error for all."""
+        """Remove members of either protocol."""
         group = self._group(group_id)
         responses = []
         removed: dict[str, ConsumerMember] = {}

@@ -33,8 +33,6 @@ Owned = Sequence[tuple[bytes, Sequence[int]]] | None
 
 
 class Goal(NamedTuple):
-    """The target of a member, and its constraints."""
-
     epoch: int  # of the target assignment
     target: Assignment
     subscribed: Container[bytes]  # topic ids
@@ -43,7 +41,6 @@ class Goal(NamedTuple):
 
 
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
-    """Return the member after a heartbeat that reports `owned`."""
     if member.state is MemberState.STABLE and member.member_epoch == goal.epoch:
         return _without_unsubscribed(member, goal, owned) if goal.subscription_changed else member
     if member.state is MemberState.UNREVOKED_PARTITIONS and _may_own(member.pending_revocation, owned):
@@ -85,7 +82,6 @@ def _assign_free(member: ConsumerMember, goal: Goal, assigned: dict[bytes, dict[
 
 
 def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
-    """Revoke topics that the member no longer subscribes to."""
     kept = {topic: epochs for topic, epochs in member.assigned.items() if topic in goal.subscribed}
     if len(kept) == len(member.assigned):
         return member
@@ -100,7 +96,7 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
 
 
 def _may_own(lost: PartitionEpochs, owned: Owned) -> bool:
-    """Return whether the member reports any of these partitions, or reports nothing."""
+    """Return true if the member reports any of these partitions, or reports nothing."""
     if owned is None:
         return True
     return any(partition in lost.get(topic, ()) for topic, partitions in owned for partition in partitions)

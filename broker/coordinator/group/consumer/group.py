@@ -63,7 +63,7 @@ class TimerKind(Enum):
 
 
 class ConsumerGroup(msgspec.Struct, eq=False):
-    """A consumer group and its state changes. ConsumerRebalance writes records and sets timers."""
+    """A consumer group. ConsumerRebalance writes records and sets timers."""
 
     group_id: str
     group_epoch: int = 1
@@ -106,7 +106,7 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return not self.members
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return NONE for members in their current epoch, else the error.
+        """Return the error for a commit; NONE for members in their current epoch.
 
         An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
         epoch. Without a member, commits are valid in an empty group and in transactions.
@@ -172,7 +172,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
             self.static_members[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, its target and its timers."""
         member = self.members.pop(member_id)
         self.target.pop(member_id, None)
         self._disown(member)
@@ -187,7 +186,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         self.target[new.member_id] = target
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """Return the member with this instance id, or None."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
@@ -209,31 +207,26 @@ class ConsumerGroup(msgspec.Struct, eq=False):
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def subscribed_topic_names(self) -> set[str]:
-        """Return the subscribed topics of all members, including unknown ones."""
         return {name for member in self.members.values() for name in self.topic_names_of(member)}
 
     def topic_names_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Return the subscribed topics of a member, with those that matched its regular expression."""
+        """Return subscribed topics and those that matched its regular expression."""
         resolved = self.regexes.get(member.subscribed_topic_regex)
         names = member.subscribed_topic_names
         return names if resolved is None else names | resolved.topics
 
     def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        """Return the existing subscribed topics, ordered by name."""
         names = sorted(self.subscribed_topic_names())
         return [topic for name in names if (topic := cluster.topics.get(name)) is not None]
 
     def topic_ids_of(self, member: ConsumerMember, cluster: Cluster) -> frozenset[bytes]:
-        """Return the ids of a member's existing subscribed topics."""
         known = (cluster.topics.get(name) for name in self.topic_names_of(member))
         return frozenset(topic.topic_id for topic in known if topic is not None)
 
     def current_metadata_hash(self, cluster: Cluster) -> int:
-        """Return the hash of the subscribed topics in their current state."""
         return metadata_hash(self.subscribed_topics(cluster))
 
     def regex_subscribers(self) -> Counter[str]:
-        """Return the number of members for each regular expression."""
         return Counter(
             member.subscribed_topic_regex for member in self.members.values() if member.subscribed_topic_regex
         )
@@ -245,7 +238,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return len(subscriptions) <= 1 and not any(names and regex for names, regex in subscriptions)
 
     def preferred_assignor(self, default: str) -> str:
-        """Return the assignor that most members request, or `default`."""
         votes = Counter(member.server_assignor for member in self.members.values())
         return max((name for name in ASSIGNORS if votes[name]), key=lambda name: votes[name], default=default)
 
@@ -273,5 +265,4 @@ def _partitions(*assignments: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
 
 
 def without_epochs(assignment: PartitionEpochs) -> Mapping[bytes, list[int]]:
-    """Return topic ids and partitions, for responses."""
     return {topic: sorted(epochs) for topic, epochs in assignment.items()}

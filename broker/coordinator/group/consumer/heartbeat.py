@@ -39,8 +39,6 @@ from .records import current_assignment
 
 
 class ConsumerProtocol:
-    """The consumer rebalance protocol for the groups of one coordinator."""
-
     def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
         self._runtime = runtime
         self._migration = Migration(runtime, classic)
@@ -52,7 +50,6 @@ class ConsumerProtocol:
     def heartbeat(
         self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
     ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
-        """Add, update or remove a member; return its assignment or an error."""
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
@@ -104,7 +101,7 @@ class ConsumerProtocol:
         return response
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
-        """Return the group; for a member that joins, also a new or converted one that is not added yet."""
+        """Return the group, which may be a new or converted one that is not added yet."""
         group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group
@@ -184,7 +181,6 @@ def _write_error(error: ErrorCode) -> HeartbeatError:
 
 
 def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member: ConsumerMember) -> ConsumerMember:
-    """Return the member with the fields that the request sets."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
     return member._replace(

@@ -74,7 +74,6 @@ def regex_error(member: ConsumerMember, updated: ConsumerMember) -> HeartbeatErr
 def find_slot(
     group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, member_id: str, owned: Owned
 ) -> MemberSlot | HeartbeatError:
-    """Return the slot of the heartbeat's member, which may be new."""
     instance_id = request.instance_id
     if request.member_epoch == JOIN_EPOCH:
         static = None if instance_id is None else group.static_member(instance_id)

@@ -22,8 +22,6 @@ class MemberState(IntEnum):
 
 
 class ClassicMetadata(NamedTuple):
-    """The JoinGroup data of a member with the classic protocol."""
-
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]  # names and metadata, in order of preference
 
@@ -50,7 +48,6 @@ class ConsumerMember(NamedTuple):
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
     def at_epoch(self, member_epoch: int) -> "ConsumerMember":
-        """Return the member in this epoch, which may be its current one."""
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:

@@ -44,8 +44,6 @@ _POLICIES = {
 
 
 class Migration:
-    """The conversions of the groups of one coordinator."""
-
     def __init__(self, runtime: GroupRuntime, classic: ClassicProtocol) -> None:
         config = runtime.host.config
         self._runtime = runtime
@@ -63,7 +61,7 @@ class Migration:
     # -- to a consumer group -------------------------------------------------------------------------------------------
 
     def build_upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
-        """Return the consumer group that a classic one converts to, or the problem; change nothing."""
+        """Return the converted group or the problem; change nothing."""
         problem = self._upgrade_problem(classic)
         if problem is not None:
             return f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}."
@@ -126,7 +124,6 @@ class Migration:
         )
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
-        """Replace a classic group by a consumer group; return the records."""
         self._classic.stop(classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._runtime.groups[group.group_id] = group
         members, group_id = group.members.values(), group.group_id
@@ -142,19 +139,19 @@ class Migration:
     # -- to a classic group --------------------------------------------------------------------------------------------
 
     def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Return whether there are remaining members, all classic, that may form a classic group."""
+        """Return whether the remaining members may form a classic group."""
         remaining = _remaining(group, leaving)
         all_classic = bool(remaining) and all(member.classic is not None for member in remaining)
         return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
-        """Return whether the group may become classic when a static member returns with the classic protocol."""
+        """Return whether the group may become classic if a static member returns with that protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        """Replace a consumer group by a classic one of the remaining members, and rebalance."""
+        """Convert to a classic group of the remaining members, and rebalance."""
         return self.downgrade(group, _remaining(group, leaving), [])
 
     def downgrade(
@@ -165,7 +162,7 @@ class Migration:
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Replace a consumer group by a classic one of these members, with their target assignments.
+        """Convert to a classic group of these members, with their target assignments.
 
         `records`: of earlier changes, written first.
         """

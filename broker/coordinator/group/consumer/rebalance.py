@@ -29,20 +29,15 @@ from .target_assignment import update_target
 
 
 class MemberSlot(NamedTuple):
-    """A member's slot in a group, and the previous instance of a returning static member."""
-
     member: ConsumerMember
     replaced: ConsumerMember | None = None
 
     @classmethod
     def of_returning(cls, static: ConsumerMember, member_id: str) -> "MemberSlot":
-        """Return the slot of a static member that returns with this member id."""
         return cls(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
 
 
 class ConsumerRebalance:
-    """The rebalances of the consumer groups of one coordinator."""
-
     def __init__(self, runtime: GroupRuntime, migration: Migration) -> None:
         config = runtime.host.config
         self._runtime = runtime
@@ -57,7 +52,6 @@ class ConsumerRebalance:
 
     @property
     def default_assignor(self) -> str:
-        """The assignor of groups whose members request none."""
         return self.assignors[0]
 
     def new_member_id(self) -> str:
@@ -65,7 +59,6 @@ class ConsumerRebalance:
         return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
-        """Return whether the group has this member or is not full."""
         return instance_id in group.static_members or member_id in group.members or len(group.members) < self._max_size
 
     @property
@@ -77,7 +70,6 @@ class ConsumerRebalance:
     def advance(
         self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
     ) -> ConsumerMember:
-        """Update the member and move it one step towards its target; return its new state."""
         subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()
         if group.assignment_epoch < group.group_epoch and self._is_assignment_due(group, now_ms):
@@ -86,7 +78,7 @@ class ConsumerRebalance:
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
     def change(self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
-        """Update the member and, if required, bump the group epoch; return whether its subscription changed."""
+        """Update the member and the group epoch; return whether its subscription changed."""
         member, replaced = slot
         if replaced is not None:
             records += _replacement(group, replaced, member)
@@ -128,7 +120,6 @@ class ConsumerRebalance:
         subscription_changed: bool,
         records: list[KeyValue],
     ) -> ConsumerMember:
-        """Move the member one step towards its target; return its new state."""
         goal = Goal(
             group.assignment_epoch,
             group.target.get(member.member_id, {}),

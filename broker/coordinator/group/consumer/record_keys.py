@@ -39,7 +39,6 @@ def regular_expression_tombstone(group_id: str, regex: str) -> KeyValue:
 
 
 def partition_metadata_tombstone(group_id: str) -> KeyValue:
-    """Return the tombstone of the topics that a broker before 4.1 wrote."""
     return group_key(PARTITION_METADATA, group_id), None
 
 

@@ -64,8 +64,6 @@ class ClassicProtocol(Message):
 
 
 class ClassicMemberMetadata(Message):
-    """The JoinGroup data of a member with the classic protocol."""
-
     session_timeout_ms: int32 = 0
     supported_protocols: list[ClassicProtocol] = []
 
@@ -94,8 +92,6 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 
 class TargetTopicPartitions(Message):
-    """Target partitions of one topic."""
-
     topic_id: uuid = ZERO_UUID
     partitions: list[int32] = []
 
@@ -125,8 +121,6 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 
 class ConsumerGroupRegularExpressionValue(Message):
-    """The topics that a regular expression matched."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     topics: list[string] = []

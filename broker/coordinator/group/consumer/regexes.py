@@ -29,8 +29,6 @@ class RegexChange(NamedTuple):
 
 
 class RegexSubscriptions:
-    """The resolution of regular expressions for the groups of one coordinator."""
-
     __slots__ = ("_auth", "_cluster", "_refresh_interval_ms")
 
     def __init__(self, cluster: Cluster, auth: AuthHelper, refresh_interval_ms: int) -> None:

@@ -80,7 +80,7 @@ class ConsumerGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ConsumerGroup]:
-        """Return the groups by id; members are ordered by id."""
+        """Return the groups; members are ordered by id."""
         for group_id, member_id in sorted(self._metadata):
             group = self._groups[group_id]
             member = _member(member_id, self._metadata[group_id, member_id])

@@ -18,8 +18,6 @@ from typing import NamedTuple
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that matched at the last resolution."""
-
     topics: frozenset[str]
     version: int  # number of topics created until then
     timestamp_ms: int  # wall clock
@@ -85,14 +83,11 @@ def compile_regex(text: str) -> Pattern[str]:
 
 
 def resolve(text: str, topics: Iterable[str]) -> frozenset[str]:
-    """Return the topics whose whole names match a valid expression."""
     pattern = compile_regex(text)
     return frozenset(topic for topic in topics if pattern.fullmatch(topic))
 
 
 class _Translation:
-    """A translation from RE2 to Python, token by token."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._in_bracket = False
