@@ -107,7 +107,7 @@ SINGLE = [
 
 
 def answer(access: Access, *acls: Acl) -> Message:
-    """Return the response to alice, who has these ACLs, from a broker with topics, groups and transactions."""
+    """Return the response to alice with these ACLs, from a broker with topics, groups and transactions."""
     broker = secured_broker("sluice.telemetry=true")
     topic = broker.topic()
     populate(broker, topic.topic_id)

@@ -84,7 +84,7 @@ def test_api_versions_before_3_returns_no_features(version: int) -> None:
 @pytest.mark.parametrize(
     ("release", "version", "expected"),
     [
-        pytest.param("kafka-2.8", 3, {}, id="Kafka 2.8 has none"),
+        pytest.param("kafka-2.8", 3, {}, id="Kafka 2.8, with ZooKeeper and without features"),
         pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="Kafka 3.4"),
         pytest.param("kafka-3.9", 4, {"metadata.version": (1, 21)}, id="Kafka 3.9, without transaction version 2"),
     ],
@@ -215,7 +215,7 @@ def test_cluster_authorized_operations_are_returned_on_request() -> None:
 @pytest.mark.parametrize(
     ("endpoint_type", "code"),
     [
-        pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="controllers, asked of a broker"),
+        pytest.param(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE, id="endpoint type controllers"),
         pytest.param(3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="unknown endpoint type"),
         pytest.param(0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, id="endpoint type 0"),
     ],

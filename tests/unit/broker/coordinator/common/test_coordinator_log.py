@@ -47,7 +47,7 @@ def test_records_are_appended_as_one_batch_and_are_readable_immediately() -> Non
     assert [(record.key, record.value) for record in iter_records(part)] == [(b"k1", b"v1"), (b"k2", None)]
 
 
-def test_transactional_records_hold_the_last_stable_offset() -> None:
+def test_open_transaction_limits_the_last_stable_offset() -> None:
     broker = VirtualBroker()
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     for _ in range(2):  # coordinators, unlike producers, write no sequence numbers

@@ -130,7 +130,7 @@ def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
     assert (producer.init(), producer.producer_id, producer.epoch) == (0, 1, 0)
 
 
-def test_an_open_transaction_does_not_expire() -> None:
+def test_open_transaction_does_not_expire() -> None:
     day_ms = 24 * HOUR_MS
     broker = VirtualBroker(f"transactional.id.expiration.ms={HOUR_MS}", f"transaction.max.timeout.ms={day_ms}")
     broker.topic()

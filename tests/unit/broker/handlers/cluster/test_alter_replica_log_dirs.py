@@ -52,7 +52,7 @@ def test_moving_a_replica_to_the_log_directory_validates_the_partition(topic: st
     assert altered(broker, (log_dir(broker), topic, index)) == {(topic, index): code}
 
 
-def test_a_directory_on_disk_is_accepted(tmp_path: Path) -> None:
+def test_directory_on_disk_is_accepted(tmp_path: Path) -> None:
     broker = VirtualBroker(f"log.dirs={tmp_path}")
     broker.topic()
     assert log_dir(broker) == str(tmp_path)

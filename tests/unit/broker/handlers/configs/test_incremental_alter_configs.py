@@ -40,7 +40,7 @@ def alter_all(
 
 
 def alter(broker: VirtualBroker, kind: int, name: str, *ops: Op) -> None:
-    """Alter a resource without errors."""
+    """Alter one resource and assert that no error is returned."""
     assert alter_all(broker, resource(kind, name, *ops)) == [(0, None)]
 
 

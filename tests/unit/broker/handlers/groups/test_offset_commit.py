@@ -104,7 +104,7 @@ def test_commit_is_rejected_only_between_join_and_sync() -> None:
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()
-    assert members[0].commit() == ErrorCode.NONE  # commits of its generation before it joins the next
+    assert members[0].commit() == ErrorCode.NONE  # a commit of the current generation, before the member rejoins
     for member in members:
         member.send_join()
     for member in (*members, newcomer):

@@ -117,7 +117,7 @@ def test_removal_of_a_member_fails_its_pending_sync() -> None:
     assert members[1].client.answer().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_assignment_above_the_batch_size_limit_fails_every_sync_and_starts_a_rebalance() -> None:
+def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance() -> None:
     broker = VirtualBroker()
     members = [Member(broker) for _ in range(2)]
     for member in members:

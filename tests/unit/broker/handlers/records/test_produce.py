@@ -193,9 +193,10 @@ def test_last_records_of_a_duplicate_partition_are_appended(version: int) -> Non
         TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=items) for items in (data[:2], data[2:])
     ]
     client = broker.client()
-    (answered,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
+    (topic_response,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
     assert [
-        (partition.index, partition.error_code, partition.base_offset) for partition in answered.partition_responses
+        (partition.index, partition.error_code, partition.base_offset)
+        for partition in topic_response.partition_responses
     ] == [
         (0, 0, 0),
         (1, 0, 0),

@@ -160,7 +160,7 @@ def lose_follower(simulation: Simulation) -> None:
         partition.replicas, partition.isr = (1, 2), (1,)
 
 
-def begin_epoch(simulation: Simulation) -> None:
+def raise_leader_epoch(simulation: Simulation) -> None:
     simulation.partitions["t"].leader_epoch += 1
 
 
@@ -181,7 +181,7 @@ EVENTS: dict[str, Callable[[Simulation], object]] = {
     "the broker is isolated": change_state("isolate_broker", 1),
     "the broker rejoins": change_state("rejoin_broker", 1),
     "a follower is lost": lose_follower,
-    "a leader epoch begins": begin_epoch,
+    "a leader epoch begins": raise_leader_epoch,
     "records are deleted": delete_records,
     "the topic is deleted": delete_topic,
 }

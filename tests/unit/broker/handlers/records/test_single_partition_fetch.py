@@ -40,7 +40,7 @@ def append(log: PartitionLog, data: bytes, origin: int) -> None:
 
 @cache
 def broker_with_logs(*overrides: str) -> VirtualBroker:
-    """Return topics with several segments: records of several sizes, an aborted and an open transaction."""
+    """Return a broker with multi-segment logs: records of several sizes, an aborted and an open transaction."""
     broker = VirtualBroker(*overrides)
     client = broker.client()
     for name, compression in (("t", "producer"), ("zstd", "zstd")):
@@ -154,7 +154,7 @@ def delete_topic(broker: VirtualBroker) -> None:
     broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
 
 
-def begin_epoch(broker: VirtualBroker) -> None:
+def raise_leader_epoch(broker: VirtualBroker) -> None:
     if "t" in broker.cluster.topics:
         broker.partition().leader_epoch += 1
 
@@ -169,7 +169,7 @@ EVENTS: dict[str, Callable[[VirtualBroker], object]] = {
     "transaction starts": write_in_transaction,
     "records are deleted": delete_records,
     "the topic is deleted": delete_topic,
-    "leader epoch increases": begin_epoch,
+    "leader epoch increases": raise_leader_epoch,
     "a quota is set": set_quota,
     "time passes": lambda broker: broker.advance(60),
 }

@@ -58,8 +58,8 @@ def test_topic_is_created_with_the_requested_partitions_and_configs(version: int
     if version >= 5:
         assert (result.num_partitions, result.replication_factor) == (3, 1)
         configs = {config.name: (config.value, config.config_source) for config in result.configs or []}
-        assert configs["retention.ms"] == ("1234", 1), "1: set on the topic"
-        assert configs["cleanup.policy"] == ("delete", 5), "5: a default"
+        assert configs["retention.ms"] == ("1234", 1), "source 1 is a topic config"
+        assert configs["cleanup.policy"] == ("delete", 5), "source 5 is a default"
     assert result.topic_id == (topic.topic_id if version >= 7 else ZERO_UUID)
 
 

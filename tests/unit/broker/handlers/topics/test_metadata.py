@@ -184,7 +184,7 @@ def test_authorized_operations_are_returned_only_on_request(version: int) -> Non
         assert response.cluster_authorized_operations == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 
-def test_kafkas_internal_topics_are_internal() -> None:
+def test_consumer_offsets_topic_is_internal() -> None:
     broker = VirtualBroker()
     broker.topic("__consumer_offsets")
     assert topics(broker, 9, "__consumer_offsets")[0].is_internal

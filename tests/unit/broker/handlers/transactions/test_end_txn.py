@@ -71,7 +71,7 @@ def producer_in_state(broker: VirtualBroker, state_name: str, versions: dict[str
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
 @pytest.mark.parametrize("state_name", LEGACY_RESULTS)
-def test_legacy_client_ends_only_open_or_repeats_completed_transactions(state_name: str, committed: bool) -> None:
+def test_result_for_a_legacy_client_depends_on_the_transaction_state(state_name: str, committed: bool) -> None:
     broker = VirtualBroker()
     producer = producer_in_state(broker, state_name, LEGACY)
     expected = LEGACY_RESULTS[state_name][not committed]
@@ -112,7 +112,7 @@ VERSION_2_RESULTS: dict[tuple[str, bool], tuple[int | str, int | str]] = {
 
 @pytest.mark.parametrize("epochs_back", [0, 1], ids=["current epoch", "previous epoch"])
 @pytest.mark.parametrize(("state_name", "committed"), VERSION_2_RESULTS)
-def test_client_of_transaction_version_2_ends_or_repeats_transactions(
+def test_result_for_transaction_version_2_depends_on_state_and_epoch(
     state_name: str, committed: bool, epochs_back: int
 ) -> None:
     broker = VirtualBroker()

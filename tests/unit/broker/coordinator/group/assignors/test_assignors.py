@@ -47,16 +47,16 @@ def cases() -> Iterator[Case]:
             GroupSpec(
                 {
                     member_id: MemberSpec(
-                        frozenset(topic_id(int(topic)) for topic in wanted.split(",") if wanted != "-"),
-                        partitions(has),
+                        frozenset(topic_id(int(topic)) for topic in topic_numbers.split(",") if topic_numbers != "-"),
+                        partitions(current),
                         None if instance_id == "-" else instance_id,
                     )
-                    for member_id, instance_id, wanted, has, _, _ in members
+                    for member_id, instance_id, topic_numbers, current, _, _ in members
                 },
                 topics,
                 homogeneous=head[1] == "homogeneous",
             ),
-            {member_id: partitions(gets) for member_id, _, _, _, _, gets in members},
+            {member_id: partitions(expected) for member_id, _, _, _, _, expected in members},
         )
 
 
@@ -94,9 +94,9 @@ def test_static_members_keep_their_partition_ranges_under_new_member_ids() -> No
 def groups(draw: st.DrawFn, *, homogeneous: bool) -> GroupSpec:
     topics = {bytes([number]) * 16: draw(st.integers(1, 6)) for number in range(1, draw(st.integers(1, 4)) + 1)}
     ids = [f"m{number}" for number in range(draw(st.integers(1, 5)))]
-    some = st.sets(st.sampled_from(list(topics)), min_size=1)
-    shared = draw(some)
-    subscribed = {member_id: shared if homogeneous else draw(some) for member_id in ids}
+    subsets = st.sets(st.sampled_from(list(topics)), min_size=1)
+    shared = draw(subsets)
+    subscribed = {member_id: shared if homogeneous else draw(subsets) for member_id in ids}
     assigned: dict[str, dict[bytes, set[int]]] = {member_id: {} for member_id in ids}
     for topic, count in topics.items():
         for partition in range(count):
