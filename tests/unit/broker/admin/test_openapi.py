@@ -1,4 +1,4 @@
-"""The OpenAPI document: fresh, and it says of each operation what the table says."""
+"""The OpenAPI document: up to date, and consistent with the table of operations."""
 
 import json
 from typing import Any
@@ -20,49 +20,49 @@ def documented(one: Operation) -> Any:
     return DOCUMENT["paths"][one.path][one.method.lower()]
 
 
-def test_the_published_document_is_what_a_broker_serves() -> None:
+def test_published_document_matches_the_served_one() -> None:
     assert FILE.read_text() == document_text(), "python -m tests.docs.openapi writes it"
 
 
-def test_it_tells_of_all_that_can_be_asked() -> None:
+def test_every_operation_is_documented() -> None:
     documented = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert documented == {(one.method, one.path) for one in ALL}
     assert ("GET", "/api/v1/stream") in documented
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_is_defined() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     found = {part.split('"')[0] for part in json.dumps(DOCUMENT).split('"$ref": "#/components/schemas/')[1:]}
     assert found <= schemas.keys()
-    assert schemas.keys() - found <= {"sluice.broker.faults.actions.action.Action"}, "nobody uses it"
+    assert schemas.keys() - found <= {"sluice.broker.faults.actions.action.Action"}, "every schema is referenced"
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: f"{one.method} {one.path}")
 class TestEveryOperation:
-    def test_names_all_of_its_parameters(self, one: Operation) -> None:
+    def test_documents_all_parameters(self, one: Operation) -> None:
         names = {each["name"]: each["in"] for each in documented(one).get("parameters", [])}
         fields = [name for name in one.params.__struct_fields__ if name != "accept"]
         in_url = {name: "path" if f"{{{name}}}" in one.path else "query" for name in fields}
         sender = {} if one.method == "GET" or one.has_body else {"x-sluice-request": "header"}
         assert names == in_url | sender
 
-    def test_has_a_body_where_one_is_read(self, one: Operation) -> None:
+    def test_documents_a_body_only_if_one_is_accepted(self, one: Operation) -> None:
         assert ("requestBody" in documented(one)) == (one.bodies != (Nothing,))
         assert not (one.method == "GET" and one.has_body)
 
-    def test_tells_how_it_can_be_refused(self, one: Operation) -> None:
+    def test_documents_its_error_statuses(self, one: Operation) -> None:
         statuses = set(documented(one)["responses"])
         assert {"200", "400", "403"} <= statuses
         assert ("404" in statuses) >= bool(one.in_path)
         assert ("401" in statuses) == (one.path != "/healthz")
 
 
-def test_filters_of_events_name_what_there_is_to_choose_from() -> None:
+def test_event_filters_list_their_values() -> None:
     parameters = {each["name"]: each["schema"] for each in DOCUMENT["paths"]["/api/v1/journal"]["get"]["parameters"]}
     assert parameters["kind"] == {"type": "array", "items": {"type": "string", "enum": [*KINDS]}}
     assert "Produce" in parameters["api"]["items"]["enum"]
 
 
-def test_ids_are_told_apart() -> None:
+def test_operation_ids_are_unique() -> None:
     ids = [documented(one)["operationId"] for one in ALL]
     assert len(ids) == len(set(ids))

@@ -1,4 +1,4 @@
-"""The admin port's routes: every operation has one, and what there is no route for is told as JSON."""
+"""Routes of the admin port: every operation has one, and unknown paths return JSON errors."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ METHODS = {path: {one.method for one in OPERATIONS if one.path == path} for path
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_another_method_is_refused_with_those_that_there_are(path: str) -> None:
+def test_other_method_is_rejected_with_the_allowed_ones(path: str) -> None:
     app = application(VirtualBroker().cluster_server)
     status, headers, body = call(app, path.replace("{", "").replace("}", ""), "PATCH")
     assert status == 405
@@ -30,17 +30,17 @@ def test_another_method_is_refused_with_those_that_there_are(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1/cluster/", "/api/v1/brokers/1", "//"])
-def test_what_is_not_there_is_told(path: str) -> None:
+def test_unknown_path_is_not_found(path: str) -> None:
     status, _, body = call(application(VirtualBroker().cluster_server), path)
     assert status == 404
     assert json.loads(body) == {"error": f"{path}: there is no such path; /api/openapi.json lists all paths"}
 
 
-def test_head_is_answered_where_get_is() -> None:
+def test_head_is_served_for_get() -> None:
     assert call(application(VirtualBroker().cluster_server), "/healthz", "HEAD")[0] == 200
 
 
-def test_a_mistake_of_the_brokers_own_is_told_as_one_and_goes_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_returns_500_and_is_raised_for_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError
 
@@ -49,8 +49,8 @@ def test_a_mistake_of_the_brokers_own_is_told_as_one_and_goes_to_the_log(monkeyp
     with pytest.raises(AssertionError):  # uvicorn logs it
         call(app, "/api/v1/brokers/1/isolate", "POST")
 
-    async def told() -> Response:
+    async def respond() -> Response:
         return await refusals()[Exception](Request({"type": "http"}), AssertionError())
 
-    answer = asyncio.run(told())
+    answer = asyncio.run(respond())
     assert (answer.status_code, answer.media_type) == (500, "application/json")

@@ -1,4 +1,4 @@
-"""The admin port's HTTP application: metrics, health, and the token that guards them."""
+"""The HTTP application of the admin port: metrics, health, and the token."""
 
 import json
 
@@ -19,14 +19,14 @@ TOKEN = "sluice.admin.token=a secret"
         pytest.param("application/openmetrics-text; version=1.0.0", "application/openmetrics-text", id="OpenMetrics"),
     ],
 )
-def test_metrics_come_in_the_format_that_was_asked_for(accept: str, content_type: str) -> None:
+def test_metrics_have_the_accepted_format(accept: str, content_type: str) -> None:
     status, headers, body = call(application(VirtualBroker().cluster_server), "/metrics", accept=accept)
     assert status == 200
     assert headers["content-type"].startswith(content_type)
     assert [name for name in METRICS if f"# HELP {name.removesuffix('_total')}" not in body] == []
 
 
-def test_a_scrape_reads_the_broker_as_it_is_now() -> None:
+def test_scrape_returns_current_values() -> None:
     broker = VirtualBroker()
     app = application(broker.cluster_server)
     assert "\nsluice_connections 0.0\n" in call(app, "/metrics")[2]
@@ -39,7 +39,7 @@ def test_health_is_ok() -> None:
     assert (status, json.loads(body)) == (200, {"status": "ok"})
 
 
-def test_what_is_not_there_is_404() -> None:
+def test_unknown_path_is_not_found() -> None:
     assert call(application(VirtualBroker().cluster_server), "/nothing")[0] == 404
 
 
@@ -47,20 +47,20 @@ def test_what_is_not_there_is_404() -> None:
     ("headers", "status"),
     [
         pytest.param({}, 401, id="no token"),
-        pytest.param({"authorization": "Bearer a secre"}, 401, id="another token"),
-        pytest.param({"authorization": "a secret"}, 401, id="the token alone"),
-        pytest.param({"authorization": "Basic a secret"}, 401, id="another scheme"),
-        pytest.param({"authorization": "Bearer ä"}, 401, id="letters beyond ASCII"),
-        pytest.param({"authorization": "Bearer a secret"}, 200, id="the token"),
+        pytest.param({"authorization": "Bearer a secre"}, 401, id="wrong token"),
+        pytest.param({"authorization": "a secret"}, 401, id="token without a scheme"),
+        pytest.param({"authorization": "Basic a secret"}, 401, id="wrong scheme"),
+        pytest.param({"authorization": "Bearer ä"}, 401, id="non-ASCII token"),
+        pytest.param({"authorization": "Bearer a secret"}, 200, id="token"),
     ],
 )
-def test_a_token_guards_metrics(headers: dict[str, str], status: int) -> None:
+def test_metrics_require_the_token(headers: dict[str, str], status: int) -> None:
     answered, answer_headers, body = call(application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers)
     assert answered == status
-    assert ("sluice_build_info" in body) == (status == 200), "nothing is told without the token"
+    assert ("sluice_build_info" in body) == (status == 200), "metrics need the token"
     assert (answer_headers.get("www-authenticate") == "Bearer") == (status == 401)
 
 
 def test_health_needs_no_token() -> None:
-    # An orchestrator's probe has none, and the answer tells nothing.
+    # An orchestrator's probe has no token, and the response reveals nothing.
     assert call(application(VirtualBroker(TOKEN).cluster_server), "/healthz")[0] == 200

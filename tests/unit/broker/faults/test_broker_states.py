@@ -1,4 +1,4 @@
-"""Brokers that rules want down or cut off: one rule, several, and people who do something else meanwhile."""
+"""Rules that stop or isolate brokers: single rules, overlapping rules, and manual changes meanwhile."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def state(cluster: VirtualBroker, node_id: int = 2) -> BrokerState:
 
 
 @pytest.mark.parametrize("controlled", [True, False])
-def test_a_broker_is_down_while_its_rule_lasts(three: VirtualBroker, controlled: bool) -> None:
+def test_broker_is_stopped_while_its_rule_lasts(three: VirtualBroker, controlled: bool) -> None:
     client = three.client(node_id=2)
     fault = add(three, Rule(BrokerDown(controlled=controlled), broker=2, until="5s"))
     assert state(three) is STOPPED
@@ -40,7 +40,7 @@ def test_a_broker_is_down_while_its_rule_lasts(three: VirtualBroker, controlled:
     three.client(node_id=2).ask(ApiVersionsRequest(), 0)
 
 
-def test_a_broker_that_is_alone_can_be_down() -> None:
+def test_single_broker_can_be_stopped() -> None:
     alone = VirtualBroker()
     add(alone, Rule("broker-down", during="1s"))
     assert state(alone, 1) is STOPPED
@@ -48,13 +48,13 @@ def test_a_broker_that_is_alone_can_be_down() -> None:
     assert state(alone, 1) is RUNNING
 
 
-def test_a_broker_that_is_alone_cannot_be_isolated() -> None:
+def test_single_broker_cannot_be_isolated() -> None:
     with pytest.raises(FaultError, match=r"^fault\.action: expected a cluster of several brokers; this one has 1"):
         add(VirtualBroker(), Rule("isolate"))
 
 
 @pytest.mark.parametrize("first", ["isolate", "broker-down"])
-def test_down_wins_over_isolated_whichever_came_first(three: VirtualBroker, first: str) -> None:
+def test_stopped_takes_precedence_over_isolated_in_either_order(three: VirtualBroker, first: str) -> None:
     second = "broker-down" if first == "isolate" else "isolate"
     faults = {kind: add(three, Rule(kind, broker=2)) for kind in (first, second)}
     assert state(three) is STOPPED
@@ -64,7 +64,7 @@ def test_down_wins_over_isolated_whichever_came_first(three: VirtualBroker, firs
     assert state(three) is RUNNING
 
 
-def test_a_broker_that_two_rules_want_down_is_down_until_both_have_ended(three: VirtualBroker) -> None:
+def test_broker_stopped_by_two_rules_restarts_when_both_have_ended(three: VirtualBroker) -> None:
     faults = [add(three, Rule("broker-down", broker=2)), add(three, Rule("broker-down", broker=[2, 3]))]
     faults[0].remove()
     assert [state(three, 2), state(three, 3)] == [STOPPED, STOPPED]
@@ -72,7 +72,7 @@ def test_a_broker_that_two_rules_want_down_is_down_until_both_have_ended(three: 
     assert [state(three, 2), state(three, 3)] == [RUNNING, RUNNING]
 
 
-def test_isolation_that_ends_while_the_broker_is_down_is_over(three: VirtualBroker) -> None:
+def test_isolation_can_end_while_the_broker_is_stopped(three: VirtualBroker) -> None:
     down, isolated = add(three, Rule("broker-down", broker=2)), add(three, Rule("isolate", broker=2))
     isolated.remove()
     assert state(three) is STOPPED
@@ -80,7 +80,7 @@ def test_isolation_that_ends_while_the_broker_is_down_is_over(three: VirtualBrok
     assert state(three) is RUNNING
 
 
-def test_a_broker_that_is_wanted_down_again_before_it_has_started_is_down(three: VirtualBroker) -> None:
+def test_broker_stopped_again_before_its_restart_stays_stopped(three: VirtualBroker) -> None:
     faults = three.cluster_server.faults
     faults.add(Rule("broker-down", broker=2, id="a"))
     faults.remove("a")
@@ -90,31 +90,29 @@ def test_a_broker_that_is_wanted_down_again_before_it_has_started_is_down(three:
     assert state(three) is RUNNING
 
 
-def test_who_starts_a_broker_by_hand_is_not_overruled(three: VirtualBroker) -> None:
+def test_broker_started_manually_stays_running(three: VirtualBroker) -> None:
     fault = add(three, Rule("broker-down", broker=2))
     three.run(three.cluster_server.start_broker(2))
     fault.remove()
     assert (state(three), fault.problem) == (RUNNING, "")
 
 
-def test_who_stops_an_isolated_broker_by_hand_finds_it_stopped(three: VirtualBroker) -> None:
+def test_isolated_broker_stopped_manually_stays_stopped(three: VirtualBroker) -> None:
     fault = add(three, Rule("isolate", broker=2))
     three.cluster_server.stop_broker(2)
     fault.remove()
     assert (state(three), fault.problem) == (STOPPED, "")
 
 
-def test_a_rule_does_not_begin_with_a_broker_that_is_down_by_hand(three: VirtualBroker) -> None:
+def test_rule_for_a_manually_stopped_broker_is_rejected(three: VirtualBroker) -> None:
     three.cluster_server.stop_broker(3)
     for kind in ("broker-down", "isolate"):
         with pytest.raises(FaultError, match=r"^fault\.action: broker 3 is stopped$"):
             add(three, Rule(kind, broker=[2, 3]))
-    assert state(three) is RUNNING, "of several brokers all are asked first"
+    assert state(three) is RUNNING, "no broker is changed if one is rejected"
 
 
-def test_a_broker_that_cannot_be_started_again_is_the_rule_s_problem(
-    three: VirtualBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_restart_is_reported_as_the_rules_problem(three: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = add(three, Rule("broker-down", broker=2))
     port = three.cluster_server.servers[2].endpoints[0].port
     monkeypatch.setattr(three.loop, "bind", _in_use)

@@ -1,4 +1,4 @@
-"""Rules in force, in virtual time: what a client sees, and what is counted."""
+"""Active rules in virtual time: client-visible effects and hit counts."""
 
 from collections.abc import Callable
 from random import Random
@@ -43,16 +43,16 @@ def to_all(acks: int = 1, partitions: int = 3) -> ProduceRequest:
 
 
 def codes(response: object) -> list[int]:
-    """Of the partitions of a produce response, in order."""
-    return [item.error_code for topic in response.responses for item in topic.partition_responses]  # type: ignore[attr-defined]  # it is one
+    """Return the error codes of the partitions of a produce response, in order."""
+    return [item.error_code for topic in response.responses for item in topic.partition_responses]  # type: ignore[attr-defined]  # a response
 
 
-def ends(broker: VirtualBroker) -> list[int]:
+def log_end_offsets(broker: VirtualBroker) -> list[int]:
     return [partition.log.log_end_offset for partition in broker.cluster.topics["t"].partitions]
 
 
 def code_of(client: Client, version: int = 9) -> int:
-    """What a produce request is answered with."""
+    """Return the error code of a produce request."""
     (code,) = codes(client.ask(produce(version), version))
     return code
 
@@ -60,32 +60,32 @@ def code_of(client: Client, version: int = 9) -> int:
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_partition_that_a_rule_names_fails_and_nothing_is_appended_to_it() -> None:
+def test_only_the_named_partition_fails_and_gets_no_records() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
     answer = broker.client().ask(to_all(), 9)
     assert codes(answer) == [0, NOT_LEADER, 0]
     assert [item.base_offset for item in answer.responses[0].partition_responses] == [0, -1, 0]
-    assert ends(broker) == [1, 0, 1]
+    assert log_end_offsets(broker) == [1, 0, 1]
 
 
-def test_all_partitions_fail_where_none_is_named() -> None:
+def test_all_partitions_fail_if_none_is_named() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce"))
     assert codes(broker.client().ask(to_all(), 9)) == [NOT_LEADER] * 3
-    assert ends(broker) == [0, 0, 0]
+    assert log_end_offsets(broker) == [0, 0, 0]
 
 
-def test_an_error_afterwards_is_a_lie_about_what_was_appended() -> None:
+def test_error_after_the_append_keeps_the_records() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
     client = broker.client()
     assert codes(client.ask(to_all(), 9)) == [7, 0, 7]
     assert codes(client.ask(to_all(), 9)) == [0, 0, 0]
-    assert ends(broker) == [2, 2, 2]
+    assert log_end_offsets(broker) == [2, 2, 2]
 
 
-def test_topics_are_matched_by_name_where_requests_have_ids() -> None:
+def test_topic_patterns_match_names_of_topic_ids() -> None:
     broker = started()
     topic = broker.cluster.topics["t"]
     broker.topic("u")
@@ -102,11 +102,9 @@ def code_of_id(client: Client, topic_id: bytes) -> int:
 
 @pytest.mark.parametrize("partition", [None, 1], ids=["as a whole", "in one partition"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_produce_that_wants_no_answer_learns_of_an_error_by_losing_its_connection(
-    when: str, partition: int | None
-) -> None:
+def test_acks_0_produce_with_an_error_closes_the_connection(when: str, partition: int | None) -> None:
     broker = started()
-    action = Error("NOT_LEADER_OR_FOLLOWER", when=when)  # type: ignore[arg-type]  # one of the two
+    action = Error("NOT_LEADER_OR_FOLLOWER", when=when)  # type: ignore[arg-type]  # a valid literal
     broker.cluster_server.faults.add(Rule(action, api="Produce", partition=partition))
     client = broker.client()
     client.send(to_all(acks=0), 9)
@@ -114,19 +112,21 @@ def test_produce_that_wants_no_answer_learns_of_an_error_by_losing_its_connectio
     assert client.take_answers() == []
 
 
-def test_produce_that_waits_for_replicas_is_answered_for_all_partitions() -> None:
+def test_acks_all_produce_returns_an_error_for_the_named_partition_only() -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
-    led = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.replicas.leads(p)]
+    led_partitions = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.replicas.leads(p)]
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     broker.advance(100)
     answer = codes(client.answer().message)
-    assert [(index, answer[index]) for index in led if index] == [(index, 0) for index in led if index]
+    assert [(index, answer[index]) for index in led_partitions if index] == [
+        (index, 0) for index in led_partitions if index
+    ]
     assert answer[0] == NOT_LEADER
 
 
-def test_a_rule_removed_while_a_request_is_handled_still_puts_its_answer_together() -> None:
+def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
     fault = broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
     client = broker.client()
@@ -152,7 +152,7 @@ def test_metadata_keeps_its_brokers_when_topics_fail() -> None:
         assert found == {"t": 5} | ({} if topics is not None and len(topics) == 1 else {"u": 0})
 
 
-def test_a_topic_that_fails_is_not_created_on_the_way() -> None:
+def test_failed_topic_is_not_auto_created() -> None:
     broker = started("auto.create.topics.enable=true")
     broker.cluster_server.faults.add(Rule(Error(3), api="Metadata", topic="new"))
     answer = broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
@@ -160,7 +160,7 @@ def test_a_topic_that_fails_is_not_created_on_the_way() -> None:
     assert "new" not in broker.cluster.topics
 
 
-def test_a_coordinator_that_fails_is_told_with_its_key() -> None:
+def test_failed_coordinator_is_returned_with_its_key() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
     answer = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
@@ -169,7 +169,7 @@ def test_a_coordinator_that_fails_is_told_with_its_key() -> None:
     assert answer.error_code == 0
 
 
-def test_api_versions_falls_back_to_what_any_client_can_read() -> None:
+def test_api_versions_error_falls_back_to_version_0() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
     client = broker.client()
@@ -184,7 +184,7 @@ def test_api_versions_falls_back_to_what_any_client_can_read() -> None:
     ("api", "code"),
     [("SaslHandshake", "UNSUPPORTED_SASL_MECHANISM"), ("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED")],
 )
-def test_authentication_that_fails_ends_the_connection_as_a_wrong_password_does(api: str, code: str) -> None:
+def test_failed_authentication_closes_the_connection(api: str, code: str) -> None:
     broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=100")
     broker.cluster_server.faults.add(Rule(Error(code), api=api))
     client = broker.client()
@@ -197,7 +197,7 @@ def test_authentication_that_fails_ends_the_connection_as_a_wrong_password_does(
     assert not client.is_open
 
 
-def test_a_rule_is_about_who_has_logged_in() -> None:
+def test_rule_matches_the_authenticated_principal() -> None:
     broker = VirtualBroker(*SASL)
     broker.topic("t")
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", principal="User:ali*"))
@@ -210,7 +210,7 @@ def test_a_rule_is_about_who_has_logged_in() -> None:
 # -- fetches -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_reads_the_partitions_that_are_well() -> None:
+def test_fetch_reads_the_healthy_partitions() -> None:
     broker = started()
     client = broker.client()
     client.ask(to_all(), 9)
@@ -224,7 +224,7 @@ def test_a_fetch_reads_the_partitions_that_are_well() -> None:
     ]
 
 
-def test_a_partition_that_fails_ends_a_long_poll() -> None:
+def test_failed_partition_ends_a_long_poll() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", partition=0, times=1))
     client = broker.client()
@@ -234,7 +234,7 @@ def test_a_partition_that_fails_ends_a_long_poll() -> None:
     assert client.take_answers() == []
 
 
-def test_a_session_tells_of_a_failure_and_then_that_it_is_over() -> None:
+def test_fetch_session_returns_a_failure_and_then_its_end() -> None:
     broker = started()
     client = broker.client()
     session = FetchRequest(session_epoch=0, max_bytes=1 << 20, topics=fetch(0).topics)
@@ -247,10 +247,10 @@ def test_a_session_tells_of_a_failure_and_then_that_it_is_over() -> None:
     follow.session_epoch = 2
     assert fetched(client.ask(follow, 11)).error_code == 0
     follow.session_epoch = 3
-    assert client.ask(follow, 11).responses == [], "there is nothing new"
+    assert client.ask(follow, 11).responses == [], "an unchanged partition is not returned"
 
 
-def test_a_session_can_be_lost() -> None:
+def test_fetch_session_can_be_lost() -> None:
     broker = started()
     client = broker.client()
     broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
@@ -262,19 +262,19 @@ def test_a_session_can_be_lost() -> None:
 
 
 @pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1)])
-def test_a_delay_holds_the_request_or_its_answer(when: str, appended: int) -> None:
+def test_delay_applies_before_or_after_handling(when: str, appended: int) -> None:
     broker = started()
-    broker.cluster_server.faults.add(Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # one of the two
+    broker.cluster_server.faults.add(Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # a valid literal
     client = broker.client()
     client.send(produce(9), 9)
     broker.advance(19)
-    assert (client.take_answers(), ends(broker)[0]) == ([], appended)
+    assert (client.take_answers(), log_end_offsets(broker)[0]) == ([], appended)
     broker.advance(1)
     assert codes(client.answer().message) == [0]
-    assert ends(broker)[0] == 1
+    assert log_end_offsets(broker)[0] == 1
 
 
-def test_what_waits_keeps_its_records_whatever_is_read_meanwhile() -> None:
+def test_delayed_request_keeps_its_records() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Delay("20ms"), api="Produce", client_id="slow"))
     slow, fast = broker.client("slow"), broker.client("fast")
@@ -300,21 +300,21 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order() -> None:
     assert client.answer().api == "Produce"
 
 
-@pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["a black hole", "a delay"])
-def test_what_waits_goes_on_when_its_rule_is_removed(action: object) -> None:
+@pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["black hole", "delay"])
+def test_waiting_request_continues_when_its_rule_is_removed(action: object) -> None:
     broker = started()
     fault = broker.cluster_server.faults.add({"action": action, "api": "Produce"})
     client = broker.client()
     client.send(produce(9), 9)
     broker.advance(60_000)
-    assert (client.take_answers(), ends(broker)[0]) == ([], 0)
+    assert (client.take_answers(), log_end_offsets(broker)[0]) == ([], 0)
     fault.remove()
     assert codes(client.answer().message) == [0]
     assert broker.broker.fault_waits is not None
     assert len(broker.broker.fault_waits) == 0
 
 
-def test_a_client_that_leaves_a_black_hole_leaves_nothing_behind() -> None:
+def test_disconnected_client_leaves_no_state_in_a_black_hole() -> None:
     broker = started()
     broker.cluster_server.faults.add({"action": "black-hole"})
     client = broker.client()
@@ -333,7 +333,7 @@ def test_a_client_that_leaves_a_black_hole_leaves_nothing_behind() -> None:
     ],
     ids=["uniform", "exponential", "normal"],
 )
-def test_a_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: float) -> None:
+def test_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: float) -> None:
     random = Random(1)
     drawn = [delay.draw(random) for _ in range(2000)]
     assert low <= min(drawn)
@@ -342,33 +342,33 @@ def test_a_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: 
     assert sum(drawn) / len(drawn) == pytest.approx(15 if delay.min else 10, rel=0.1)
 
 
-# -- ends --------------------------------------------------------------------------------------------------------------
+# -- closed connections ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["fin", "rst"])
 @pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1), ("mid-response", 1)])
-def test_a_connection_is_closed_at_its_moment(when: str, appended: int, how: str) -> None:
+def test_connection_is_closed_at_the_specified_moment(when: str, appended: int, how: str) -> None:
     broker = started()
-    broker.cluster_server.faults.add(Rule(Close(when=when, how=how), api="Produce"))  # type: ignore[arg-type]  # ones of those
+    broker.cluster_server.faults.add(Rule(Close(when=when, how=how), api="Produce"))  # type: ignore[arg-type]  # valid literals
     client = broker.client()
     sent = bytearray()
     client.on_bytes = sent.extend
     client.send_together((HeartbeatRequest(), 3), (produce(9), 9), (produce(9), 9))
     assert not client.is_open
     assert client.transport.aborted == (how == "rst")
-    assert ends(broker)[0] == appended
+    assert log_end_offsets(broker)[0] == appended
     heartbeat = 4 + int.from_bytes(sent[:4])
     rest = bytes(sent[heartbeat:])
     assert bool(rest) == (when == "mid-response")
     if rest:
-        assert len(rest) < 4 + int.from_bytes(rest[:4]), "the frame is not whole"
+        assert len(rest) < 4 + int.from_bytes(rest[:4]), "the frame is incomplete"
 
 
-# -- which ones are hit ------------------------------------------------------------------------------------------------
+# -- matching ----------------------------------------------------------------------------------------------------------
 
 
 def hit(rule: dict[str, object], count: int = 6, client: Callable[[VirtualBroker], Client] | None = None) -> str:
-    """Which of so many produce requests, 10 ms apart, fail."""
+    """Return which of `count` produce requests, 10 ms apart, fail."""
     broker = started()
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": 6}, "api": "Produce"} | rule)
     producer = broker.client() if client is None else client(broker)
@@ -413,18 +413,18 @@ def hit(rule: dict[str, object], count: int = 6, client: Callable[[VirtualBroker
     ],
     ids=str,
 )
-def test_a_rule_hits_what_it_says(rule: dict[str, object], expected: str) -> None:
+def test_rule_hits_the_expected_requests(rule: dict[str, object], expected: str) -> None:
     assert hit(rule) == expected
 
 
-def test_the_nth_request_is_counted_for_each_connection() -> None:
+def test_nth_request_is_counted_per_connection() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", request=2))
     first, second = broker.client(), broker.client()
     assert [code_of(client) for client in (first, second, first, second, first)] == [0, 0, 6, 6, 0]
 
 
-def test_a_rule_is_about_the_software_that_a_client_has_named() -> None:
+def test_rule_matches_the_client_software() -> None:
     def client(broker: VirtualBroker) -> Client:
         found = broker.client()
         code_of(found)
@@ -434,7 +434,7 @@ def test_a_rule_is_about_the_software_that_a_client_has_named() -> None:
     assert hit({"software_name": "librdkafka", "software_version": "2.*", "times": 3}, 4, client) == "xxx."
 
 
-def test_chance_is_the_rule_s_own_and_follows_from_its_seed() -> None:
+def test_probability_is_per_rule_and_reproducible_by_seed() -> None:
     patterns = [hit({"probability": 0.5, "seed": seed}, 40) for seed in (1, 1, 2)]
     assert patterns[0] == patterns[1] != patterns[2]
     assert 8 < patterns[0].count("x") < 32
@@ -442,24 +442,24 @@ def test_chance_is_the_rule_s_own_and_follows_from_its_seed() -> None:
     assert hit({"probability": 0.5}, 40) != hit({"probability": 0.5, "id": "another"}, 40)
 
 
-def test_rules_are_told_apart_by_broker() -> None:
+def test_rule_applies_to_the_named_brokers() -> None:
     broker = started("sluice.brokers=3")
     broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=[2, 3]))
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    found = [broker.client(node_id=node_id).ask(asked, 9).topics[0].error_code for node_id in (1, 2, 3)]
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    found = [broker.client(node_id=node_id).ask(request, 9).topics[0].error_code for node_id in (1, 2, 3)]
     assert found == [0, 5, 5]
 
 
-def test_a_broker_that_comes_back_knows_the_rules() -> None:
+def test_restarted_broker_applies_the_rules() -> None:
     broker = started("sluice.brokers=2")
     broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=2))
     broker.cluster_server.stop_broker(2)
     broker.run(broker.cluster_server.start_broker(2))
-    asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    assert broker.client(node_id=2).ask(asked, 9).topics[0].error_code == 5
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    assert broker.client(node_id=2).ask(request, 9).topics[0].error_code == 5
 
 
-def test_a_route_without_rules_is_as_if_there_were_none() -> None:
+def test_route_without_rules_keeps_its_handler() -> None:
     broker = started()
     client = broker.client()
     client.ask(produce(9), 9)
@@ -472,13 +472,13 @@ def test_a_route_without_rules_is_as_if_there_were_none() -> None:
     assert route.handle != handler
     assert code_of(client) == NOT_LEADER
     assert fault.is_over
-    assert route.handle == handler, "a rule that is over costs nothing"
+    assert route.handle == handler, "an ended rule must restore the handler"
 
 
-# -- what is counted and told ------------------------------------------------------------------------------------------
+# -- counters and journal ----------------------------------------------------------------------------------------------
 
 
-def test_hits_are_counted_and_told_in_the_journal() -> None:
+def test_hits_are_counted_and_in_the_journal() -> None:
     broker = started()
     fault = broker.cluster_server.faults.add(
         Rule(Error(6), id="moved", api="Produce", schedule="1 fail, 1 pass, repeat")
@@ -491,13 +491,13 @@ def test_hits_are_counted_and_told_in_the_journal() -> None:
     events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
     requests = [each for each in events if isinstance(each, Request)]
     assert [(each.rule_id, each.error_codes) for each in requests] == [("moved", [6]), ("", []), ("moved", [6])]
-    told = [each for each in events if isinstance(each, FaultEvent)]
-    assert [(each.rule_id, each.action, each.api) for each in told] == [("moved", "error", "Produce")] * 2
+    fault_events = [each for each in events if isinstance(each, FaultEvent)]
+    assert [(each.rule_id, each.action, each.api) for each in fault_events] == [("moved", "error", "Produce")] * 2
 
 
-def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_rule_is_disabled_and_the_request_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(self: Error, course: FaultExecution, hit: RuleHit) -> None:
-        raise KeyError("a mistake of ours")
+        raise KeyError("internal error")
 
     monkeypatch.setattr(Error, "before", wrong)
     broker = started()
@@ -505,7 +505,7 @@ def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch:
     fault = faults.add(Rule(Error(6), api="Produce"))
     client = broker.client()
     assert [code_of(client), code_of(client)] == [0, 0]
-    assert (fault.enabled, fault.hits, fault.problem) == (False, 1, "KeyError: 'a mistake of ours'")
+    assert (fault.enabled, fault.hits, fault.problem) == (False, 1, "KeyError: 'internal error'")
     assert faults.list() == [fault]
     assert faults.disabled == 1
 
@@ -513,7 +513,7 @@ def test_a_rule_that_goes_wrong_is_disabled_and_the_request_goes_on(monkeypatch:
 # -- other classes of actions ------------------------------------------------------------------------------------------
 
 
-def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
+def test_broker_is_isolated_while_its_rule_lasts() -> None:
     broker = started("sluice.brokers=3")
     faults = broker.cluster_server.faults
     fault = faults.add(Rule("isolate", broker=2, after="1s", during="5s"))
@@ -526,7 +526,7 @@ def test_a_broker_is_isolated_while_its_rule_lasts() -> None:
     assert fault.hits == 1
 
 
-def test_removing_a_rule_undoes_the_state_it_brought_about() -> None:
+def test_removing_a_rule_reverts_its_broker_state() -> None:
     broker = started("sluice.brokers=3")
     fault = broker.cluster_server.faults.add(Rule("isolate", broker=2))
     assert broker.cluster.brokers[2].is_isolated
@@ -534,7 +534,7 @@ def test_removing_a_rule_undoes_the_state_it_brought_about() -> None:
     assert not broker.cluster.brokers[2].is_isolated
 
 
-def test_a_state_that_cannot_be_is_refused_now_and_disabled_later() -> None:
+def test_invalid_broker_state_is_rejected_or_later_disables_the_rule() -> None:
     broker = started("sluice.brokers=3")
     faults = broker.cluster_server.faults
     broker.cluster_server.stop_broker(2)
@@ -546,7 +546,7 @@ def test_a_state_that_cannot_be_is_refused_now_and_disabled_later() -> None:
     assert "2" in fault.problem
 
 
-def test_what_hit_nothing_is_remembered_only_while_the_rules_are_the_same() -> None:
+def test_cached_misses_are_dropped_when_the_rules_change() -> None:
     broker = started()
     broker.topic("u")
     faults = broker.cluster_server.faults

@@ -1,4 +1,4 @@
-"""What a rule that cannot work is told: where, what, and what is accepted."""
+"""Errors for invalid rules: path, problem, and accepted values."""
 
 import msgspec
 import pytest
@@ -109,7 +109,7 @@ def broker() -> VirtualBroker:
         ("close", ": must be a table, not 'close'"),
     ],
 )
-def test_a_rule_that_cannot_work_is_refused_with_its_place(broker: VirtualBroker, rule: object, message: str) -> None:
+def test_invalid_rule_is_rejected_with_its_path(broker: VirtualBroker, rule: object, message: str) -> None:
     with pytest.raises(FaultError) as refused:
         broker.cluster_server.faults.add(rule, "faults[0]")
     assert str(refused.value).startswith(f"faults[0]{message}")
@@ -117,7 +117,7 @@ def test_a_rule_that_cannot_work_is_refused_with_its_place(broker: VirtualBroker
     assert len(broker.cluster_server.faults) == 0
 
 
-def test_an_id_can_be_taken_once(broker: VirtualBroker) -> None:
+def test_id_must_be_unique(broker: VirtualBroker) -> None:
     faults = broker.cluster_server.faults
     fault = faults.add(CLOSE | {"id": "mine"})
     with pytest.raises(FaultError, match=r"^fault\.id: fault rule 'mine' already exists$"):
@@ -127,7 +127,7 @@ def test_an_id_can_be_taken_once(broker: VirtualBroker) -> None:
         faults.remove("mine")
 
 
-def test_of_many_rules_only_some_are_told_to_who_asks_for_another() -> None:
+def test_error_for_an_unknown_id_lists_at_most_20_rules() -> None:
     faults = VirtualBroker().cluster_server.faults
     for _ in range(25):
         faults.add(CLOSE)
@@ -137,7 +137,7 @@ def test_of_many_rules_only_some_are_told_to_who_asks_for_another() -> None:
         faults.get("mine")
 
 
-def test_ids_are_made_up_where_they_are_left_out() -> None:
+def test_missing_ids_are_generated() -> None:
     faults = VirtualBroker().cluster_server.faults
     faults.add(CLOSE | {"id": "fault-2"})
     assert [faults.add(CLOSE).id for _ in range(3)] == ["fault-1", "fault-3", "fault-4"]
@@ -151,7 +151,7 @@ def test_checking_a_rule_adds_nothing(broker: VirtualBroker) -> None:
     assert len(faults) == 0
 
 
-def test_the_schema_names_every_field_with_a_description() -> None:
+def test_schema_describes_every_field() -> None:
     definitions = rule_schema()["$defs"]
     assert isinstance(definitions, dict)
     properties = definitions["Rule"]["properties"]
@@ -159,7 +159,7 @@ def test_the_schema_names_every_field_with_a_description() -> None:
     assert not [name for name, each in properties.items() if not each.get("description")]
 
 
-def test_a_rule_survives_json() -> None:
+def test_rule_survives_json() -> None:
     rule = parse_rule(
         {"action": {"kind": "delay", "min": "1ms", "max": 5}, "api": ["Produce", "Fetch"], "on": [1, 4]}, "rule"
     )

@@ -1,4 +1,4 @@
-"""Several things that are undone as one."""
+"""Several changes that are undone as one."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,7 +8,7 @@ import pytest
 from sluice.broker.faults.undo import Undo, undo_all
 
 
-def test_the_last_is_undone_first_and_each_once() -> None:
+def test_changes_are_undone_once_in_reverse_order() -> None:
     undone: list[int] = []
     undo = undo_all(partial(undone.append, number) for number in range(3))
     assert undone == []
@@ -17,7 +17,7 @@ def test_the_last_is_undone_first_and_each_once() -> None:
     assert undone == [2, 1, 0]
 
 
-def test_what_was_done_is_undone_where_the_next_cannot_be() -> None:
+def test_earlier_changes_are_undone_if_a_later_one_fails() -> None:
     undone: list[int] = []
 
     def do() -> Iterator[Undo]:

@@ -1,4 +1,4 @@
-"""The catalogue in virtual time: each scenario can do all its steps, and leaves the cluster as it was."""
+"""The catalogue in virtual time: each scenario completes all its steps and restores the cluster."""
 
 import pytest
 
@@ -10,18 +10,18 @@ from tests.support.virtual_broker import VirtualBroker
 _LONGEST_MS = 10_000
 
 
-def test_there_are_at_least_fifteen() -> None:
+def test_catalogue_has_at_least_fifteen_scenarios() -> None:
     assert len(names()) >= 15
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_scenario_runs_to_its_end_and_leaves_all_as_it_was(name: str) -> None:
+def test_scenario_completes_and_restores_the_cluster(name: str) -> None:
     scenario = load(name)
     properties = [f"{key}={value}" for key, value in broker_properties(scenario).items()]
     broker = VirtualBroker(*properties)
     run = Run(scenario, broker.cluster_server)
     run.start()
-    assert run.duration_ms <= _LONGEST_MS, "with clients it is to take less than 20 s"
+    assert run.duration_ms <= _LONGEST_MS, "the duration limit keeps a run with clients below 20 s"
     broker.advance(run.duration_ms + 1000)
     report = run.report()
     assert report.problems == []

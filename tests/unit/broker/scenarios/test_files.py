@@ -1,4 +1,4 @@
-"""Scenarios from files in three notations and from the catalogue, and what is said of those that cannot be read."""
+"""Scenarios from TOML, YAML and JSON files and from the catalogue, and errors for invalid ones."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ SAME = {
 
 
 @pytest.mark.parametrize(("name", "text"), SAME.items(), ids=SAME)
-def test_a_file_is_read_by_its_ending(name: str, text: str, tmp_path: Path) -> None:
+def test_file_is_parsed_by_its_extension(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / "other.toml").write_text(TOML)
     assert load(str(tmp_path / name)) == load(str(tmp_path / "other.toml"))
@@ -38,14 +38,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "content", "said"), [(name, *rest) for name, rest in WRONG.items()], ids=WRONG)
-def test_what_is_wrong_is_told_with_the_file(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "content", "error"), [(name, *rest) for name, rest in WRONG.items()], ids=WRONG)
+def test_invalid_file_is_an_error_with_its_path(name: str, content: bytes, error: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(ConfigError) as refused:
         load(str(file))
     assert str(refused.value).startswith(f"{file}: ")
-    assert said in str(refused.value)
+    assert error in str(refused.value)
 
 
 MISSING = {
@@ -55,16 +55,16 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize(("name", "said"), MISSING.items(), ids=MISSING)
-def test_what_is_not_there_is_told(name: str, said: str) -> None:
+@pytest.mark.parametrize(("name", "error"), MISSING.items(), ids=MISSING)
+def test_missing_scenario_is_an_error(name: str, error: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(name)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(error)
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_scenario_of_the_catalogue_is_found_by_its_name(name: str) -> None:
+def test_catalogue_scenario_is_found_by_its_name(name: str) -> None:
     scenario = load(name)
     assert scenario.name == name
-    assert scenario.description.endswith("."), "a line says what it shows"
+    assert scenario.description.endswith("."), "the description is one sentence"
     assert "\n" not in scenario.description

@@ -1,4 +1,4 @@
-"""Scenarios that run in virtual time: what is done when, what is told and noted, and what is left at the end."""
+"""Scenario runs in virtual time: steps, journal events, reports, and the restored cluster."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,25 +20,21 @@ ORDERS = {"name": "orders", "assignments": [[1, 2, 3], [2, 3, 1]]}
 
 
 class Stage:
-    """A cluster, and a run on it of which one is told."""
+    """A run on a cluster of three brokers that collects its steps in `lines`."""
 
     def __init__(self, *steps: Mapping[str, object], keep: bool = False, **rest: object) -> None:
         document = {"name": "s", "brokers": 3, "topics": [ORDERS], "steps": [*steps], **rest}
         self.broker = VirtualBroker(*THREE)
-        self.told: list[str] = []
+        self.lines: list[str] = []
         self.run = Run(
             scenario_of(document),
             self.broker.cluster_server,
-            on_step=lambda step: self.told.append(
+            on_step=lambda step: self.lines.append(
                 f"{step.at_ms:g} {step.step}: {step.what}{step.problem and ' - '}{step.problem}"
             ),
             keep=keep,
         )
         self.run.start()
-
-    def _hear(self, step: StepDone) -> None:
-        problem = f" - {step.problem}" if step.problem else ""
-        self.told.append(f"{step.at_ms:g} {step.step}: {step.what}{problem}")
 
     def leaders(self) -> list[int]:
         return [partition.leader for partition in self.broker.cluster.topics["orders"].partitions]
@@ -47,27 +43,27 @@ class Stage:
         return [self.broker.cluster.controller.state(node_id).value for node_id in (1, 2, 3)]
 
 
-def test_steps_are_done_at_their_moments_in_order() -> None:
+def test_steps_run_at_their_times_in_order() -> None:
     stage = Stage({"at": "2s", "start": 1}, {"at": "1s", "stop": 1}, {"at": "1s", "say": "after it, as in the file"})
     stage.broker.advance(999)
-    assert stage.told == ["0 topics[0]: topic orders is created"]
+    assert stage.lines == ["0 topics[0]: topic orders is created"]
     assert stage.states() == ["running"] * 3
     stage.broker.advance(1)
-    assert stage.told[1:] == ["1000 steps[1].stop: broker 1 stops", "1000 steps[2].say: after it, as in the file"]
+    assert stage.lines[1:] == ["1000 steps[1].stop: broker 1 stops", "1000 steps[2].say: after it, as in the file"]
     assert stage.states() == ["stopped", "running", "running"]
     assert stage.leaders() == [2, 2]
     stage.broker.advance(1000)
-    assert stage.told[3:] == ["2000 steps[0].start: broker 1 starts"]
+    assert stage.lines[3:] == ["2000 steps[0].start: broker 1 starts"]
     assert stage.states() == ["running"] * 3
     assert stage.run.state is RunState.ENDED
 
 
-def test_a_step_that_lasts_is_undone_and_one_that_repeats_comes_again() -> None:
+def test_step_with_a_duration_is_undone_and_repeated() -> None:
     stage = Stage({"at": 1000, "isolate": 2, "during": "250ms", "repeat": {"every": "1s", "times": 2}})
     stage.broker.advance(1100)
     assert stage.states() == ["running", "isolated", "running"]
     stage.broker.advance(5000)
-    assert stage.told[1:] == [
+    assert stage.lines[1:] == [
         "1000 steps[0].isolate: broker 2 is isolated (1 of 2)",
         "1250 steps[0].during: broker 2 rejoins (1 of 2)",
         "2000 steps[0].isolate: broker 2 is isolated (2 of 2)",
@@ -76,39 +72,39 @@ def test_a_step_that_lasts_is_undone_and_one_that_repeats_comes_again() -> None:
     assert stage.run.elapsed_ms == 2250
 
 
-# Step -> what it says, and what it looks like afterwards and after it was undone.
+# Step, observation, and its value before and after the step.
 UNDONE: dict[str, tuple[dict[str, Any], Callable[[Stage], object], object, object]] = {
-    "a leader that was moved": (
+    "moved leader": (
         {"move_leader": {"topic": "orders", "to": 3}},
         lambda stage: stage.leaders()[0],
         1,
         3,
     ),
-    "a quota that was set": (
+    "quota": (
         {"quota": {"client_id": "shop", "producer_byte_rate": "2M"}},
         lambda stage: stage.broker.cluster.client_quotas.matching({"client-id": "shop"}, (), strict=True),
         [],
         [({"client-id": "shop"}, {"producer_byte_rate": 2e6})],
     ),
-    "a default quota": (
+    "default quota": (
         {"quota": {"user": "<default>", "request_percentage": 50}},
         lambda stage: stage.broker.cluster.client_quotas.matching({"user": None}, (), strict=True),
         [],
         [({"user": None}, {"request_percentage": 50.0})],
     ),
-    "a config of a topic": (
+    "topic config": (
         {"alter_config": {"topic": "orders", "set": {"min.insync.replicas": 3}}},
         lambda stage: stage.broker.cluster.topics["orders"].min_insync_replicas,
         1,
         3,
     ),
-    "a config of all brokers": (
+    "config of all brokers": (
         {"alter_config": {"set": {"message.max.bytes": "1Ki"}}},
         lambda stage: [one.config.integer("message.max.bytes") for one in stage.broker.cluster.brokers.values()],
         [1048588] * 3,
         [1024] * 3,
     ),
-    "a config of one broker": (
+    "config of one broker": (
         {"alter_config": {"broker": 2, "set": {"max.connections": 7}}},
         lambda stage: [one.config.integer("max.connections") for one in stage.broker.cluster.brokers.values()],
         [2147483647] * 3,
@@ -117,46 +113,46 @@ UNDONE: dict[str, tuple[dict[str, Any], Callable[[Stage], object], object, objec
 }
 
 
-@pytest.mark.parametrize(("step", "look", "before", "after"), UNDONE.values(), ids=UNDONE)
-@pytest.mark.parametrize("lasts", [True, False], ids=["after its time", "at the end"])
-def test_what_was_altered_is_as_before(
-    step: dict[str, Any], look: Callable[[Stage], object], before: object, after: object, lasts: bool
+@pytest.mark.parametrize(("step", "observe", "before", "after"), UNDONE.values(), ids=UNDONE)
+@pytest.mark.parametrize("has_duration", [True, False], ids=["after its duration", "at the end"])
+def test_change_is_undone(
+    step: dict[str, Any], observe: Callable[[Stage], object], before: object, after: object, has_duration: bool
 ) -> None:
-    during = {"during": "1s"} if lasts else {}
+    during = {"during": "1s"} if has_duration else {}
     stage = Stage({"at": "1s", **step, **during}, duration="3s")
-    assert look(stage) == before
+    assert observe(stage) == before
     stage.broker.advance(1000)
-    assert look(stage) == after
+    assert observe(stage) == after
     stage.broker.advance(1000)
-    assert look(stage) == (before if lasts else after)
+    assert observe(stage) == (before if has_duration else after)
     stage.broker.advance(1000)
     assert stage.run.done
     assert stage.run.report().problems == []
-    assert look(stage) == (after if "move_leader" in step and not lasts else before), "who leads stays"
+    assert observe(stage) == (after if "move_leader" in step and not has_duration else before), "a moved leader stays"
 
 
-def test_what_cannot_be_done_is_told_and_the_rest_is_done() -> None:
+def test_failed_step_is_reported_and_the_rest_runs() -> None:
     stage = Stage({"at": "1s", "stop": 1}, {"at": "2s", "say": "x"})
     stage.broker.cluster_server.stop_broker(1)
     stage.broker.advance(2000)
-    assert stage.told[1:] == ["1000 steps[0].stop: broker 1 stops - broker 1 is stopped", "2000 steps[1].say: x"]
+    assert stage.lines[1:] == ["1000 steps[0].stop: broker 1 stops - broker 1 is stopped", "2000 steps[1].say: x"]
     assert [step.problem for step in stage.run.report().problems] == ["broker 1 is stopped"]
 
 
-def test_a_run_that_is_stopped_leaves_the_cluster_as_it_was() -> None:
+def test_stopped_run_restores_the_cluster() -> None:
     stage = Stage({"at": "1s", "stop": 1, "during": "5s"}, {"at": "1s", "isolate": 2}, {"at": "3s", "say": "not yet"})
     stage.broker.advance(2000)
     stage.run.stop()
-    assert stage.states() == ["stopped", "running", "running"], "broker 1 has yet to start"
+    assert stage.states() == ["stopped", "running", "running"], "broker 1 starts later"
     stage.broker.advance(10_000)
     assert stage.run.done
     assert stage.run.state is RunState.STOPPED
     assert stage.run.elapsed_ms == 2000
     assert stage.states() == ["running"] * 3
-    assert not any("not yet" in line for line in stage.told)
+    assert not any("not yet" in line for line in stage.lines)
 
 
-def test_a_run_may_leave_all_as_it_is() -> None:
+def test_run_can_keep_its_changes() -> None:
     stage = Stage({"at": "1s", "stop": 1}, {"at": "1s", "quota": {"user": "u", "request_percentage": 9}}, keep=True)
     stage.broker.advance(2000)
     assert stage.run.done
@@ -164,7 +160,7 @@ def test_a_run_may_leave_all_as_it_is() -> None:
     assert stage.broker.cluster.client_quotas.matching({"user": "u"}, (), strict=True) != []
 
 
-def test_who_is_told_of_a_step_may_stop_the_run() -> None:
+def test_step_callback_can_stop_the_run() -> None:
     broker = VirtualBroker(*THREE)
     steps = [{"at": "1s", "stop": 1}, {"at": "1s", "stop": 2}]
     run = Run(
@@ -176,15 +172,15 @@ def test_who_is_told_of_a_step_may_stop_the_run() -> None:
     assert run.done
 
 
-def test_a_cluster_that_stops_stops_the_run() -> None:
+def test_stopping_cluster_stops_the_run() -> None:
     stage = Stage({"at": "1s", "stop": 1})
     stage.broker.cluster_server.is_stopping = True
     stage.broker.advance(1000)
     assert stage.run.done
-    assert stage.told[1:] == []
+    assert stage.lines[1:] == []
 
 
-def test_kafkas_own_topics_are_there_when_a_step_is_about_them() -> None:
+def test_internal_topics_are_created_for_steps_that_use_them() -> None:
     move = {"at": "1s", "move_leader": {"topic": "__consumer_offsets", "to": 2}}
     stage = Stage(move, {"at": "2s", "move_leader": {"topic": "__consumer_offsets", "to": 1}})
     stage.broker.advance(2000)
@@ -192,7 +188,7 @@ def test_kafkas_own_topics_are_there_when_a_step_is_about_them() -> None:
     assert stage.broker.partition("__consumer_offsets").leader == 1
 
 
-def test_a_topic_that_is_there_before_is_taken_as_it_is() -> None:
+def test_existing_topic_is_used_unchanged() -> None:
     broker = VirtualBroker(*THREE)
     broker.topic("orders", 5)
     run = Run(scenario_of({"name": "s", "brokers": 3, "topics": [ORDERS]}), broker.cluster_server)
@@ -201,10 +197,10 @@ def test_a_topic_that_is_there_before_is_taken_as_it_is() -> None:
     assert len(broker.cluster.topics["orders"].partitions) == 5
 
 
-def test_the_journal_tells_of_each_step() -> None:
+def test_each_step_is_in_the_journal() -> None:
     stage = Stage({"at": "1s", "stop": 1, "during": "1s"}, {"at": "2s", "say": "over"})
     stage.broker.advance(1500)
-    stage.broker.cluster_server.isolate_broker(2)  # not of the scenario
+    stage.broker.cluster_server.isolate_broker(2)  # not part of the scenario
     stage.broker.advance(1500)
     journal = stage.broker.cluster.journal
     assert journal is not None
@@ -221,19 +217,19 @@ def test_the_journal_tells_of_each_step() -> None:
     ]
 
 
-def test_it_does_not_begin_on_too_few_brokers() -> None:
+def test_run_requires_enough_brokers() -> None:
     run = Run(load("rolling-restart"), VirtualBroker(JOURNAL).cluster_server)
     with pytest.raises(ClusterError, match="brokers: the scenario expects 1, 2, 3, got 1"):
         run.start()
 
 
-def test_it_does_not_begin_on_brokers_of_other_ids() -> None:
+def test_run_requires_the_expected_broker_ids() -> None:
     run = Run(load("rolling-restart"), VirtualBroker("sluice.brokers=3", "node.id=7").cluster_server)
     with pytest.raises(ClusterError, match="brokers: the scenario expects 1, 2, 3, got 7, 8, 9"):
         run.start()
 
 
-def test_it_tells_what_brokers_have_otherwise_that_were_not_started_for_it() -> None:
+def test_report_lists_configs_that_differ() -> None:
     config = {"sluice.election.delay.ms": 500, "num.partitions": 1, "log.cleaner.threads": 1}
     scenario = scenario_of({"name": "s", "config": config})
     assert Run(scenario, VirtualBroker(*THREE).cluster_server).report().differences == [
@@ -241,28 +237,28 @@ def test_it_tells_what_brokers_have_otherwise_that_were_not_started_for_it() -> 
     ]
 
 
-def test_a_step_that_goes_wrong_ends_neither_the_run_nor_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage({"at": "1s", "stop": 1}, {"at": "2s", "say": "on it goes"})
+def test_step_with_an_internal_error_ends_neither_the_run_nor_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage({"at": "1s", "stop": 1}, {"at": "2s", "say": "next step"})
 
     def fail(node_id: int, *, controlled: bool) -> None:
         raise KeyError(node_id, controlled)
 
     monkeypatch.setattr(stage.broker.cluster_server, "stop_broker", fail)
     stage.broker.advance(2000)
-    assert stage.told[1:] == [
+    assert stage.lines[1:] == [
         "1000 steps[0].stop: broker 1 stops - KeyError: (1, True)",
-        "2000 steps[1].say: on it goes",
+        "2000 steps[1].say: next step",
     ]
 
 
-def test_it_does_not_begin_before_all_brokers_run() -> None:
+def test_run_requires_all_brokers_to_be_running() -> None:
     broker = VirtualBroker(*THREE)
     broker.cluster_server.isolate_broker(2)
     with pytest.raises(ClusterError, match="broker 2: expected running at the start, got isolated"):
         Run(load("rolling-restart"), broker.cluster_server).start()
 
 
-def test_its_end_can_be_waited_for() -> None:
+def test_wait_returns_when_the_run_ends() -> None:
     async def play() -> None:
         broker = VirtualBroker(*THREE)
         run = Run(scenario_of({"name": "s", "steps": [{"at": "1s", "say": "x"}]}), broker.cluster_server)
@@ -272,19 +268,19 @@ def test_its_end_can_be_waited_for() -> None:
         assert not waiting.done()
         broker.advance(1000)
         await waiting
-        await run.wait()  # of one that is over: at once
+        await run.wait()  # an ended run returns immediately
 
     asyncio.run(play())
 
 
 def metadata_errors(stage: Stage) -> list[int]:
-    """What a client is told that asks for `orders`."""
+    """Return the error codes of a metadata request for `orders`."""
     client = stage.broker.client("shop")
     answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
     return [topic.error_code for topic in answer.topics]
 
 
-def test_rules_are_in_force_from_the_beginning_to_the_end() -> None:
+def test_rules_apply_from_the_start_to_the_end() -> None:
     rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
     stage = Stage(faults=[rule], duration="1s")
     assert metadata_errors(stage) == [3]
@@ -294,7 +290,7 @@ def test_rules_are_in_force_from_the_beginning_to_the_end() -> None:
     assert stage.broker.cluster_server.faults.list() == []
 
 
-def test_rules_are_in_force_while_something_lasts() -> None:
+def test_rules_apply_while_their_step_lasts() -> None:
     rule = {"action": {"kind": "error", "code": "LEADER_NOT_AVAILABLE"}, "api": "Metadata"}
     stage = Stage({"at": "1s", "stop": 3, "during": "1s", "meanwhile": [rule], "repeat": {"every": "2s", "times": 2}})
     seen = []
@@ -303,11 +299,11 @@ def test_rules_are_in_force_while_something_lasts() -> None:
         stage.broker.advance(1000)
     assert seen == [[0], [5], [0], [5], [0]]
     assert [(rule.id, rule.hits) for rule in stage.run.report().rules] == [("fault-1", 1), ("fault-2", 1)]
-    assert "1000 steps[0].meanwhile[0]: a fault rule (error) is in force (1 of 2)" in stage.told
-    assert "2000 steps[0].meanwhile[0]: a fault rule (error) is removed (1 of 2)" in stage.told
+    assert "1000 steps[0].meanwhile[0]: a fault rule (error) is in force (1 of 2)" in stage.lines
+    assert "2000 steps[0].meanwhile[0]: a fault rule (error) is removed (1 of 2)" in stage.lines
 
 
-def test_a_rule_that_comes_again_is_counted_as_one() -> None:
+def test_rule_added_twice_is_reported_once() -> None:
     rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
     stage = Stage({"at": "1s", "fault": rule}, {"at": "2s", "remove_fault": "gone"}, {"at": "3s", "fault": rule})
     for _ in range(4):
@@ -317,14 +313,14 @@ def test_a_rule_that_comes_again_is_counted_as_one() -> None:
     assert stage.broker.cluster_server.faults.list() == []
 
 
-def test_rules_may_stay() -> None:
+def test_run_can_keep_its_rules() -> None:
     stage = Stage({"at": "1s", "fault": {"id": "stays", "action": "close"}}, keep=True)
     stage.broker.advance(1000)
     assert stage.run.done
     assert [fault.id for fault in stage.broker.cluster_server.faults.list()] == ["stays"]
 
 
-def test_the_same_seed_gives_the_same_faults_whatever_the_broker_s() -> None:
+def test_same_seed_gives_the_same_faults_on_any_broker() -> None:
     def hits(scenario_seed: int, broker_draws: int) -> list[int]:
         rule = {
             "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"},
@@ -333,7 +329,7 @@ def test_the_same_seed_gives_the_same_faults_whatever_the_broker_s() -> None:
         }
         broker = VirtualBroker(JOURNAL)
         for _ in range(broker_draws):
-            broker.cluster_server.faults.add({"action": "close", "api": "Produce"})  # takes the next made-up id
+            broker.cluster_server.faults.add({"action": "close", "api": "Produce"})  # uses the next generated id
         run = Run(
             scenario_of(
                 {"name": "s", "seed": scenario_seed, "topics": [{"name": "t"}], "faults": [rule], "duration": 9}
@@ -342,8 +338,8 @@ def test_the_same_seed_gives_the_same_faults_whatever_the_broker_s() -> None:
         )
         run.start()
         client = broker.client()
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-        return [client.ask(asked, 9).topics[0].error_code for _ in range(32)]
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+        return [client.ask(request, 9).topics[0].error_code for _ in range(32)]
 
     assert hits(7, 0) == hits(7, 3)
     assert hits(7, 0) != hits(8, 0)

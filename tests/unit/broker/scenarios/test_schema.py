@@ -1,4 +1,4 @@
-"""The published schema: it is fresh, and takes and refuses what sluice does."""
+"""The published schema: up to date, and consistent with the validation in sluice."""
 
 import json
 import tomllib
@@ -27,7 +27,7 @@ def test_the_published_schema_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_catalogue_keeps_to_the_schema(name: str, validator: Any) -> None:
+def test_catalogue_matches_the_schema(name: str, validator: Any) -> None:
     validator.validate(tomllib.loads(text_of(name)))
 
 
@@ -46,7 +46,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("document", WRONG, ids=map(str, WRONG))
-def test_the_schema_refuses_what_is_refused(document: dict[str, Any], validator: Any) -> None:
+def test_schema_rejects_invalid_scenarios(document: dict[str, Any], validator: Any) -> None:
     assert not validator.is_valid(document)
     with pytest.raises(ScenarioError):
         scenario_of(document)

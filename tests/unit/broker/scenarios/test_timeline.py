@@ -1,4 +1,4 @@
-"""When things happen, and what is refused because it contradicts itself: with the path in the file."""
+"""Times of steps, and errors with their path for steps that contradict each other."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def moments(document: dict[str, Any]) -> list[str]:
     return [f"{moment.at_ms:g} {moment.path}: {moment.action.description}{moment.times}" for moment in found[2:]]
 
 
-def test_moments_are_in_the_order_of_time_then_ends_first_then_as_in_the_file() -> None:
+def test_steps_are_ordered_by_time_then_ends_first_then_file_order() -> None:
     document = scenario(
         {"at": "2s", "say": "b"},
         {"at": "2s", "isolate": 1},
@@ -38,7 +38,7 @@ def test_moments_are_in_the_order_of_time_then_ends_first_then_as_in_the_file() 
     ]
 
 
-def test_a_step_that_is_repeated_counts() -> None:
+def test_repeated_step_is_numbered() -> None:
     document = scenario({"at": "1s", "say": "again", "repeat": {"every": "10s", "times": 3}})
     assert moments(document) == [f"{ms} steps[0].say: again ({n} of 3)" for n, ms in enumerate((1000, 11000, 21000), 1)]
 
@@ -46,16 +46,16 @@ def test_a_step_that_is_repeated_counts() -> None:
 @pytest.mark.parametrize(
     ("rest", "duration_ms"),
     [
-        pytest.param({}, 3000.0, id="until the end of what lasts longest"),
-        pytest.param({"duration": "1m"}, 60_000.0, id="as it is said"),
+        pytest.param({}, 3000.0, id="until the last end of a step"),
+        pytest.param({"duration": "1m"}, 60_000.0, id="explicit duration"),
     ],
 )
-def test_a_scenario_takes(rest: dict[str, Any], duration_ms: float) -> None:
+def test_scenario_duration(rest: dict[str, Any], duration_ms: float) -> None:
     document = scenario({"at": "1s", "kill": 1, "during": "2s"}, {"at": "2s", "say": "x"}, **rest)
     assert timeline(scenario_of(document)).duration_ms == duration_ms
 
 
-def test_brokers_are_started_with_the_properties_of_the_scenario() -> None:
+def test_broker_properties_include_the_scenario_config() -> None:
     found = scenario_of(scenario(config={"quota.window.num": 5, "auto.create.topics.enable": False}))
     assert broker_properties(found) == {
         "quota.window.num": "5",
@@ -65,8 +65,8 @@ def test_brokers_are_started_with_the_properties_of_the_scenario() -> None:
 
 
 AT = {"at": "1s"}
-SAID: list[tuple[dict[str, Any], str]] = [
-    # steps that contradict what is by then
+INVALID: list[tuple[dict[str, Any], str]] = [
+    # steps that contradict the state at their time
     (scenario({**AT, "start": 1}), "steps[0].start: at 1 s: broker 1 is running at this time"),
     (scenario({**AT, "rejoin": 1}), "steps[0].rejoin: at 1 s: broker 1 is running at this time"),
     (scenario({**AT, "stop": 4}), "steps[0].stop: at 1 s: unknown broker; expected one of 1, 2, 3, got 4"),
@@ -168,10 +168,10 @@ SAID: list[tuple[dict[str, Any], str]] = [
         "steps[0].meanwhile[0].action.code: at 1 s: unknown error code 'NONSENSE'",
     ),
     (scenario(faults={"action": "close"}), "faults: must be a list, not a table"),
-    # how many things
+    # number of actions
     (scenario(AT), "steps[0]: expected exactly one of say, stop, "),
     (scenario({**AT, "stop": 1, "say": "x"}), "got say and stop"),
-    # what is set
+    # values
     (
         scenario({**AT, "quota": {"client_id": "a", "producer_byte_rate": "fast"}}),
         "steps[0].quota.producer_byte_rate: at 1 s: expected bytes per second",
@@ -237,11 +237,11 @@ SAID: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "said"), SAID, ids=[said for _, said in SAID])
-def test_what_cannot_be_is_refused_when_it_is_read(document: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("document", "error"), INVALID, ids=[error for _, error in INVALID])
+def test_invalid_scenario_is_rejected(document: dict[str, Any], error: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario_of(document)
-    assert said in str(refused.value)
+    assert error in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -260,7 +260,7 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_what_can_be_undone_may_last_and_what_cannot_may_not(kind: str) -> None:
+def test_only_reversible_actions_have_an_inverse(kind: str) -> None:
     assert (ACTIONS[kind](_value_of(kind)).inverse() is not None) == (kind in REVERSIBLE)
 
 

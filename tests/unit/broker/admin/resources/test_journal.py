@@ -18,7 +18,7 @@ PATH = "/api/v1/journal"
 
 
 def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
-    """Status and JSON of one answer."""
+    """Return status and JSON of a response."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     status, _, answer = call(app, path, query=query, **headers)
     return status, json.loads(answer)
@@ -26,7 +26,7 @@ def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = N
 
 @pytest.fixture
 def app() -> Starlette:
-    """Of a broker with six events: of clients a and b each a connection, Metadata and Produce."""
+    """Return the application of a broker with a connection, a Metadata and a Produce event each of clients a and b."""
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     for name in ("a", "b"):
@@ -44,54 +44,54 @@ READS = {
     "of an API": ("api=Produce", [3, 6], 6),
     "of a client and an API": ("api=Produce&client_id=b", [6], 6),
     "after an event": ("after=4", [5, 6], 6),
-    "the last of those wanted": ("last=1&client_id=a", [3], 6),
-    "as many as it may be": ("limit=2", [1, 2], 2),
-    "of a broker that is not there": ("broker=9", [], 6),
+    "last matching event": ("last=1&client_id=a", [3], 6),
+    "limit": ("limit=2", [1, 2], 2),
+    "of an unknown broker": ("broker=9", [], 6),
 }
 
 
 @pytest.mark.parametrize(("query", "seqs", "after"), READS.values(), ids=READS)
-def test_events_are_answered(app: Starlette, query: str, seqs: list[int], after: int) -> None:
+def test_events_match_the_query(app: Starlette, query: str, seqs: list[int], after: int) -> None:
     status, answer = ask(app, query)
     assert (status, [one["seq"] for one in answer["events"]]) == (200, seqs)
     assert (answer["after"], answer["last"]) == (after, 6)
 
 
-def test_reading_the_journal_is_not_in_the_journal(app: Starlette) -> None:
+def test_journal_requests_are_not_in_the_journal(app: Starlette) -> None:
     ask(app)
     assert ask(app)[1]["last"] == 6
 
 
-def test_the_schema_is_there(app: Starlette) -> None:
+def test_schema_is_served(app: Starlette) -> None:
     assert ask(app, path=f"{PATH}/schema") == (200, schema())
 
 
 ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
 WRONG = {
-    "an unknown name": ("colour=red", f"colour: unknown parameter; expected {ACCEPTED}"),
-    "an unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
-    "an unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
-    "a broker that is no number": ("broker=x", "broker=x: must be a node id"),
-    "no number": ("after=x", "after: must be a whole number, not 'x'"),
-    "too many": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),
-    "two beginnings": ("after=1&last=1", "after and last exclude each other; set one of them"),
-    "neither true nor false": ("follow=maybe", "follow: must be true or false, not 'maybe'"),
+    "unknown parameter": ("colour=red", f"colour: unknown parameter; expected {ACCEPTED}"),
+    "unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
+    "unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
+    "broker id not a number": ("broker=x", "broker=x: must be a node id"),
+    "event number not a number": ("after=x", "after: must be a whole number, not 'x'"),
+    "limit too high": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),
+    "after and last": ("after=1&last=1", "after and last exclude each other; set one of them"),
+    "invalid boolean": ("follow=maybe", "follow: must be true or false, not 'maybe'"),
 }
 
 
 @pytest.mark.parametrize(("query", "problem"), WRONG.values(), ids=WRONG)
-def test_what_is_not_accepted_is_answered_with_what_is(app: Starlette, query: str, problem: str) -> None:
+def test_invalid_parameter_is_rejected_with_the_accepted_values(app: Starlette, query: str, problem: str) -> None:
     assert ask(app, query) == (400, {"error": problem})
 
 
-def test_without_a_journal_there_is_nothing_to_read() -> None:
+def test_disabled_journal_is_not_found() -> None:
     app = application(VirtualBroker().cluster_server)
     error = "there is no journal: sluice.journal.events is 0; set it to 16384, for example"
     assert ask(app) == (404, {"error": error})
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/schema"])
-def test_the_journal_is_only_for_who_has_the_token(path: str) -> None:
+def test_journal_requires_the_token(path: str) -> None:
     app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
     assert ask(app, path=path)[0] == 401
     assert ask(app, path=path, token="secret")[0] == 200

@@ -18,26 +18,26 @@ ALICE = {"user": "alice"}
 def ask(
     app: Starlette, method: str, path: str = PATH, body: object = None, query: str = "", token: str | None = None
 ) -> tuple[int, Any]:
-    """Status and JSON of one answer."""
+    """Return status and JSON of a response."""
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     status, _, answer = call(app, path, method, text, query, **headers)
     return status, json.loads(answer)
 
 
-def test_quotas_are_set_listed_and_deleted() -> None:
+def test_quotas_can_be_set_listed_and_deleted() -> None:
     broker = VirtualBroker()
     app = application(broker.cluster_server)
     wanted = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
     assert ask(app, "PUT", body={"entity": ALICE, "quotas": wanted}) == (200, {"entity": ALICE, "quotas": wanted})
-    everyone = {"client-id": None}
-    ask(app, "PUT", body={"entity": everyone, "quotas": {"consumer_byte_rate": 5}})
+    default_entity = {"client-id": None}
+    ask(app, "PUT", body={"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
     assert ask(app, "GET") == (
         200,
         {
             "quotas": [
                 {"entity": ALICE, "quotas": wanted},
-                {"entity": everyone, "quotas": {"consumer_byte_rate": 5.0}},
+                {"entity": default_entity, "quotas": {"consumer_byte_rate": 5.0}},
             ]
         },
     )
@@ -47,7 +47,7 @@ def test_quotas_are_set_listed_and_deleted() -> None:
         {"entity": ALICE, "quotas": left},
     )
     assert ask(app, "PUT", body={"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
-    assert ask(app, "DELETE", body={"entity": everyone}) == (200, {"entity": everyone, "quotas": {}})
+    assert ask(app, "DELETE", body={"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
     assert ask(app, "GET") == (200, {"quotas": []})
 
 
@@ -58,24 +58,22 @@ def test_quotas_are_set_listed_and_deleted() -> None:
             "PUT",
             {"entity": ALICE, "quotas": {"producer_byte_rate": 0}},
             '{"user":"alice"}: Quota producer_byte_rate must be greater than 0',
-            id="what AlterClientQuotas refuses, with entity, key and rule",
+            id="invalid value, with entity and key",
         ),
-        pytest.param("PUT", {"entity": {}, "quotas": {}}, "{}: Invalid empty client quota entity", id="no entity"),
-        pytest.param("DELETE", {"entity": {}}, "{}: Invalid empty client quota entity", id="no entity to delete of"),
-        pytest.param("PUT", "{", "the body is not JSON: Input data was truncated", id="no JSON"),
-        pytest.param("PUT", {"entity": ALICE}, "quotas: is needed", id="no quotas"),
+        pytest.param("PUT", {"entity": {}, "quotas": {}}, "{}: Invalid empty client quota entity", id="empty entity"),
+        pytest.param("DELETE", {"entity": {}}, "{}: Invalid empty client quota entity", id="empty entity to delete"),
+        pytest.param("PUT", "{", "the body is not JSON: Input data was truncated", id="invalid JSON"),
+        pytest.param("PUT", {"entity": ALICE}, "quotas: is needed", id="missing quotas"),
         pytest.param(
             "DELETE",
             {"entity": ALICE, "key": "x"},
             "key: unknown field, did you mean keys?",
-            id="another field",
+            id="unknown field",
         ),
-        pytest.param(
-            "PUT", " " * 70_000, "the body is too large; expected at most 65536 bytes", id="a body without end"
-        ),
+        pytest.param("PUT", " " * 70_000, "the body is too large; expected at most 65536 bytes", id="large body"),
     ],
 )
-def test_a_change_that_is_refused_changes_nothing_and_says_why(method: str, body: object, problem: str) -> None:
+def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, problem: str) -> None:
     broker = VirtualBroker()
     status, answer = ask(application(broker.cluster_server), method, body=body)
     assert status == 400
@@ -89,12 +87,12 @@ def test_a_change_that_is_refused_changes_nothing_and_says_why(method: str, body
         pytest.param(
             ALICE, {"producer_byte_rate": 1, "consumer_byte_rate": 0}, "quotas.consumer_byte_rate", id="value"
         ),
-        pytest.param({"user": "alice", "client-id": ""}, {}, "entity.client-id", id="one name of an entity"),
-        pytest.param({"ip": "nowhere.example"}, {}, "entity.ip", id="an address"),
-        pytest.param({"ip": "::1", "user": "alice"}, {}, "entity", id="names that do not go together"),
+        pytest.param({"user": "alice", "client-id": ""}, {}, "entity.client-id", id="one name of the entity"),
+        pytest.param({"ip": "nowhere.example"}, {}, "entity.ip", id="address"),
+        pytest.param({"ip": "::1", "user": "alice"}, {}, "entity", id="invalid combination of names"),
     ],
 )
-def test_where_in_the_body_a_mistake_is(entity: object, quotas: object, path: str) -> None:
+def test_error_names_the_path_in_the_body(entity: object, quotas: object, path: str) -> None:
     app = application(VirtualBroker().cluster_server)
     assert ask(app, "PUT", body={"entity": entity, "quotas": quotas})[1]["path"] == path
 
@@ -102,7 +100,7 @@ def test_where_in_the_body_a_mistake_is(entity: object, quotas: object, path: st
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", PATH), ("PUT", PATH), ("DELETE", PATH), ("GET", f"{PATH}/explain")]
 )
-def test_who_has_no_token_may_not_ask(method: str, path: str) -> None:
+def test_missing_token_is_rejected(method: str, path: str) -> None:
     broker = VirtualBroker("sluice.admin.token=secret")
     app = application(broker.cluster_server)
     body = {"entity": ALICE, "quotas": {"producer_byte_rate": 5}}
@@ -111,7 +109,7 @@ def test_who_has_no_token_may_not_ask(method: str, path: str) -> None:
     assert ask(app, method, path, body=None, query="client_id=c", token="secret")[0] != 401
 
 
-def test_an_explanation_tells_of_quotas_and_connections() -> None:
+def test_explanation_contains_quotas_and_connections() -> None:
     broker = VirtualBroker("quota.producer.default=1000", "quota.profile=kafka-4.4")
     broker.topic()
     for client_id in ("c", "other"):
@@ -123,21 +121,21 @@ def test_an_explanation_tells_of_quotas_and_connections() -> None:
     status, found = ask(app, "GET", f"{PATH}/explain", query="client_id=c")
     assert status == 200
     assert (found["client_id"], found["user"], found["profile"]) == ("c", "ANONYMOUS", "kafka-4.4")
-    ((broker_seen,)) = found["brokers"]
-    produce, fetch = broker_seen["quotas"]
+    ((broker_result,)) = found["brokers"]
+    produce, fetch = broker_result["quotas"]
     assert produce["last_delay"]["arithmetic"] == "(1,200 - 1,000) / 1,000 * 10000 ms = 2000 ms"
     assert (fetch["kind"], fetch["rate"]) == ("Fetch", None)
-    (connection,) = broker_seen["connections"]
+    (connection,) = broker_result["connections"]
     assert connection["waits"]
     assert (connection["produce_throttle_time_avg_ms"], connection["produce_throttle_time_max_ms"]) == (1_000, 2_000)
     assert connection["fetch_throttle_time_avg_ms"] is None
 
 
-def test_an_explanation_of_each_broker_and_one_of_the_controller() -> None:
+def test_explanation_covers_each_broker_and_the_controller() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": 5.0})
     _, found = ask(application(broker.cluster_server), "GET", f"{PATH}/explain", query="client_id=c&user=alice")
-    assert [seen["node_id"] for seen in found["brokers"]] == [1, 2]
+    assert [broker_result["node_id"] for broker_result in found["brokers"]] == [1, 2]
     assert found["brokers"][0]["quotas"][-1]["kind"] == "ControllerMutation"
 
 
@@ -145,7 +143,7 @@ def test_an_explanation_of_each_broker_and_one_of_the_controller() -> None:
     ("query", "problem"),
     [("", "client_id: is needed"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
 )
-def test_a_question_that_names_no_client_is_refused(query: str, problem: str) -> None:
+def test_explanation_without_a_client_id_is_rejected(query: str, problem: str) -> None:
     status, found = ask(application(VirtualBroker().cluster_server), "GET", f"{PATH}/explain", query=query)
     assert status == 400
     assert problem in found["error"]

@@ -1,4 +1,4 @@
-"""`/api/v1/scenarios`: the catalogue, runs, and what is said to a request that cannot be."""
+"""`/api/v1/scenarios`: the catalogue, runs, and errors for invalid requests."""
 
 import json
 from typing import Any
@@ -28,37 +28,37 @@ class Admin:
         return status, json.loads(answer)
 
 
-def test_the_catalogue_is_told() -> None:
-    status, told = Admin().ask("/api/v1/scenarios")
+def test_catalogue_is_listed() -> None:
+    status, result = Admin().ask("/api/v1/scenarios")
     assert status == 200
-    assert [entry["name"] for entry in told["scenarios"]] == names()
-    assert {*told["scenarios"][0]} == {"name", "description", "brokers", "duration_ms", "loses_records"}
+    assert [entry["name"] for entry in result["scenarios"]] == names()
+    assert {*result["scenarios"][0]} == {"name", "description", "brokers", "duration_ms", "loses_records"}
 
 
-def test_a_scenario_runs_and_is_followed() -> None:
+def test_scenario_runs_and_reports_its_steps() -> None:
     admin = Admin()
-    status, begun = admin.ask(RUN, "POST", {"scenario": SHORT})
-    assert (status, begun["id"], begun["state"], begun["steps"]) == (200, "run-1", "running", [])
+    status, started = admin.ask(RUN, "POST", {"scenario": SHORT})
+    assert (status, started["id"], started["state"], started["steps"]) == (200, "run-1", "running", [])
     admin.broker.advance(1000)
-    status, told = admin.ask(f"{RUNS}/run-1")
+    status, result = admin.ask(f"{RUNS}/run-1")
     assert status == 200
-    assert told["state"] == "ended"
-    assert told["done"]
-    assert told["steps"] == [{"at_ms": 1000.0, "step": "steps[0].stop", "what": "broker 2 stops", "problem": ""}]
-    assert admin.ask(RUNS) == (200, {"runs": [told]})
-    assert admin.broker.cluster.controller.is_running(2), "as before"
+    assert result["state"] == "ended"
+    assert result["done"]
+    assert result["steps"] == [{"at_ms": 1000.0, "step": "steps[0].stop", "what": "broker 2 stops", "problem": ""}]
+    assert admin.ask(RUNS) == (200, {"runs": [result]})
+    assert admin.broker.cluster.controller.is_running(2), "the broker is restarted at the end"
 
 
-def test_a_scenario_of_the_catalogue_runs_by_its_name_and_may_leave_all_as_it_is() -> None:
+def test_catalogue_scenario_runs_by_name_and_can_keep_its_changes() -> None:
     admin = Admin()
     assert admin.ask(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
     admin.broker.advance(1000)
-    status, told = admin.ask(f"{RUNS}/run-1", "DELETE")
-    assert (status, told["state"], told["done"], told["elapsed_ms"]) == (200, "stopped", True, 1000)
+    status, result = admin.ask(f"{RUNS}/run-1", "DELETE")
+    assert (status, result["state"], result["done"], result["elapsed_ms"]) == (200, "stopped", True, 1000)
     assert not admin.broker.cluster.controller.is_running(1)
 
 
-def test_one_runs_at_a_time() -> None:
+def test_only_one_scenario_runs_at_a_time() -> None:
     admin = Admin()
     admin.ask(RUN, "POST", {"scenario": SHORT})
     assert admin.ask(RUN, "POST", {"scenario": SHORT}) == (
@@ -69,7 +69,7 @@ def test_one_runs_at_a_time() -> None:
     assert admin.ask(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
 
 
-def test_the_oldest_runs_are_forgotten() -> None:
+def test_oldest_runs_are_deleted() -> None:
     admin = Admin()
     for _ in range(102):
         admin.ask(RUN, "POST", {"scenario": {"name": "empty"}})
@@ -78,25 +78,25 @@ def test_the_oldest_runs_are_forgotten() -> None:
 
 WRONG = {
     "no scenario": ({}, 400, 'expected the body {"name": NAME} or {"scenario": {...}}, optionally'),
-    "two of them": ({"name": "a", "scenario": {}}, 400, 'expected the body {"name": NAME} or'),
-    "what has no end": (
+    "name and scenario": ({"name": "a", "scenario": {}}, 400, 'expected the body {"name": NAME} or'),
+    "deeply nested body": (
         '{"scenario": {"name": ' + "[" * 5000 + "]" * 5000 + "}}",
         400,
         "the body is nested too deeply",
     ),
-    "no JSON": ("name = 'x'", 400, "the body is not JSON: JSON is malformed"),
-    "a name that nobody knows": ({"name": "rolling"}, 400, "rolling: unknown scenario, did you mean rolling-restart?"),
-    "the name of a file": (
+    "invalid JSON": ("name = 'x'", 400, "the body is not JSON: JSON is malformed"),
+    "unknown scenario name": ({"name": "rolling"}, 400, "rolling: unknown scenario, did you mean rolling-restart?"),
+    "name of a file": (
         {"name": "/etc/hosts.json"},
         400,
         "/etc/hosts.json: unknown scenario; expected a file that ends in ",
     ),
-    "what contradicts itself": (
+    "contradictory steps": (
         {"scenario": {"name": "s", "steps": [{"at": "1s", "start": 1}]}},
         400,
         "steps[0].start: at 1 s: broker 1 is running at this time",
     ),
-    "brokers that there are not": (
+    "unknown brokers": (
         {"scenario": {"name": "s", "brokers": 4}},
         409,
         "brokers: the scenario expects 1, 2, 3, 4",
@@ -104,35 +104,35 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("body", "status", "said"), WRONG.values(), ids=WRONG)
-def test_a_wrong_request_is_told_what_is_accepted(body: object, status: int, said: str) -> None:
-    answered, told = Admin().ask(RUN, "POST", body)
-    assert answered == status
-    assert told["error"].startswith(said)
+@pytest.mark.parametrize(("body", "status", "error"), WRONG.values(), ids=WRONG)
+def test_invalid_request_is_rejected_with_the_accepted_values(body: object, status: int, error: str) -> None:
+    actual_status, result = Admin().ask(RUN, "POST", body)
+    assert actual_status == status
+    assert result["error"].startswith(error)
 
 
 PLACES = {
-    "a name that nobody knows": ({"name": "rolling"}, "name"),
-    "a field of a step": ({"scenario": {"name": "s", "steps": [{"at": "soon"}]}}, "scenario.steps[0].at"),
-    "a field of a rule": ({"scenario": {"name": "s", "faults": [{"acton": 1}]}}, "scenario.faults[0].acton"),
-    "what contradicts itself": (WRONG["what contradicts itself"][0], "scenario.steps[0].start"),
-    "a property": ({"scenario": {"name": "s", "config": {"num.partition": 1}}}, "scenario.config"),
+    "unknown scenario name": ({"name": "rolling"}, "name"),
+    "field of a step": ({"scenario": {"name": "s", "steps": [{"at": "soon"}]}}, "scenario.steps[0].at"),
+    "field of a rule": ({"scenario": {"name": "s", "faults": [{"acton": 1}]}}, "scenario.faults[0].acton"),
+    "contradictory steps": (WRONG["contradictory steps"][0], "scenario.steps[0].start"),
+    "broker property": ({"scenario": {"name": "s", "config": {"num.partition": 1}}}, "scenario.config"),
 }
 
 
 @pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
-def test_where_in_the_body_a_mistake_is(body: object, path: str) -> None:
-    status, told = Admin().ask(RUN, "POST", body)
-    assert (status, told["path"]) == (400, path)
+def test_error_names_the_path_in_the_body(body: object, path: str) -> None:
+    status, result = Admin().ask(RUN, "POST", body)
+    assert (status, result["path"]) == (400, path)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_a_run_that_there_is_not_is_not_found(method: str) -> None:
+def test_unknown_run_is_not_found(method: str) -> None:
     assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
 
 
 @pytest.mark.parametrize(
     ("path", "method"), [("/api/v1/scenarios", "GET"), (RUN, "POST"), (RUNS, "GET"), (f"{RUNS}/run-1", "DELETE")]
 )
-def test_who_has_no_token_is_refused(path: str, method: str) -> None:
+def test_missing_token_is_rejected(path: str, method: str) -> None:
     assert Admin("sluice.admin.token=secret").ask(path, method)[0] == 401

@@ -1,4 +1,4 @@
-"""Actions on connections, in virtual time: what their clients see, what is counted and told, and how it ends."""
+"""Fault actions on connections, in virtual time: effects on clients, hit counts and journal events."""
 
 import ssl
 from contextlib import suppress
@@ -45,7 +45,7 @@ def add(broker: VirtualBroker, rule: Rule) -> Fault:
     return broker.cluster_server.faults.add(rule)
 
 
-def refusal(broker: VirtualBroker, rule: Rule) -> str:
+def rule_error(broker: VirtualBroker, rule: Rule) -> str:
     with pytest.raises(FaultError) as refused:
         broker.cluster_server.faults.check(rule)
     return str(refused.value)
@@ -56,40 +56,43 @@ def events(broker: VirtualBroker) -> list[AnyEvent]:
     return JournalReader(broker.cluster.journal, broker.clock).events()
 
 
-def told(broker: VirtualBroker) -> list[tuple[str, str, int]]:
-    """Rule, action and connection of each hit in the journal."""
+def journalled_hits(broker: VirtualBroker) -> list[tuple[str, str, int]]:
+    """Return rule, action and connection of each hit in the journal."""
     return [(one.rule_id, one.action, one.connection) for one in events(broker) if isinstance(one, FaultEvent)]
 
 
-def answers(client: Client) -> bool:
-    """Whether a client that asks is answered at once."""
+def is_answered(client: Client) -> bool:
+    """Return whether a request of the client is answered immediately."""
     client.send(ApiVersionsRequest(), 0)
     client.broker.settle()
     return bool(client.take_answers())
 
 
-# -- refused -----------------------------------------------------------------------------------------------------------
+# -- refused connections -----------------------------------------------------------------------------------------------
 
 
-def test_a_closed_port_takes_nobody_until_the_rule_ends(broker: VirtualBroker) -> None:
+def test_closed_port_accepts_no_connection_until_the_rule_ends(broker: VirtualBroker) -> None:
     (endpoint,) = broker.server.endpoints
     before = broker.client()
     fault = add(broker, Rule("refuse-connections", id="shut", during="5s"))
     assert endpoint.port not in broker.loop.factories
-    assert answers(before)
-    assert (fault.hits, told(broker)) == (1, [("shut", "refuse-connections", -1)])
+    assert is_answered(before)
+    assert (fault.hits, journalled_hits(broker)) == (1, [("shut", "refuse-connections", -1)])
     broker.advance(5_000)
-    assert answers(broker.client())
+    assert is_answered(broker.client())
 
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
-def test_connections_are_ended_at_once_as_often_as_it_says(broker: VirtualBroker, how: str) -> None:
-    fault = add(broker, Rule(RefuseConnections(how), id="no", schedule="1 fail, 1 pass, repeat"))  # type: ignore[arg-type]  # one of those
+def test_connections_are_closed_as_the_schedule_specifies(broker: VirtualBroker, how: str) -> None:
+    fault = add(broker, Rule(RefuseConnections(how), id="no", schedule="1 fail, 1 pass, repeat"))  # type: ignore[arg-type]  # a valid literal
     clients = [broker.client() for _ in range(4)]
     broker.settle()
     assert [client.is_open for client in clients] == [False, True, False, True]
     assert [client.transport.aborted for client in clients[::2]] == [how == "rst"] * 2
-    assert (fault.hits, told(broker)) == (2, [("no", "refuse-connections", 1), ("no", "refuse-connections", 3)])
+    assert (fault.hits, journalled_hits(broker)) == (
+        2,
+        [("no", "refuse-connections", 1), ("no", "refuse-connections", 3)],
+    )
     closed = [one for one in events(broker) if isinstance(one, ConnectionClosed)]
     assert [(one.by_client, one.reason) for one in closed] == [(False, "fault rule no")] * 2
 
@@ -97,17 +100,17 @@ def test_connections_are_ended_at_once_as_often_as_it_says(broker: VirtualBroker
 @pytest.mark.parametrize("how", ["rst", "fin"])
 def test_tls_clients_are_refused_before_their_handshake(how: str) -> None:
     broker = VirtualBroker(JOURNAL, *TLS)
-    fault = add(broker, Rule(RefuseConnections(how), times=1))  # type: ignore[arg-type]  # one of those
+    fault = add(broker, Rule(RefuseConnections(how), times=1))  # type: ignore[arg-type]  # a valid literal
     refused = TlsClient(broker, CERTIFICATES.client_context())
     broker.settle()
     assert (refused.closed_at_ms, refused.transport.writes, fault.hits) == (broker.now_ms, [], 1)
     taken = TlsClient(broker, CERTIFICATES.client_context())
     taken.shake_hands()
-    assert answers(taken)
-    assert fault.hits == 1, "it is met once, at the door"
+    assert is_answered(taken)
+    assert fault.hits == 1, "the rule is matched once per connection"
 
 
-def test_a_broker_that_is_started_again_refuses_while_the_rule_lasts() -> None:
+def test_restarted_broker_refuses_while_the_rule_lasts() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     fault = add(broker, Rule("refuse-connections", broker=2))
     broker.cluster_server.stop_broker(2)
@@ -117,11 +120,11 @@ def test_a_broker_that_is_started_again_refuses_while_the_rule_lasts() -> None:
     assert fault.hits == 2
     fault.remove()
     broker.settle()
-    assert answers(broker.client(node_id=2))
-    assert answers(broker.client(node_id=1))
+    assert is_answered(broker.client(node_id=2))
+    assert is_answered(broker.client(node_id=1))
 
 
-def test_only_the_listener_that_is_named_refuses() -> None:
+def test_only_the_named_listener_refuses() -> None:
     broker = VirtualBroker(
         "listeners=PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0",
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
@@ -156,27 +159,27 @@ def test_only_the_listener_that_is_named_refuses() -> None:
     ],
     ids=lambda value: value.action if isinstance(value, Rule) and isinstance(value.action, str) else "",
 )
-def test_a_rule_that_cannot_work_is_refused_with_its_place(broker: VirtualBroker, rule: Rule, problem: str) -> None:
-    assert refusal(broker, rule).startswith(problem)
+def test_invalid_rule_is_rejected_with_its_path(broker: VirtualBroker, rule: Rule, problem: str) -> None:
+    assert rule_error(broker, rule).startswith(problem)
 
 
-# -- silent, and stalled -----------------------------------------------------------------------------------------------
+# -- silent and stalled connections ------------------------------------------------------------------------------------
 
 
-def test_a_silent_connection_is_answered_when_the_rule_ends(broker: VirtualBroker) -> None:
+def test_silent_connection_is_answered_when_the_rule_ends(broker: VirtualBroker) -> None:
     before = broker.client()
     fault = add(broker, Rule("silent-connections", times=1))
     silent, after = broker.client(), broker.client()
     silent.send(ApiVersionsRequest(), 0)
     broker.advance(120_000)
     assert (silent.answers, silent.is_open, fault.hits) == ([], True, 1)
-    assert [answers(before), answers(after)] == [True, True]
+    assert [is_answered(before), is_answered(after)] == [True, True]
     fault.remove()
     broker.settle()
     assert silent.answer()
 
 
-def test_a_silent_connection_counts_and_ends_with_its_broker(broker: VirtualBroker) -> None:
+def test_silent_connection_is_counted_and_closes_with_its_broker(broker: VirtualBroker) -> None:
     add(broker, Rule("silent-connections"))
     silent = broker.client()
     assert len(broker.server.connections) == 1
@@ -186,7 +189,7 @@ def test_a_silent_connection_counts_and_ends_with_its_broker(broker: VirtualBrok
 
 
 @pytest.mark.parametrize("kind", ["silent-connections", "stall-tls"])
-def test_a_tls_handshake_goes_on_when_the_rule_ends(kind: str) -> None:
+def test_stalled_tls_handshake_continues_when_the_rule_ends(kind: str) -> None:
     broker = VirtualBroker(JOURNAL, *TLS)
     fault = add(broker, Rule(kind, id="stall", times=1))
     client = TlsClient(broker, CERTIFICATES.client_context())
@@ -194,24 +197,24 @@ def test_a_tls_handshake_goes_on_when_the_rule_ends(kind: str) -> None:
         client.tls.do_handshake()
     client.send_plain(client.take_outgoing())
     broker.advance(120_000)
-    assert (client.transport.writes, client.is_open) == ([], True), "no time runs out while it is stalled"
-    assert (fault.hits, told(broker)) == (1, [("stall", kind, -1)])
+    assert (client.transport.writes, client.is_open) == ([], True), "a stalled handshake never times out"
+    assert (fault.hits, journalled_hits(broker)) == (1, [("stall", kind, -1)])
     fault.remove()
     broker.settle()
     client.shake_hands()
-    assert answers(client)
+    assert is_answered(client)
 
 
-def test_stall_tls_is_the_action_s_name() -> None:
+def test_connection_action_names() -> None:
     assert StallTls().kind == "stall-tls"
     assert SilentConnections().kind == "silent-connections"
 
 
-def test_a_stalled_exchange_answers_what_comes_before_it_and_goes_on_when_the_rule_ends() -> None:
+def test_stalled_sasl_exchange_continues_when_the_rule_ends() -> None:
     broker = VirtualBroker(JOURNAL, *SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
-    assert answers(client)
+    assert is_answered(client)
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     client.send(MetadataRequest(topics=[]), 9)
@@ -223,20 +226,20 @@ def test_a_stalled_exchange_answers_what_comes_before_it_and_goes_on_when_the_ru
     assert client.connection.ctx.session.user == "alice"
 
 
-def test_a_handshake_of_sasl_can_be_stalled() -> None:
+def test_sasl_handshake_can_be_stalled() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule(StallSasl("handshake")))
     client = broker.client()
-    assert answers(client)
+    assert is_answered(client)
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     broker.advance(60_000)
     assert not client.answers
     fault.remove()
     assert client.answer().message.error_code == 0
-    assert answers(logged_in(broker))
+    assert is_answered(logged_in(broker))
 
 
-def test_a_wrong_password_that_was_stalled_is_refused_in_the_end() -> None:
+def test_stalled_wrong_password_is_rejected_when_the_rule_ends() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
@@ -248,7 +251,7 @@ def test_a_wrong_password_that_was_stalled_is_refused_in_the_end() -> None:
     assert not client.is_open
 
 
-def test_who_leaves_a_stalled_exchange_is_gone() -> None:
+def test_client_that_disconnects_while_stalled_is_removed() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
@@ -261,10 +264,10 @@ def test_who_leaves_a_stalled_exchange_is_gone() -> None:
     assert fault.enabled
 
 
-# -- slow --------------------------------------------------------------------------------------------------------------
+# -- limited bandwidth -------------------------------------------------------------------------------------------------
 
 
-def test_a_bandwidth_holds_for_connections_that_are_open_and_those_that_come(broker: VirtualBroker) -> None:
+def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) -> None:
     before = broker.client()
     before.ask(produce_of(50_000, 9, "client"), 9)
     fault = add(broker, Rule(Bandwidth(out_bytes_per_s="10k")))
@@ -277,15 +280,15 @@ def test_a_bandwidth_holds_for_connections_that_are_open_and_those_that_come(bro
     assert [one.at_ms - began_ms for one in taken] == pytest.approx([one.size / 10 for one in taken], abs=60)
     assert fault.hits == 2
     fault.remove()
-    assert before.ask(fetch(0), 11), "at once"
+    assert before.ask(fetch(0), 11), "responses are no longer delayed"
 
 
-def test_a_bandwidth_is_of_the_client_that_it_names_once_that_is_known(broker: VirtualBroker) -> None:
+def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: VirtualBroker) -> None:
     open_already = broker.client("slow-1")
-    assert answers(open_already)
+    assert is_answered(open_already)
     fault = add(broker, Rule(Bandwidth(in_bytes_per_s=RATE), client_id="slow-*"))
     slow, fast = broker.client("slow-2"), broker.client("fast")
-    assert [answers(slow), answers(fast)] == [True, True]
+    assert [is_answered(slow), is_answered(fast)] == [True, True]
     assert fault.hits == 2
     for client in (open_already, slow, fast):
         client.send(produce_of(20_000, 9, client.client_id), 9)
@@ -295,19 +298,19 @@ def test_a_bandwidth_is_of_the_client_that_it_names_once_that_is_known(broker: V
     assert slow.answer()
 
 
-def test_a_bandwidth_can_begin_when_a_connection_is_old(broker: VirtualBroker) -> None:
+def test_bandwidth_can_start_at_a_connection_age(broker: VirtualBroker) -> None:
     fault = add(broker, Rule(Bandwidth(in_bytes_per_s=100), connection_older_than="1s"))
     client = broker.client()
-    assert answers(client)
+    assert is_answered(client)
     broker.advance(1_001)
-    assert answers(client)
+    assert is_answered(client)
     assert fault.hits == 1
     client.send(produce_of(1_000, 9, "client"), 9)
     broker.advance(1_000)
     assert not client.answers
 
 
-def test_a_bandwidth_that_names_who_has_logged_in_waits_for_that() -> None:
+def test_bandwidth_for_a_principal_starts_after_authentication() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule(Bandwidth(in_bytes_per_s=RATE), principal="User:alice"))
     logged_in(broker, "bob")
@@ -316,7 +319,7 @@ def test_a_bandwidth_that_names_who_has_logged_in_waits_for_that() -> None:
     assert fault.hits == 1
 
 
-def test_of_several_bandwidths_the_slowest_counts_whichever_ends_first(broker: VirtualBroker) -> None:
+def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(broker: VirtualBroker) -> None:
     client = broker.client()
     slow, slower = (add(broker, Rule(Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
     client.send(produce_of(10_000, 9, "client"), 9)
@@ -329,22 +332,22 @@ def test_of_several_bandwidths_the_slowest_counts_whichever_ends_first(broker: V
     client.ask(produce_of(10_000, 9, "client"), 9)
 
 
-# -- dropped -----------------------------------------------------------------------------------------------------------
+# -- dropped connections -----------------------------------------------------------------------------------------------
 
 
-def test_an_idle_connection_is_dropped_and_counted_when_it_is(broker: VirtualBroker) -> None:
+def test_idle_connection_is_dropped_and_counted(broker: VirtualBroker) -> None:
     idle, busy = broker.client(), broker.client()
     fault = add(broker, Rule(DropIdle("2s"), id="nat"))
     for _ in range(4):
         broker.advance(1_000)
-        assert answers(busy)
-    assert (fault.hits, told(broker)) == (1, [("nat", "drop-idle", 1)])
+        assert is_answered(busy)
+    assert (fault.hits, journalled_hits(broker)) == (1, [("nat", "drop-idle", 1)])
     idle.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
     assert (idle.answers, idle.is_open) == ([], True)
 
 
-def test_what_was_dropped_stays_so_when_the_rule_ends_and_what_was_not_stays(broker: VirtualBroker) -> None:
+def test_dropped_connection_stays_dropped_after_the_rule_ends(broker: VirtualBroker) -> None:
     dropped = broker.client()
     fault = add(broker, Rule(DropIdle("2s")))
     broker.advance(1_500)
@@ -352,11 +355,11 @@ def test_what_was_dropped_stays_so_when_the_rule_ends_and_what_was_not_stays(bro
     broker.advance(1_000)
     fault.remove()
     broker.advance(60_000)
-    assert [answers(dropped), answers(kept)] == [False, True]
+    assert [is_answered(dropped), is_answered(kept)] == [False, True]
 
 
-def test_a_new_connection_is_as_good_as_ever(broker: VirtualBroker) -> None:
+def test_new_connection_is_answered_after_an_idle_one_was_dropped(broker: VirtualBroker) -> None:
     add(broker, Rule(DropIdle("2s")))
     broker.client()
     broker.advance(2_000)
-    assert answers(broker.client())
+    assert is_answered(broker.client())

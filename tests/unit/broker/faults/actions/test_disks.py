@@ -28,7 +28,7 @@ def add(broker: VirtualBroker, rule: Rule) -> Fault:
     return broker.cluster_server.faults.add(rule)
 
 
-# -- slow --------------------------------------------------------------------------------------------------------------
+# -- slow disks --------------------------------------------------------------------------------------------------------
 
 
 def test_writes_of_all_clients_wait_for_one_disk(broker: VirtualBroker) -> None:
@@ -51,7 +51,7 @@ def test_large_writes_take_longer(broker: VirtualBroker) -> None:
     assert broker.partition().log.log_end_offset == 1
 
 
-def test_reads_of_records_wait_and_reads_of_nothing_do_not(broker: VirtualBroker) -> None:
+def test_reads_of_records_are_delayed_and_empty_reads_are_not(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce(9), 9)
     fault = add(broker, Rule(SlowDisk("100ms")))
@@ -67,7 +67,7 @@ def test_reads_of_records_wait_and_reads_of_nothing_do_not(broker: VirtualBroker
     assert fetched_bytes(client.ask(fetch(0), 11))
 
 
-def test_each_broker_has_a_disk_of_its_own() -> None:
+def test_each_broker_has_its_own_disk() -> None:
     cluster = VirtualBroker("sluice.brokers=2")
     created = cluster.cluster.create(NewTopic("t", assignments={0: (1,), 1: (2,)}))
     assert isinstance(created, Topic)
@@ -79,7 +79,7 @@ def test_each_broker_has_a_disk_of_its_own() -> None:
     assert [client.answer().at_ms for client in clients] == [100, 100]
 
 
-def test_a_disk_that_is_not_slow_is_refused(broker: VirtualBroker) -> None:
+def test_slow_disk_without_latency_or_rate_is_rejected(broker: VirtualBroker) -> None:
     with pytest.raises(FaultError, match=r"^fault\.action: expected latency, bytes_per_s or both$"):
         add(broker, Rule("slow-disk"))
     with pytest.raises(
@@ -89,10 +89,10 @@ def test_a_disk_that_is_not_slow_is_refused(broker: VirtualBroker) -> None:
         add(broker, Rule(SlowDisk(bytes_per_s=-1)))
 
 
-# -- full --------------------------------------------------------------------------------------------------------------
+# -- full disks --------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_appended_to_a_full_disk_and_what_is_there_can_be_read(broker: VirtualBroker) -> None:
+def test_full_disk_rejects_appends_and_serves_reads(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce(9), 9)
     fault = add(broker, Rule("disk-full"))
@@ -105,14 +105,14 @@ def test_nothing_is_appended_to_a_full_disk_and_what_is_there_can_be_read(broker
     assert broker.partition().log.log_end_offset == 2
 
 
-def test_only_the_log_that_is_named_is_full(broker: VirtualBroker) -> None:
+def test_only_the_named_log_is_full(broker: VirtualBroker) -> None:
     add(broker, Rule("disk-full", topic="t", partition=1))
     client = broker.client()
     answers = [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
     assert answers == [[], FULL]
 
 
-def test_whoever_leads_next_has_room_on_its_disk() -> None:
+def test_next_leader_has_space_on_its_disk() -> None:
     cluster = VirtualBroker("sluice.brokers=3")
     created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)}))
     assert isinstance(created, Topic)
@@ -122,7 +122,7 @@ def test_whoever_leads_next_has_room_on_its_disk() -> None:
     assert error_codes(cluster.client(node_id=2).ask(produce(9, acks=-1), 9)) == []
 
 
-def test_two_rules_fill_two_logs_and_each_ends_for_itself(broker: VirtualBroker) -> None:
+def test_two_full_disk_rules_end_independently(broker: VirtualBroker) -> None:
     faults = [add(broker, Rule("disk-full", partition=index)) for index in (0, 1)]
     client = broker.client()
 
@@ -136,7 +136,7 @@ def test_two_rules_fill_two_logs_and_each_ends_for_itself(broker: VirtualBroker)
     assert answers() == [[], []]
 
 
-def test_a_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:
+def test_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:
     fault = add(broker, Rule("disk-full"))
     request = commit_request(generation_id_or_member_epoch=-1, member_id="")
     assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NOT_COORDINATOR

@@ -1,4 +1,4 @@
-"""Actions on who leads, in virtual time."""
+"""Fault actions on controllers, elections, leaders and coordinators, in virtual time."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def add(cluster: VirtualBroker, rule: Rule) -> Fault:
     return cluster.cluster_server.faults.add(rule)
 
 
-def refused(cluster: VirtualBroker, rule: Rule) -> str:
+def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
     with pytest.raises(FaultError) as error:
         add(cluster, rule)
     return str(error.value)
@@ -41,15 +41,15 @@ def leaders(cluster: VirtualBroker) -> list[int]:
 
 
 def coordinator(cluster: VirtualBroker, group: str, node_id: int = 1) -> int:
-    """As a broker tells it."""
+    """Return the node id that a broker returns as the group's coordinator."""
     answer = cluster.client(node_id=node_id).ask(FindCoordinatorRequest(key=group, key_type=0), 3)
     return int(answer.node_id)
 
 
-# -- the controller, and elections -------------------------------------------------------------------------------------
+# -- controller and elections ------------------------------------------------------------------------------------------
 
 
-def test_without_a_controller_nobody_follows_a_leader_that_crashed_until_the_rule_ends(three: VirtualBroker) -> None:
+def test_crashed_leader_is_not_replaced_without_a_controller(three: VirtualBroker) -> None:
     add(three, Rule("controller-lost", during="20s"))
     assert three.client(node_id=2).ask(MetadataRequest(topics=[]), 9).controller_id == NO_LEADER
     three.cluster_server.stop_broker(1, controlled=False)
@@ -59,23 +59,23 @@ def test_without_a_controller_nobody_follows_a_leader_that_crashed_until_the_rul
     assert leaders(three) == [2, 2]
 
 
-def test_an_election_takes_as_long_as_the_rule_says(three: VirtualBroker) -> None:
+def test_election_takes_the_configured_time(three: VirtualBroker) -> None:
     fault = add(three, Rule(SlowElection("2s")))
     three.cluster_server.stop_broker(1)
     assert leaders(three) == [NO_LEADER] * 2
     fault.remove()
     three.advance(1_999)
-    assert leaders(three) == [NO_LEADER] * 2, "it had begun"
+    assert leaders(three) == [NO_LEADER] * 2, "an election in progress keeps its duration"
     three.advance(1)
     assert leaders(three) == [2, 2]
     three.cluster_server.stop_broker(2)
     assert leaders(three) == [3, 3]
 
 
-# -- records that are lost ---------------------------------------------------------------------------------------------
+# -- lost records ------------------------------------------------------------------------------------------------------
 
 
-def test_an_unclean_election_loses_the_tail_and_says_so_in_the_journal(three: VirtualBroker) -> None:
+def test_unclean_election_loses_the_tail_and_is_in_the_journal(three: VirtualBroker) -> None:
     for _ in range(5):
         three.client().ask(produce(9, acks=-1), 9)
     fault = add(three, Rule(UncleanElection(records=2), topic="t", partition=0))
@@ -86,10 +86,10 @@ def test_an_unclean_election_loses_the_tail_and_says_so_in_the_journal(three: Vi
     lost = [(one.partition, one.lost_records) for one in changes if isinstance(one, LeaderChange) and one.lost_records]
     assert lost == [(0, 2)]
     fault.remove()
-    assert (log.log_end_offset, leaders(three)) == (3, [2, 1]), "what is lost is lost"
+    assert (log.log_end_offset, leaders(three)) == (3, [2, 1]), "removing the rule restores no records"
 
 
-def test_internal_topics_lose_nothing_unless_they_are_named(three: VirtualBroker) -> None:
+def test_internal_topics_lose_nothing_unless_named(three: VirtualBroker) -> None:
     coordinator(three, "g")
     before = [partition.leader_epoch for partition in three.cluster.topics["__consumer_offsets"].partitions]
     add(three, Rule("unclean-election"))
@@ -97,44 +97,44 @@ def test_internal_topics_lose_nothing_unless_they_are_named(three: VirtualBroker
     assert leaders(three) == [2, 2]
 
 
-# -- leaders and coordinators that move --------------------------------------------------------------------------------
+# -- moved leaders and coordinators ------------------------------------------------------------------------------------
 
 
-def test_leaders_move_and_come_back_when_the_rule_ends(three: VirtualBroker) -> None:
+def test_leader_moves_and_returns_when_the_rule_ends(three: VirtualBroker) -> None:
     fault = add(three, Rule(LeaderMoved(to=3), partition=1))
     assert leaders(three) == [1, 3]
     fault.remove()
     assert leaders(three) == [1, 1]
 
 
-def test_without_a_goal_the_next_replica_leads(three: VirtualBroker) -> None:
+def test_leader_moves_to_another_replica_by_default(three: VirtualBroker) -> None:
     add(three, Rule("leader-moved", topic="t"))
     assert all(leader in (2, 3) for leader in leaders(three))
 
 
-def test_where_one_leader_cannot_move_none_does(three: VirtualBroker) -> None:
+def test_no_leader_moves_if_one_cannot(three: VirtualBroker) -> None:
     created = three.cluster.create(NewTopic("u", assignments={0: (1, 2)}))
     assert isinstance(created, Topic)
-    problem = refused(three, Rule(LeaderMoved(to=3)))
+    problem = rule_error(three, Rule(LeaderMoved(to=3)))
     assert problem == "fault.action: broker 3 has no replica of u-0; expected one of 1, 2"
     assert leaders(three) == [1, 1]
 
 
-def test_leaders_that_moved_on_meanwhile_stay_where_they_are(three: VirtualBroker) -> None:
+def test_leader_moved_meanwhile_stays_when_the_rule_ends(three: VirtualBroker) -> None:
     fault = add(three, Rule(LeaderMoved(to=3), topic="t"))
     three.cluster_server.move_leader("t", 0, 2)
     fault.remove()
     assert leaders(three) == [2, 1]
 
 
-def test_leaders_that_cannot_come_back_stay(three: VirtualBroker) -> None:
+def test_leader_stays_if_the_original_broker_is_stopped(three: VirtualBroker) -> None:
     fault = add(three, Rule(LeaderMoved(to=3), topic="t"))
     three.cluster_server.stop_broker(1)
     fault.remove()
     assert (leaders(three), fault.problem) == ([3, 3], "")
 
 
-def test_a_group_finds_another_coordinator_and_the_first_again_when_the_rule_ends(three: VirtualBroker) -> None:
+def test_group_coordinator_moves_and_returns_when_the_rule_ends(three: VirtualBroker) -> None:
     before = coordinator(three, "g")
     heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     fault = add(three, Rule("coordinator-moved", group="g"))
@@ -157,38 +157,40 @@ def test_all_coordinators_of_a_broker_move(three: VirtualBroker) -> None:
     assert [a for a, b in zip(after, before, strict=True) if b != 2] == [b for b in before if b != 2]
 
 
-def test_a_coordinator_that_was_never_asked_for_is_there_to_be_moved(three: VirtualBroker) -> None:
+def test_unused_coordinator_can_be_moved(three: VirtualBroker) -> None:
     add(three, Rule(CoordinatorMoved(to=3), transactional_id="tx"))
     answer = three.client().ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
     assert answer.node_id == 3
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- invalid rules -----------------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_work_is_refused_with_its_place(three: VirtualBroker) -> None:
+def test_invalid_rule_is_rejected_with_its_path(three: VirtualBroker) -> None:
     alone = VirtualBroker()
     alone.topic()
-    assert [refused(alone, Rule(kind)) for kind in ("unclean-election", "leader-moved", "coordinator-moved")] == [
+    assert [rule_error(alone, Rule(kind)) for kind in ("unclean-election", "leader-moved", "coordinator-moved")] == [
         "fault.action: expected a cluster of several brokers; this one has 1"
     ] * 3
-    assert refused(three, Rule(LeaderMoved(to=7))) == "fault.action.to: unknown broker; expected one of 1, 2, 3, got 7"
-    assert refused(three, Rule("leader-moved", topic="x")) == (
+    assert (
+        rule_error(three, Rule(LeaderMoved(to=7))) == "fault.action.to: unknown broker; expected one of 1, 2, 3, got 7"
+    )
+    assert rule_error(three, Rule("leader-moved", topic="x")) == (
         "fault.action: no partition with a leader matches; topics are t"
     )
-    assert refused(three, Rule("coordinator-moved")) == (
+    assert rule_error(three, Rule("coordinator-moved")) == (
         "fault.action: no coordinator matches; coordinators exist once a group was used"
     )
-    assert refused(three, Rule("coordinator-moved", group="g-*")).startswith(
+    assert rule_error(three, Rule("coordinator-moved", group="g-*")).startswith(
         "fault.group: expected a name, got the pattern 'g-*'"
     )
-    assert refused(three, Rule(SlowElection(0))) == "fault.action.takes: expected more than 0, got 0"
-    assert refused(three, Rule("controller-lost", broker=1)).startswith("fault.broker: does not apply")
+    assert rule_error(three, Rule(SlowElection(0))) == "fault.action.takes: expected more than 0, got 0"
+    assert rule_error(three, Rule("controller-lost", broker=1)).startswith("fault.broker: does not apply")
     three.topic("single", replicas=1)
-    assert refused(three, Rule("unclean-election", topic="single")) == (
+    assert rule_error(three, Rule("unclean-election", topic="single")) == (
         "fault.action: single-0 has no other replica that could lead"
     )
     partition: Partition = three.partition("single")
-    assert refused(three, Rule("leader-moved", topic="single")) == (
+    assert rule_error(three, Rule("leader-moved", topic="single")) == (
         f"fault.action: {partition} has no other replica in sync"
     )

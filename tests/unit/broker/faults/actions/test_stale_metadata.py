@@ -1,4 +1,4 @@
-"""Actions on what brokers know, in virtual time."""
+"""Fault actions on metadata updates, in virtual time."""
 
 import pytest
 
@@ -17,49 +17,49 @@ def three() -> VirtualBroker:
     return cluster
 
 
-def leaders_told(cluster: VirtualBroker) -> list[int]:
-    """By each broker."""
+def metadata_leaders(cluster: VirtualBroker) -> list[int]:
+    """Return the leader in the metadata of each broker."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     answers = [cluster.client(node_id=node_id).ask(request, 9) for node_id in (1, 2, 3)]
     return [answer.topics[0].partitions[0].leader_id for answer in answers]
 
 
-def test_stale_metadata_tells_what_was_until_the_rule_ends(three: VirtualBroker) -> None:
+def test_stale_metadata_is_returned_until_the_rule_ends(three: VirtualBroker) -> None:
     fault = three.cluster_server.faults.add(Rule("stale-metadata", broker=[1, 3]))
     three.cluster_server.move_leader("t", 0, 2)
     three.advance(60_000)
-    assert (leaders_told(three), fault.hits) == ([1, 2, 1], 2)
+    assert (metadata_leaders(three), fault.hits) == ([1, 2, 1], 2)
     fault.remove()
-    assert leaders_told(three) == [2, 2, 2]
+    assert metadata_leaders(three) == [2, 2, 2]
 
 
-def test_metadata_lags_on_the_brokers_that_are_named(three: VirtualBroker) -> None:
+def test_metadata_lags_on_the_named_brokers(three: VirtualBroker) -> None:
     three.cluster_server.faults.add(Rule(MetadataLag("500ms"), broker=3))
     three.cluster_server.move_leader("t", 0, 2)
-    assert leaders_told(three) == [2, 2, 1]
+    assert metadata_leaders(three) == [2, 2, 1]
     three.advance(500)
-    assert leaders_told(three) == [2, 2, 2]
+    assert metadata_leaders(three) == [2, 2, 2]
 
 
-def test_a_rule_ends_well_though_its_broker_is_down_by_then(three: VirtualBroker) -> None:
+def test_rule_ends_without_a_problem_on_a_stopped_broker(three: VirtualBroker) -> None:
     fault = three.cluster_server.faults.add(Rule("stale-metadata", broker=3))
     three.cluster_server.stop_broker(3)
     fault.remove()
     assert fault.problem == ""
     three.run(three.cluster_server.start_broker(3))
     three.cluster_server.move_leader("t", 0, 2)
-    assert leaders_told(three) == [2, 2, 2]
+    assert metadata_leaders(three) == [2, 2, 2]
 
 
-def test_a_broker_that_starts_loads_what_there_is_and_stays_at_that(three: VirtualBroker) -> None:
+def test_restarted_broker_loads_current_metadata_and_then_stays_stale(three: VirtualBroker) -> None:
     three.cluster_server.faults.add(Rule("stale-metadata", broker=3))
     three.cluster_server.stop_broker(3)
     three.cluster_server.move_leader("t", 0, 2)
     three.run(three.cluster_server.start_broker(3))
     three.cluster_server.move_leader("t", 0, 1)
-    assert leaders_told(three) == [1, 1, 2]
+    assert metadata_leaders(three) == [1, 1, 2]
 
 
-def test_a_lag_of_nothing_is_refused(three: VirtualBroker) -> None:
+def test_zero_lag_is_rejected(three: VirtualBroker) -> None:
     with pytest.raises(FaultError, match=r"^fault\.action\.lag: expected more than 0, got 0s$"):
         three.cluster_server.faults.add(Rule(MetadataLag("0s")))

@@ -1,4 +1,4 @@
-"""Answers that lie, in virtual time."""
+"""Fault actions that return wrong metadata and offsets, in virtual time."""
 
 from typing import Any
 
@@ -32,64 +32,62 @@ def add(cluster: VirtualBroker, rule: Rule) -> Fault:
     return cluster.cluster_server.faults.add(rule)
 
 
-def refused(cluster: VirtualBroker, rule: Rule) -> str:
+def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
     with pytest.raises(FaultError) as error:
         add(cluster, rule)
     return str(error.value)
 
 
-def told(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
-    """Error, leader and epoch of both partitions, as Metadata tells."""
+def metadata_leaders(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
+    """Return error, leader and epoch of both partitions in a metadata response."""
     answer = cluster.client().ask(METADATA, version)
     return [(one.error_code, one.leader_id, one.leader_epoch) for one in answer.topics[0].partitions]
 
 
-# -- who leads ---------------------------------------------------------------------------------------------------------
+# -- leaders -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_partition_has_no_leader_as_often_as_it_says(three: VirtualBroker) -> None:
+def test_partition_has_no_leader_as_often_as_the_rule_specifies(three: VirtualBroker) -> None:
     fault = add(three, Rule("unknown-leader", topic="t", partition=1, times=2))
     unknown = (ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, 0)
-    assert [told(three)[1] for _ in range(3)] == [unknown, unknown, (0, 1, 0)]
+    assert [metadata_leaders(three)[1] for _ in range(3)] == [unknown, unknown, (0, 1, 0)]
     assert fault.hits == 2
     fault.remove()
     add(three, Rule("unknown-leader", partition=0))
-    assert told(three)[1] == (0, 1, 0)
+    assert metadata_leaders(three)[1] == (0, 1, 0)
 
 
-def test_describing_a_topic_lies_as_metadata_does(three: VirtualBroker) -> None:
+def test_describe_topic_partitions_returns_the_same_wrong_leader(three: VirtualBroker) -> None:
     add(three, Rule("unknown-leader"))
     answer = three.client().ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
     assert [one.leader_id for one in answer.topics[0].partitions] == [NO_LEADER] * 2
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [("same", 3), ("new", 4), ("old", 2)])
-def test_metadata_names_another_leader_with_the_epoch_that_is_wished(
-    three: VirtualBroker, epoch: Any, expected: int
-) -> None:
+def test_metadata_has_a_wrong_leader_with_the_chosen_epoch(three: VirtualBroker, epoch: Any, expected: int) -> None:
     for node_id in (2, 3, 1):
         three.cluster_server.move_leader("t", 0, node_id)
     add(three, Rule(WrongLeader(epoch=epoch), topic="t", partition=0))
-    assert told(three) == [(0, 2, expected), (0, 1, 0)]
+    assert metadata_leaders(three) == [(0, 2, expected), (0, 1, 0)]
     assert three.partition().leader == 1
 
 
-def test_metadata_names_the_leader_that_is_wished(three: VirtualBroker) -> None:
+def test_metadata_has_the_chosen_leader(three: VirtualBroker) -> None:
     add(three, Rule(WrongLeader(leader=3), topic="t"))
-    assert [leader for _, leader, _ in told(three)] == [3, 3]
+    assert [leader for _, leader, _ in metadata_leaders(three)] == [3, 3]
 
 
-def test_a_partition_without_a_leader_gets_none_by_a_lie(three: VirtualBroker) -> None:
+def test_partition_without_a_leader_gets_no_wrong_leader(three: VirtualBroker) -> None:
     add(three, Rule("unknown-leader"))
     add(three, Rule("wrong-leader"))
-    assert [leader for _, leader, _ in told(three)] == [NO_LEADER] * 2
+    assert [leader for _, leader, _ in metadata_leaders(three)] == [NO_LEADER] * 2
 
 
-# -- hints -------------------------------------------------------------------------------------------------------------
+# -- leader hints ------------------------------------------------------------------------------------------------------
 
 
-def hint_of_produce(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
-    """Who is named to a producer that asks broker 2, and whose address is told."""
+def produce_leader_hint(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
+    """Return the leader hint of a produce request to broker 2, and the node endpoints."""
     answer = cluster.client(node_id=2).ask(produce(version), version)
     leader = answer.responses[0].partition_responses[0].current_leader
     return (leader.leader_id, leader.leader_epoch), [node.node_id for node in answer.node_endpoints]
@@ -102,19 +100,19 @@ def hint_of_produce(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[in
         (StaleLeaderHint(epoch="current"), ((2, 0), [2])),
         (StaleLeaderHint(leader=3), ((3, -1), [3])),
     ],
-    ids=["the broker that is asked, as it was", "one to be believed", "another that led"],
+    ids=["requested broker, older epoch", "requested broker, current epoch", "another broker"],
 )
-def test_a_producer_is_sent_to_an_old_leader(
+def test_producer_gets_a_stale_leader_hint(
     three: VirtualBroker, action: StaleLeaderHint, expected: tuple[tuple[int, int], list[int]]
 ) -> None:
-    assert hint_of_produce(three) == ((1, 0), [1])
+    assert produce_leader_hint(three) == ((1, 0), [1])
     fault = add(three, Rule(action, topic="t"))
-    assert hint_of_produce(three) == expected
+    assert produce_leader_hint(three) == expected
     fault.remove()
-    assert hint_of_produce(three) == ((1, 0), [1])
+    assert produce_leader_hint(three) == ((1, 0), [1])
 
 
-def test_a_consumer_is_sent_to_an_old_leader(three: VirtualBroker) -> None:
+def test_consumer_gets_a_stale_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule(StaleLeaderHint(leader=3), topic="t"))
     request = fetch(0, topic_id=three.cluster.topics["t"].topic_id)
     answer = three.client(node_id=2).ask(request, 16)
@@ -122,22 +120,22 @@ def test_a_consumer_is_sent_to_an_old_leader(three: VirtualBroker) -> None:
     assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in answer.node_endpoints]) == (3, -1, [3])
 
 
-def test_who_asks_the_leader_is_told_nothing_of_leaders(three: VirtualBroker) -> None:
+def test_leader_returns_no_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule("stale-leader-hint"))
     answer = three.client(node_id=1).ask(produce(10), 10)
     assert answer.responses[0].partition_responses[0].error_code == 0
     assert answer.node_endpoints == []
 
 
-def test_versions_without_hints_cannot_be_hit(three: VirtualBroker) -> None:
-    problem = refused(three, Rule("stale-leader-hint", api="Produce", version="-9"))
+def test_versions_without_hints_are_rejected(three: VirtualBroker) -> None:
+    problem = rule_error(three, Rule("stale-leader-hint", api="Produce", version="-9"))
     assert problem.startswith("fault.api: stale-leader-hint has no effect on Produce in these versions")
 
 
-# -- nothing -----------------------------------------------------------------------------------------------------------
+# -- empty metadata ----------------------------------------------------------------------------------------------------
 
 
-def test_metadata_of_nothing(three: VirtualBroker) -> None:
+def test_empty_metadata_has_no_brokers_and_no_topics(three: VirtualBroker) -> None:
     fault = add(three, Rule("empty-metadata"))
     answer = three.client().ask(MetadataRequest(topics=None), 9)
     assert (answer.brokers, answer.topics, answer.controller_id) == ([], [], -1)
@@ -147,21 +145,21 @@ def test_metadata_of_nothing(three: VirtualBroker) -> None:
     assert fault.hits == 2
 
 
-def test_metadata_is_empty_only_after_a_broker_s_start(three: VirtualBroker) -> None:
+def test_empty_metadata_can_be_limited_to_the_start_of_a_broker(three: VirtualBroker) -> None:
     three.advance(10_000)
     fault = add(three, Rule(EmptyMetadata("3s"), broker=2))
 
-    def brokers_told() -> int:
+    def broker_count() -> int:
         return len(three.client(node_id=2).ask(METADATA, 9).brokers)
 
-    assert brokers_told() == 3
+    assert broker_count() == 3
     three.cluster_server.stop_broker(2)
     three.run(three.cluster_server.start_broker(2))
-    assert brokers_told() == 0
+    assert broker_count() == 0
     three.advance(2_999)
-    assert brokers_told() == 0
+    assert broker_count() == 0
     three.advance(1)
-    assert brokers_told() == 3
+    assert broker_count() == 3
     assert fault.hits == 2
 
 
@@ -169,7 +167,7 @@ def test_metadata_is_empty_only_after_a_broker_s_start(three: VirtualBroker) -> 
 
 
 def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
-    """Earliest and latest offset of partition 0, and that of a timestamp."""
+    """Return the earliest and latest offset of partition 0, and the offset of a timestamp."""
     found = []
     for timestamp in (-2, -1, 0):
         partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
@@ -190,15 +188,15 @@ def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
         (OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3),
     ],
     ids=[
-        "one for all",
-        "an end too far",
-        "too early, but not below 0",
-        "a start too late",
-        "of a time",
-        "as far as offsets go",
+        "one offset for all",
+        "latest offset too high",
+        "offsets too low, not below 0",
+        "earliest offset too high",
+        "offset of a timestamp",
+        "maximum offset",
     ],
 )
-def test_other_offsets_are_told(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
+def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
     for _ in range(5):
         three.client().ask(produce(9), 9)
     assert offsets(three) == [0, 5, 0]
@@ -209,7 +207,7 @@ def test_other_offsets_are_told(three: VirtualBroker, action: OffsetLie, expecte
     assert offsets(three) == [0, 5, 0]
 
 
-def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> None:
+def test_offset_lie_changes_lists_of_version_0(three: VirtualBroker) -> None:
     three.client().ask(produce(9), 9)
     add(three, Rule(OffsetLie(shift=10)))
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=2)
@@ -217,7 +215,7 @@ def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> 
     assert three.client().ask(request, 0).topics[0].partitions[0].old_style_offsets == [11, 10]
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- invalid rules -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -237,11 +235,11 @@ def test_the_oldest_version_s_lists_of_offsets_lie_too(three: VirtualBroker) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_lie_that_cannot_be_is_refused_with_its_place(three: VirtualBroker, rule: Rule, problem: str) -> None:
-    assert refused(three, rule).startswith(problem)
+def test_invalid_rule_is_rejected_with_its_path(three: VirtualBroker, rule: Rule, problem: str) -> None:
+    assert rule_error(three, rule).startswith(problem)
 
 
 @pytest.mark.parametrize("kind", ["wrong-leader", "stale-leader-hint"])
-def test_a_broker_that_is_alone_has_nobody_else_to_name(kind: str) -> None:
+def test_single_broker_has_no_other_broker_to_return(kind: str) -> None:
     problem = "fault.action: expected a cluster of several brokers; this one has 1"
-    assert refused(VirtualBroker(), Rule(kind)) == problem
+    assert rule_error(VirtualBroker(), Rule(kind)) == problem

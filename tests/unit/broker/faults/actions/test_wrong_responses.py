@@ -1,4 +1,4 @@
-"""Answers that are wrong: frames, records, what comes twice, throttle times. In virtual time."""
+"""Fault actions that change responses, in virtual time: frames, records, duplicates and throttle times."""
 
 from struct import pack, unpack
 
@@ -29,7 +29,7 @@ def started(*overrides: str) -> VirtualBroker:
 
 
 def raw(client: Client, version: int = 3) -> bytes:
-    """What a heartbeat is answered with, as it is on the wire; the connection goes on."""
+    """Send a heartbeat and return the response bytes; the connection stays open."""
     sent = bytearray()
     client.on_bytes = sent.extend
     client.send(HeartbeatRequest(), version)
@@ -40,43 +40,43 @@ def raw(client: Client, version: int = 3) -> bytes:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def right() -> bytes:
+def correct_response() -> bytes:
     return raw(started().client())
 
 
 @pytest.mark.parametrize(
     ("action", "frame"),
     [
-        pytest.param(CorrelationId(), lambda r: r[:4] + pack(">i", 2) + r[8:], id="the next correlation id"),
-        pytest.param(CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:], id="a negative correlation id"),
+        pytest.param(CorrelationId(), lambda r: r[:4] + pack(">i", 2) + r[8:], id="next correlation id"),
+        pytest.param(CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:], id="negative correlation id"),
         pytest.param(Truncate(), lambda r: pack(">i", 5) + r[4:9], id="half of the message"),
-        pytest.param(Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8], id="the header alone"),
+        pytest.param(Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8], id="header only"),
         pytest.param(Truncate(keep=0), lambda r: bytes(4), id="an empty frame"),
-        pytest.param(Truncate(keep=999), lambda r: r, id="more than there is"),
-        pytest.param(Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:], id="as large as a frame can claim to be"),
+        pytest.param(Truncate(keep=999), lambda r: r, id="limit above the size"),
+        pytest.param(Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:], id="maximum frame size"),
         pytest.param(Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:], id="200 MB"),
     ],
 )
-def test_a_frame_is_wrong_as_it_was_asked_for(action: object, frame: object) -> None:
+def test_frame_is_changed_as_the_action_specifies(action: object, frame: object) -> None:
     broker = started()
-    broker.cluster_server.faults.add(Rule(action, api="Heartbeat"))  # type: ignore[arg-type]  # it is one
-    assert raw(broker.client()) == frame(right())  # type: ignore[operator]  # they are functions
+    broker.cluster_server.faults.add(Rule(action, api="Heartbeat"))  # type: ignore[arg-type]  # a valid action
+    assert raw(broker.client()) == frame(correct_response())  # type: ignore[operator]  # they are functions
 
 
-def test_garbage_has_the_right_size_and_number_unless_all_of_it_is_random() -> None:
+def test_garbage_keeps_size_and_correlation_id_unless_the_frame_is_random() -> None:
     answers = []
-    for what in ("body", "body", "frame"):
+    for part in ("body", "body", "frame"):
         broker = started()
-        broker.cluster_server.faults.add(Rule(Garbage(what), api="Heartbeat", seed=1))
+        broker.cluster_server.faults.add(Rule(Garbage(part), api="Heartbeat", seed=1))
         client = broker.client()
         answers.append([raw(client), raw(client)])
-    assert answers[0] == answers[1], "it follows from the seed"
+    assert answers[0] == answers[1], "the same seed must give the same bytes"
     first, second = answers[0]
-    assert first[:8] == right()[:8]
-    assert first[8:] != right()[8:] != second[8:]
+    assert first[:8] == correct_response()[:8]
+    assert first[8:] != correct_response()[8:] != second[8:]
     assert first[8:] != second[8:]
-    assert answers[2][0][:4] != right()[:4]
-    assert len(answers[2][0]) == len(right())
+    assert answers[2][0][:4] != correct_response()[:4]
+    assert len(answers[2][0]) == len(correct_response())
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_garbage_has_the_right_size_and_number_unless_all_of_it_is_random() -> N
         (Throttle(3_000_000_000), r"action\.throttle_time_ms: expected at most 2147483647 ms, got 3000000000"),
     ],
 )
-def test_a_frame_that_cannot_be_is_refused(action: object, message: str) -> None:
+def test_invalid_frame_action_is_rejected(action: object, message: str) -> None:
     with pytest.raises(FaultError, match=rf"^fault\.{message}"):
-        started().cluster_server.faults.add(Rule(action))  # type: ignore[arg-type]  # it is one
+        started().cluster_server.faults.add(Rule(action))  # type: ignore[arg-type]  # a valid action
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def crc_is_right(records: bytes) -> bool:
+def crc_is_valid(records: bytes) -> bool:
     from crc32c import crc32c
 
     return bool(unpack(">I", records[17:21])[0] == crc32c(records[21:]))
 
 
-def test_batches_are_delivered_corrupt_and_the_log_keeps_them_as_they_are() -> None:
+def test_corrupt_batches_are_delivered_and_the_log_is_unchanged() -> None:
     broker = started()
     client = broker.client()
     for partition in (0, 0, 1):
@@ -114,14 +114,14 @@ def test_batches_are_delivered_corrupt_and_the_log_keeps_them_as_they_are() -> N
     one = len(batch(b"v"))
     fault = broker.cluster_server.faults.add(Rule(CorruptRecords(), api="Fetch", topic="t", partition=0))
     records = fetched_bytes(client.ask(fetch(), 11))
-    assert [crc_is_right(records[at : at + one]) for at in (0, one)] == [False, False]
-    assert crc_is_right(fetched_bytes(client.ask(fetch(partition=1), 11)))
+    assert [crc_is_valid(records[at : at + one]) for at in (0, one)] == [False, False]
+    assert crc_is_valid(fetched_bytes(client.ask(fetch(partition=1), 11)))
     fault.remove()
     records = fetched_bytes(client.ask(fetch(), 11))
-    assert [crc_is_right(records[at : at + one]) for at in (0, one)] == [True, True]
+    assert [crc_is_valid(records[at : at + one]) for at in (0, one)] == [True, True]
 
 
-def test_the_checksum_of_old_messages_is_broken_where_they_have_it() -> None:
+def test_checksum_of_old_message_formats_is_corrupted() -> None:
     broker = started("log.message.format.version=0.10.2")
     client = broker.client()
     client.ask(produce(2, records_for(2)), 2)
@@ -131,7 +131,7 @@ def test_the_checksum_of_old_messages_is_broken_where_they_have_it() -> None:
     assert [at for at in range(len(before)) if before[at] != after[at]] == [12]
 
 
-def test_records_are_delivered_twice_and_a_response_is_sent_twice() -> None:
+def test_records_or_responses_are_delivered_twice() -> None:
     broker = started()
     client = broker.client()
     client.ask(produce(9), 9)
@@ -143,7 +143,7 @@ def test_records_are_delivered_twice_and_a_response_is_sent_twice() -> None:
     faults.add(Rule(Duplicate("response"), api="Heartbeat"))
     sent = raw(client)
     assert sent[: len(sent) // 2] == sent[len(sent) // 2 :]
-    assert len(sent) == 2 * len(right())
+    assert len(sent) == 2 * len(correct_response())
 
 
 def producer(producer_id: int) -> ProduceRequest:
@@ -153,12 +153,12 @@ def producer(producer_id: int) -> ProduceRequest:
 @pytest.mark.parametrize(
     ("request_", "appended", "base_offset"),
     [
-        pytest.param(produce(9), 2, 1, id="a plain producer's records are there twice"),
-        pytest.param(producer(7), 1, 0, id="an idempotent producer's once, and both times it is told where"),
+        pytest.param(produce(9), 2, 1, id="records of a plain producer are appended twice"),
+        pytest.param(producer(7), 1, 0, id="records of an idempotent producer are appended once"),
     ],
 )
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_request_is_handled_twice(request_: ProduceRequest, appended: int, base_offset: int, acks: int) -> None:
+def test_request_is_handled_twice(request_: ProduceRequest, appended: int, base_offset: int, acks: int) -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
     broker.cluster_server.faults.add(Rule(Duplicate("request"), api="Produce"))
     partition = broker.partition()
@@ -170,7 +170,7 @@ def test_a_request_is_handled_twice(request_: ProduceRequest, appended: int, bas
     assert (item.error_code, item.base_offset, partition.log.log_end_offset) == (0, base_offset, appended)
 
 
-def test_what_a_request_asks_for_twice_fails_the_second_time() -> None:
+def test_duplicate_topic_creation_fails_the_second_time() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Duplicate("request"), api="CreateTopics"))
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
@@ -181,16 +181,16 @@ def test_what_a_request_asks_for_twice_fails_the_second_time() -> None:
 # -- throttle times ----------------------------------------------------------------------------------------------------
 
 
-def throttle_told(broker: VirtualBroker) -> list[int]:
-    """By the journal, of each request."""
+def throttle_times(broker: VirtualBroker) -> list[int]:
+    """Return the throttle time of each request in the journal."""
     journal = broker.cluster.journal
     assert journal is not None
     events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
     return [each.throttle_time_ms for each in events if isinstance(each, Request)]
 
 
-@pytest.mark.parametrize(("mute", "next_at_ms"), [(True, 300.0), (False, 0.0)], ids=["muted", "only told"])
-def test_a_throttle_time_is_told_and_meant_or_not(mute: bool, next_at_ms: float) -> None:
+@pytest.mark.parametrize(("mute", "next_at_ms"), [(True, 300.0), (False, 0.0)], ids=["muted", "not muted"])
+def test_throttle_time_is_returned_with_or_without_muting(mute: bool, next_at_ms: float) -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Throttle("300ms", mute=mute), api="Produce", times=1))
     client = broker.client()
@@ -199,10 +199,10 @@ def test_a_throttle_time_is_told_and_meant_or_not(mute: bool, next_at_ms: float)
     first, second = client.take_answers()
     assert (first.at_ms, first.throttle_time_ms) == (0.0, 300)
     assert (second.at_ms, second.throttle_time_ms) == (next_at_ms, 0)
-    assert throttle_told(broker) == [300, 0]
+    assert throttle_times(broker) == [300, 0]
 
 
-def test_a_muted_connection_is_read_when_its_rule_is_removed() -> None:
+def test_muted_connection_is_read_when_its_rule_is_removed() -> None:
     broker = started()
     fault = broker.cluster_server.faults.add(Rule(Throttle("60m"), api="Heartbeat", times=1))
     client = broker.client()
@@ -215,40 +215,40 @@ def test_a_muted_connection_is_read_when_its_rule_is_removed() -> None:
 @pytest.mark.parametrize(
     ("action", "charged"),
     [(Error("NOT_LEADER_OR_FOLLOWER"), True), (BlackHole(), False), (Close(), False)],
-    ids=["one that is answered with an error", "one in a black hole", "one whose connection is closed"],
+    ids=["answered with an error", "black hole", "connection closed"],
 )
-def test_a_quota_is_charged_for_what_is_answered(action: Error | BlackHole | Close, charged: bool) -> None:
+def test_quota_is_charged_for_answered_requests_only(action: Error | BlackHole | Close, charged: bool) -> None:
     broker = started("quota.producer.default=1000", "quota.window.num=2", "quota.window.size.seconds=1")
     broker.cluster_server.faults.add(Rule(action, api="Produce", times=1))
     broker.client().send(produce(9, batch(bytes(9000))), 9)
     assert (broker.client().ask(produce(9), 9).throttle_time_ms > 0) == charged
 
 
-@pytest.mark.parametrize(("told", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
-def test_a_quota_that_demands_a_wait_as_well_says_for_how_long(told: str, next_at_ms: float) -> None:
+@pytest.mark.parametrize(("throttle_time", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
+def test_rule_sets_the_throttle_time_and_the_quota_the_muting(throttle_time: str, next_at_ms: float) -> None:
     broker = started("quota.producer.default=100", "quota.window.num=2", "quota.window.size.seconds=1")
-    broker.cluster_server.faults.add(Rule(Throttle(told), api="Produce", times=1))
+    broker.cluster_server.faults.add(Rule(Throttle(throttle_time), api="Produce", times=1))
     client = broker.client()
     client.send_together((produce(9, batch(bytes(1000))), 9), (HeartbeatRequest(), 3))
     broker.advance(60_000)
     first, second = client.take_answers()
-    assert first.throttle_time_ms == {"1ms": 1, "5s": 5000}[told]
+    assert first.throttle_time_ms == {"1ms": 1, "5s": 5000}[throttle_time]
     assert second.at_ms > next_at_ms
-    assert second.at_ms not in (1.0, 5000.0), "that of the quota"
+    assert second.at_ms not in (1.0, 5000.0), "the connection is muted for the quota's time"
 
 
-def test_all_apis_that_have_the_field_tell_it() -> None:
+def test_throttle_time_is_returned_by_all_apis_with_the_field() -> None:
     broker = started("controller.quota.window.num=2")
     broker.cluster_server.faults.add(Rule(Throttle(123, mute=False)))
     client = broker.client()
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
-    asked = [
+    requests = [
         (MetadataRequest(), 9),
         (CreateTopicsRequest(topics=[topic]), 7),
         (fetch(), 11),
         (AddOffsetsToTxnRequest(), 3),
     ]
-    for request, version in asked:
+    for request, version in requests:
         assert client.ask(request, version).throttle_time_ms == 123
     assert client.ask(MetadataRequest(), 2).throttle_time_ms == 0
 
@@ -263,13 +263,13 @@ def test_all_apis_that_have_the_field_tell_it() -> None:
         (Rule(Duplicate("request"), api="SaslAuthenticate"), "duplicate has no effect on SaslAuthenticate"),
     ],
 )  # fmt: skip
-def test_an_action_that_can_do_nothing_is_refused(rule: Rule, message: str) -> None:
+def test_action_without_effect_is_rejected(rule: Rule, message: str) -> None:
     with pytest.raises(FaultError) as refused:
         started().cluster_server.faults.add(rule)
     assert str(refused.value).startswith(f"fault.api: {message}")
 
 
-def test_a_fetch_of_several_hits_has_all_of_them() -> None:
+def test_several_rules_apply_to_one_fetch() -> None:
     broker = started()
     client = broker.client()
     client.ask(produce(9), 9)
@@ -280,5 +280,5 @@ def test_a_fetch_of_several_hits_has_all_of_them() -> None:
     answer = client.ask(fetch(), 11)
     assert answer.throttle_time_ms == 7
     assert len(fetched_bytes(answer)) == 2 * len(batch(b"v"))
-    assert not crc_is_right(fetched_bytes(answer)[: len(batch(b"v"))])
+    assert not crc_is_valid(fetched_bytes(answer)[: len(batch(b"v"))])
     assert fetched(answer).error_code == 0

@@ -17,7 +17,7 @@ from sluice.broker.faults.matching.errors import RuleProblem
         ("0ms", 0),
     ],
 )
-def test_a_duration_is_read(written: Duration, ms: float) -> None:
+def test_duration_is_parsed(written: Duration, ms: float) -> None:
     assert parse_ms(written, "after") == ms
 
 
@@ -28,7 +28,7 @@ def test_a_duration_is_read(written: Duration, ms: float) -> None:
         *(-1, float("nan"), float("inf"), 10**400),
     ],
 )
-def test_what_is_no_duration_is_refused(written: Duration) -> None:
+def test_invalid_duration_is_rejected(written: Duration) -> None:
     with pytest.raises(RuleProblem) as refused:
         parse_ms(written, "after")
     assert refused.value.path == "after"

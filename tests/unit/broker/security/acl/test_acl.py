@@ -1,4 +1,4 @@
-"""Which entries a filter means (ResourcePatternFilter, AccessControlEntryFilter)."""
+"""Matching of ACL filters (ResourcePatternFilter, AccessControlEntryFilter)."""
 
 from typing import Any
 
@@ -17,34 +17,32 @@ ALL = (LITERAL, PREFIXED, EVERY, OTHER)
 @pytest.mark.parametrize(
     ("fields", "matched"),
     [
-        pytest.param({}, ALL, id="nothing given: all"),
-        pytest.param({"resource_name": "orders"}, (LITERAL,), id="a name and any pattern: the patterns of that name"),
+        pytest.param({}, ALL, id="empty filter"),
+        pytest.param({"resource_name": "orders"}, (LITERAL,), id="name without a pattern type"),
         pytest.param(
-            {"resource_name": "ord", "pattern_type": PatternType.ANY}, (PREFIXED,), id="any pattern, by a prefix's name"
+            {"resource_name": "ord", "pattern_type": PatternType.ANY},
+            (PREFIXED,),
+            id="any pattern type, name of a prefix",
         ),
         pytest.param(
             {"resource_name": "orders", "pattern_type": PatternType.MATCH},
             (LITERAL, PREFIXED, EVERY),
-            id="MATCH: all patterns that apply to the name",
+            id="MATCH with a name",
         ),
-        pytest.param({"pattern_type": PatternType.MATCH}, ALL, id="MATCH without a name: all"),
-        pytest.param(
-            {"resource_name": "*", "pattern_type": PatternType.MATCH}, (EVERY,), id="MATCH of *: a name as others"
-        ),
-        pytest.param(
-            {"resource_name": "*", "pattern_type": PatternType.LITERAL}, (EVERY,), id="the literal *: itself alone"
-        ),
+        pytest.param({"pattern_type": PatternType.MATCH}, ALL, id="MATCH without a name"),
+        pytest.param({"resource_name": "*", "pattern_type": PatternType.MATCH}, (EVERY,), id="MATCH with *"),
+        pytest.param({"resource_name": "*", "pattern_type": PatternType.LITERAL}, (EVERY,), id="LITERAL with *"),
         pytest.param({"pattern_type": PatternType.PREFIXED}, (PREFIXED,), id="all prefixes"),
         pytest.param(
-            {"resource_name": "orders", "pattern_type": PatternType.PREFIXED}, (), id="a prefix that nobody has"
+            {"resource_name": "orders", "pattern_type": PatternType.PREFIXED}, (), id="prefix without entries"
         ),
-        pytest.param({"resource_type": ResourceType.GROUP}, (), id="another type of resource"),
-        pytest.param({"resource_type": ResourceType.UNKNOWN}, (), id="a type that nobody knows"),
-        pytest.param({"principal": "User:bob"}, (), id="another principal"),
-        pytest.param({"principal": "User:*"}, (), id="User:* is a principal as others"),
-        pytest.param({"host": "127.0.0.1"}, (), id="another host"),
-        pytest.param({"operation": AclOperation.ALL}, (), id="ALL is an operation as others"),
-        pytest.param({"permission_type": AclPermissionType.DENY}, (), id="the other permission"),
+        pytest.param({"resource_type": ResourceType.GROUP}, (), id="other resource type"),
+        pytest.param({"resource_type": ResourceType.UNKNOWN}, (), id="unknown resource type"),
+        pytest.param({"principal": "User:bob"}, (), id="other principal"),
+        pytest.param({"principal": "User:*"}, (), id="User:* is not a wildcard"),
+        pytest.param({"host": "127.0.0.1"}, (), id="other host"),
+        pytest.param({"operation": AclOperation.ALL}, (), id="ALL is not a wildcard"),
+        pytest.param({"permission_type": AclPermissionType.DENY}, (), id="other permission type"),
     ],
 )
 def test_filter_matches(fields: dict[str, Any], matched: tuple[Acl, ...]) -> None:
@@ -52,13 +50,13 @@ def test_filter_matches(fields: dict[str, Any], matched: tuple[Acl, ...]) -> Non
 
 
 @pytest.mark.parametrize("kind", [ResourceType, PatternType, AclOperation, AclPermissionType])
-def test_a_number_that_nobody_defined_is_unknown(
+def test_undefined_number_is_unknown(
     kind: type[ResourceType] | type[PatternType] | type[AclOperation] | type[AclPermissionType],
 ) -> None:
     assert (kind(99).name, kind(-1).name) == ("UNKNOWN", "UNKNOWN")
 
 
-def test_an_entry_is_printed_as_kafka_prints_it() -> None:
+def test_entry_is_formatted_as_in_kafka() -> None:
     assert str(LITERAL) == (
         "StandardAcl[resourceType=TOPIC, resourceName=orders, patternType=LITERAL, principal=User:alice, host=*, "
         "operation=READ, permissionType=ALLOW]"

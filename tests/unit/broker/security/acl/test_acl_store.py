@@ -1,4 +1,4 @@
-"""The entries of the cluster: what changes them, and that the index has what the entries say after every change."""
+"""The ACL entries of a cluster and the index of the entries."""
 
 from random import Random
 
@@ -26,24 +26,24 @@ def new_acls() -> Acls:
 
 
 def found(acls: Acls, resource_type: ResourceType, name: str) -> list[Acl]:
-    """What the index says of a resource."""
+    """Return the indexed entries that apply to a resource."""
     patterns = list(acls.on(resource_type, name))
     for by_principal in patterns:
         for principal, entries in by_principal.items():
-            assert entries, "a pattern keeps a principal without entries"
+            assert entries, "the index must drop principals without entries"
             assert {one.principal for one in entries} == {principal}
     return sorted(one for by_principal in patterns for entries in by_principal.values() for one in entries)
 
 
-def test_what_is_there_already_is_not_created_again() -> None:
+def test_existing_entry_is_not_created_again() -> None:
     acls, entry = new_acls(), acl(AclOperation.READ)
     assert acls.create([entry, entry]) == ErrorCode.NONE
-    (known,) = acls.items()
+    (created,) = acls.items()
     assert acls.create([entry]) == ErrorCode.NONE
-    assert list(acls.items()) == [known]
+    assert list(acls.items()) == [created]
 
 
-def test_every_entry_has_an_id_of_its_own() -> None:
+def test_every_entry_has_a_unique_id() -> None:
     acls = new_acls()
     acls.create(acl(AclOperation.READ, name=f"t{number}") for number in range(10))
     ids = [acl_id for acl_id, _ in acls.items()]
@@ -51,16 +51,16 @@ def test_every_entry_has_an_id_of_its_own() -> None:
     assert len(set(ids)) == 10
 
 
-def test_of_too_many_none_is_created() -> None:
+def test_request_with_too_many_entries_creates_none() -> None:
     acls = new_acls()
     many = [acl(AclOperation.READ, name=f"t{number}") for number in range(MAX_PER_REQUEST + 1)]
     assert acls.create(many) == ErrorCode.POLICY_VIOLATION
     assert len(acls) == 0
     assert acls.create(many[:-1]) == ErrorCode.NONE
-    assert acls.create(many) == ErrorCode.NONE, "those that are there already do not count"
+    assert acls.create(many) == ErrorCode.NONE, "existing entries do not count"
 
 
-def test_entries_are_found_as_they_were_filled_in_and_are_gone_when_deleted() -> None:
+def test_added_entries_match_and_deleted_entries_do_not() -> None:
     acls, entry = new_acls(), acl(AclOperation.READ)
     acls.add(b"i" * 16, entry)
     assert acls.matching(acl_filter()) == [entry]
@@ -69,7 +69,7 @@ def test_entries_are_found_as_they_were_filled_in_and_are_gone_when_deleted() ->
 
 
 @given(st.lists(st.tuples(st.booleans(), SOME_ACLS), max_size=30))
-def test_the_index_has_what_applies_to_a_name(steps: list[tuple[bool, Acl]]) -> None:
+def test_index_contains_the_entries_for_a_name(steps: list[tuple[bool, Acl]]) -> None:
     acls, expected = new_acls(), set[Acl]()
     for adds, entry in steps:
         if adds:

@@ -1,4 +1,4 @@
-"""What a client is told that it may do (KIP-430): everything without an authorizer, else what the entries say."""
+"""Authorized operations in responses (KIP-430): all without an authorizer, otherwise those that the ACLs allow."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ from tests.support.consumer_groups import ConsumerMember
 from tests.support.groups import stable_group
 from tests.support.virtual_broker import Client, VirtualBroker
 
-ALL_OF_TOPIC, ALL_OF_GROUP, ALL_OF_CLUSTER = 0xDF8, 0xD48, 0x1FA0  # what a real broker without an authorizer answers
+ALL_OF_TOPIC, ALL_OF_GROUP, ALL_OF_CLUSTER = 0xDF8, 0xD48, 0x1FA0  # the values of Kafka without an authorizer
 READ_AND_DESCRIBE = 1 << 3 | 1 << 8
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 
 
 def topic_operations(client: Client) -> int:
@@ -57,63 +57,65 @@ def populated(broker: VirtualBroker) -> VirtualBroker:
     return broker
 
 
-ASKED = [
-    pytest.param(topic_operations, ALL_OF_TOPIC, id="of a topic, by Metadata"),
-    pytest.param(page_operations, ALL_OF_TOPIC, id="of a topic, by DescribeTopicPartitions"),
-    pytest.param(group_operations, ALL_OF_GROUP, id="of a group, by DescribeGroups"),
-    pytest.param(consumer_group_operations, ALL_OF_GROUP, id="of a group, by ConsumerGroupDescribe"),
-    pytest.param(cluster_operations, ALL_OF_CLUSTER, id="of the cluster, by Metadata"),
-    pytest.param(described_cluster_operations, ALL_OF_CLUSTER, id="of the cluster, by DescribeCluster"),
+REQUESTS = [
+    pytest.param(topic_operations, ALL_OF_TOPIC, id="topic, Metadata"),
+    pytest.param(page_operations, ALL_OF_TOPIC, id="topic, DescribeTopicPartitions"),
+    pytest.param(group_operations, ALL_OF_GROUP, id="group, DescribeGroups"),
+    pytest.param(consumer_group_operations, ALL_OF_GROUP, id="group, ConsumerGroupDescribe"),
+    pytest.param(cluster_operations, ALL_OF_CLUSTER, id="cluster, Metadata"),
+    pytest.param(described_cluster_operations, ALL_OF_CLUSTER, id="cluster, DescribeCluster"),
 ]
 
 
-@pytest.mark.parametrize(("asked", "everything"), ASKED)
-def test_without_an_authorizer_everybody_may_everything(asked: Any, everything: int) -> None:
-    assert asked(populated(VirtualBroker()).client()) == everything
+@pytest.mark.parametrize(("operations", "all_operations"), REQUESTS)
+def test_all_operations_are_allowed_without_an_authorizer(operations: Any, all_operations: int) -> None:
+    assert operations(populated(VirtualBroker()).client()) == all_operations
 
 
-@pytest.mark.parametrize(("asked", "everything"), ASKED)
-def test_so_may_super_users(asked: Any, everything: int) -> None:
-    assert asked(populated(secured_broker()).client()) == everything
+@pytest.mark.parametrize(("operations", "all_operations"), REQUESTS)
+def test_all_operations_are_allowed_for_super_users(operations: Any, all_operations: int) -> None:
+    assert operations(populated(secured_broker()).client()) == all_operations
 
 
 @pytest.mark.parametrize(
-    ("asked", "entries", "expected"),
+    ("operations", "entries", "expected"),
     [
         pytest.param(topic_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE, id="read a topic"),
-        pytest.param(page_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE, id="read a topic, by pages"),
+        pytest.param(
+            page_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE, id="read a topic, DescribeTopicPartitions"
+        ),
         pytest.param(
             group_operations,
             [acl(AclOperation.READ, ResourceType.GROUP, "group")],
             READ_AND_DESCRIBE,
-            id="be in a group",
+            id="read a group",
         ),
         pytest.param(
             consumer_group_operations,
             [acl(AclOperation.READ, ResourceType.GROUP, "members"), acl(AclOperation.DESCRIBE)],
             READ_AND_DESCRIBE,
-            id="be in a consumer group",
+            id="read a consumer group",
         ),
-        pytest.param(cluster_operations, [], 0, id="not even describe the cluster"),
-        pytest.param(described_cluster_operations, [], 0, id="not even describe the cluster, asked on its own"),
+        pytest.param(cluster_operations, [], 0, id="no cluster entries, Metadata"),
+        pytest.param(described_cluster_operations, [], 0, id="no cluster entries, DescribeCluster"),
         pytest.param(
             cluster_operations,
             [acl(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)],
             0,
-            id="create topics, but not describe the cluster",
+            id="create on the cluster does not imply describe",
         ),
         pytest.param(
             cluster_operations,
             [acl(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)],
             1 << 7 | 1 << 8,
-            id="alter the cluster, and so describe it",
+            id="alter on the cluster implies describe",
         ),
     ],
 )
-def test_alice_is_told_that_she_may(asked: Any, entries: list[Acl], expected: int) -> None:
+def test_operations_follow_the_acls_of_the_user(operations: Any, entries: list[Acl], expected: int) -> None:
     broker = populated(secured_broker())
     broker.broker.cluster.acls.create(entries)
-    assert asked(alice(broker)) == expected
+    assert operations(alice(broker)) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,6 @@ def test_alice_is_told_that_she_may(asked: Any, entries: list[Acl], expected: in
         pytest.param(DescribeClusterRequest(), "cluster_authorized_operations", id="DescribeCluster"),
     ],
 )
-def test_whoever_does_not_ask_is_not_told(request_: Message, field: str) -> None:
+def test_operations_are_absent_unless_requested(request_: Message, field: str) -> None:
     version = 10 if isinstance(request_, MetadataRequest) else 2
-    assert getattr(alice(secured_broker()).ask(request_, version), field) == NOT_ASKED
+    assert getattr(alice(secured_broker()).ask(request_, version), field) == NOT_REQUESTED

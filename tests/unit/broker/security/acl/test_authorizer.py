@@ -1,4 +1,4 @@
-"""What the authorizer answers: by examples, and by comparing it with the rules applied to every entry, one by one."""
+"""Decisions of the authorizer: examples, and a comparison with a naive implementation."""
 
 import logging
 from collections.abc import Collection
@@ -37,35 +37,40 @@ def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
 @pytest.mark.parametrize(
     ("acls", "operation", "expected"),
     [
-        pytest.param([], READ, False, id="no entry, no permission"),
-        pytest.param([acl(READ)], READ, True, id="an entry for it"),
-        pytest.param([acl(ALL)], READ, True, id="an entry for all operations"),
-        pytest.param([acl(WRITE)], READ, False, id="an entry for another operation"),
-        pytest.param([acl(READ, GROUP)], READ, False, id="an entry for another type of resource"),
+        pytest.param([], READ, False, id="no entry"),
+        pytest.param([acl(READ)], READ, True, id="matching entry"),
+        pytest.param([acl(ALL)], READ, True, id="all operations"),
+        pytest.param([acl(WRITE)], READ, False, id="other operation"),
+        pytest.param([acl(READ, GROUP)], READ, False, id="other resource type"),
         pytest.param([acl(READ, name="u")], READ, False, id="an entry for another name"),
-        pytest.param([acl(READ, name="*")], READ, True, id="an entry for all names"),
-        pytest.param([acl(READ, name="", pattern_type=PREFIXED)], READ, True, id="the empty prefix, if there were one"),
-        pytest.param([acl(READ, pattern_type=PREFIXED)], READ, True, id="a prefix that is the whole name"),
-        pytest.param([acl(READ, name="tt", pattern_type=PREFIXED)], READ, False, id="a prefix longer than the name"),
-        pytest.param([acl(READ, name="*", pattern_type=PREFIXED)], READ, False, id="* as a prefix is no wildcard"),
-        pytest.param([acl(READ, principal="User:*")], READ, True, id="an entry for everyone"),
-        pytest.param([acl(READ, principal="Group:*")], READ, False, id="an entry for everyone of another kind"),
-        pytest.param([acl(READ, principal="User:ALICE")], READ, False, id="names of users are case sensitive"),
-        pytest.param([acl(READ, host=HOST)], READ, True, id="an entry for the host"),
-        pytest.param([acl(READ, host="127.0.0.2")], READ, False, id="an entry for another host"),
-        pytest.param([acl(READ, host="127.0.0.0/8")], READ, False, id="hosts are no ranges"),
-        pytest.param([acl(ALL), acl(READ, permission_type=DENY)], READ, False, id="DENY counts more than ALLOW"),
+        pytest.param([acl(READ, name="*")], READ, True, id="wildcard name"),
+        pytest.param([acl(READ, name="", pattern_type=PREFIXED)], READ, True, id="empty prefix"),
+        pytest.param([acl(READ, pattern_type=PREFIXED)], READ, True, id="prefix equal to the name"),
+        pytest.param([acl(READ, name="tt", pattern_type=PREFIXED)], READ, False, id="prefix longer than the name"),
+        pytest.param([acl(READ, name="*", pattern_type=PREFIXED)], READ, False, id="* as a prefix is not a wildcard"),
+        pytest.param([acl(READ, principal="User:*")], READ, True, id="wildcard principal"),
+        pytest.param([acl(READ, principal="Group:*")], READ, False, id="wildcard of another principal type"),
+        pytest.param([acl(READ, principal="User:ALICE")], READ, False, id="user names are case-sensitive"),
+        pytest.param([acl(READ, host=HOST)], READ, True, id="matching host"),
+        pytest.param([acl(READ, host="127.0.0.2")], READ, False, id="other host"),
+        pytest.param([acl(READ, host="127.0.0.0/8")], READ, False, id="address ranges are not supported"),
+        pytest.param([acl(ALL), acl(READ, permission_type=DENY)], READ, False, id="DENY takes precedence over ALLOW"),
         pytest.param([acl(READ), acl(ALL, permission_type=DENY)], READ, False, id="DENY of all operations"),
         pytest.param(
-            [acl(READ), acl(READ, name="*", principal="User:*", permission_type=DENY)], READ, False, id="DENY for all"
+            [acl(READ), acl(READ, name="*", principal="User:*", permission_type=DENY)],
+            READ,
+            False,
+            id="DENY for all principals",
         ),
         pytest.param(
             [acl(READ), acl(READ, host="127.0.0.2", permission_type=DENY)], READ, True, id="DENY for another host"
         ),
-        pytest.param([acl(WRITE, permission_type=DENY), acl(READ)], DESCRIBE, True, id="DENY implies nothing"),
+        pytest.param(
+            [acl(WRITE, permission_type=DENY), acl(READ)], DESCRIBE, True, id="DENY implies no other operation"
+        ),
     ],
 )
-def test_alice_may(acls: list[Acl], operation: AclOperation, expected: bool) -> None:
+def test_acls_decide_for_a_user(acls: list[Acl], operation: AclOperation, expected: bool) -> None:
     assert authorizer(acls).decide(ALICE, HOST, operation, TOPIC, "t")[0] is expected
 
 
@@ -85,29 +90,34 @@ def test_operation_is_implied_by(operation: AclOperation, implied_by: set[AclOpe
 @pytest.mark.parametrize(
     ("acls", "name", "expected"),
     [
-        pytest.param([], "t", True, id="without any entry"),
-        pytest.param([acl(READ, name="u")], "t", True, id="an entry for another name is no entry for it"),
-        pytest.param([acl(READ, principal="User:bob")], "t", False, id="an entry for somebody else is one for it"),
-        pytest.param([acl(READ, name="*", principal="User:bob")], "t", False, id="so is one for all names"),
-        pytest.param([acl(READ, host="h", pattern_type=PREFIXED)], "tea", False, id="so is one for a prefix"),
+        pytest.param([], "t", True, id="no entry"),
+        pytest.param([acl(READ, name="u")], "t", True, id="entry for another name only"),
+        pytest.param([acl(READ, principal="User:bob")], "t", False, id="entry for another user"),
+        pytest.param([acl(READ, name="*", principal="User:bob")], "t", False, id="wildcard entry for another user"),
+        pytest.param([acl(READ, host="h", pattern_type=PREFIXED)], "tea", False, id="prefix entry for another host"),
     ],
 )
-def test_everyone_may_where_no_entry_is_found_if_that_is_set(acls: list[Acl], name: str, expected: bool) -> None:
+def test_allow_everyone_applies_if_no_entry_matches_the_resource(acls: list[Acl], name: str, expected: bool) -> None:
     answers = authorizer(acls, "allow.everyone.if.no.acl.found=true").decide(ALICE, HOST, WRITE, TOPIC, name)
     assert answers[0] is expected
 
 
-def test_super_users_may_everything() -> None:
+def test_super_users_are_allowed_everything() -> None:
     users = authorizer([acl(ALL, principal="User:*", permission_type=DENY)], "super.users=User:alice; Group:b,c ;")
-    asked = ("User:alice", "Group:b,c", "User:bob", "User:")
-    assert [users.decide(who, HOST, READ, TOPIC, "t")[0] for who in asked] == [True, True, False, False]
+    principals = ("User:alice", "Group:b,c", "User:bob", "User:")
+    assert [users.decide(principal, HOST, READ, TOPIC, "t")[0] for principal in principals] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
-# -- a second authorizer: the rules, entry by entry --------------------------------------------------------------------
+# -- comparison with a naive authorizer --------------------------------------------------------------------------------
 
 
-def naive(acls: Collection[Acl], default: bool, who: str, host: str, operation: AclOperation, name: str) -> bool:
-    """StandardAuthorizerData's answer for a topic, without its sorted map."""
+def naive(acls: Collection[Acl], default: bool, principal: str, host: str, operation: AclOperation, name: str) -> bool:
+    """Return the decision of StandardAuthorizerData for a topic, without its sorted map."""
     on_it = [
         one
         for one in acls
@@ -116,7 +126,7 @@ def naive(acls: Collection[Acl], default: bool, who: str, host: str, operation: 
     ]
     if not on_it:
         return default
-    for_client = [one for one in on_it if one.principal in (who, "User:*") and one.host in (host, "*")]
+    for_client = [one for one in on_it if one.principal in (principal, "User:*") and one.host in (host, "*")]
     if any(one.permission_type == DENY and one.operation in (operation, ALL) for one in for_client):
         return False
     implying = {operation, ALL}
@@ -127,13 +137,13 @@ def naive(acls: Collection[Acl], default: bool, who: str, host: str, operation: 
     return any(one.permission_type != DENY and one.operation in implying for one in for_client)
 
 
-def naive_by_type(acls: Collection[Acl], default: bool, who: str, host: str, operation: AclOperation) -> bool:
-    """Authorizer.authorizeByResourceType, step by step."""
-    if naive(acls, default, who, host, operation, "hardcode"):
+def naive_by_type(acls: Collection[Acl], default: bool, principal: str, host: str, operation: AclOperation) -> bool:
+    """Return the decision of Authorizer.authorizeByResourceType."""
+    if naive(acls, default, principal, host, operation, "hardcode"):
         return True
     denied, allowed = list[tuple[PatternType, str]](), list[tuple[PatternType, str]]()
     for one in acls:
-        if one.resource_type != TOPIC or one.host not in (host, "*") or one.principal not in (who, "User:*"):
+        if one.resource_type != TOPIC or one.host not in (host, "*") or one.principal not in (principal, "User:*"):
             continue
         if one.operation not in (operation, ALL):
             continue
@@ -169,23 +179,29 @@ ENTRIES = st.lists(
 
 @settings(max_examples=80)
 @given(acls=ENTRIES, default=st.booleans())
-def test_it_answers_as_the_rules_do(acls: list[Acl], default: bool) -> None:
+def test_decisions_match_the_naive_authorizer(acls: list[Acl], default: bool) -> None:
     fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
-    for who in PRINCIPALS:
+    for principal in PRINCIPALS:
         for host in HOSTS[1:]:
             for operation in (READ, WRITE, DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
                 for name in NAMES:
-                    expected = naive(acls, default, who, host, operation, name)
-                    answer, rule = fast.decide(who, host, operation, TOPIC, name)
-                    assert answer == expected, (who, host, operation, name, rule)
+                    expected = naive(acls, default, principal, host, operation, name)
+                    answer, rule = fast.decide(principal, host, operation, TOPIC, name)
+                    assert answer == expected, (principal, host, operation, name, rule)
 
 
 @settings(max_examples=80)
-@given(acls=ENTRIES, default=st.booleans(), who=st.sampled_from(PRINCIPALS), operation=st.sampled_from([READ, WRITE]))
-def test_it_knows_who_may_do_it_to_something(acls: list[Acl], default: bool, who: str, operation: AclOperation) -> None:
+@given(
+    acls=ENTRIES, default=st.booleans(), principal=st.sampled_from(PRINCIPALS), operation=st.sampled_from([READ, WRITE])
+)
+def test_decisions_by_resource_type_match_the_naive_authorizer(
+    acls: list[Acl], default: bool, principal: str, operation: AclOperation
+) -> None:
     fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
-    answer = fast.decide(who, HOST, operation, TOPIC, ANY_NAME)[0] or fast.allows_some(who, HOST, operation, TOPIC)
-    assert answer == naive_by_type(acls, default, who, HOST, operation)
+    answer = fast.decide(principal, HOST, operation, TOPIC, ANY_NAME)[0] or fast.allows_some(
+        principal, HOST, operation, TOPIC
+    )
+    assert answer == naive_by_type(acls, default, principal, HOST, operation)
 
 
 # -- the audit log -----------------------------------------------------------------------------------------------------
@@ -199,7 +215,7 @@ def audit(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_refusal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_denial_is_one_audit_line(caplog: pytest.LogCaptureFixture) -> None:
     broker = secured_broker()
     broker.topic()
     with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
@@ -219,7 +235,7 @@ def test_a_refusal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_a_name_with_a_line_s_end_in_it_is_one_line_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_line_break_in_a_resource_name_is_escaped(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
         alice(secured_broker()).ask(FindCoordinatorRequest(key="a\nPrincipal = User:bob is Allowed"), 3)
     ((_, line),) = audit(caplog)
@@ -227,7 +243,7 @@ def test_a_name_with_a_line_s_end_in_it_is_one_line_too(caplog: pytest.LogCaptur
     assert "\n" not in line
 
 
-def test_a_permission_is_one_line_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+def test_permission_is_one_audit_line_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     broker = secured_broker()
     entry = acl(DESCRIBE, ResourceType.TRANSACTIONAL_ID, "tx")
     broker.broker.cluster.acls.create([entry])
@@ -243,7 +259,7 @@ def test_a_permission_is_one_line_at_debug(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
-def test_what_only_chooses_what_is_shown_is_no_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_filtering_of_lists_is_not_audited(caplog: pytest.LogCaptureFixture) -> None:
     broker = secured_broker()
     broker.topic()
     broker.broker.groups.create_classic("group")

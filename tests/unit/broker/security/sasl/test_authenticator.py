@@ -1,4 +1,4 @@
-"""What stands before the dispatcher: the states in their order, refusals, sessions that end, and users' quotas."""
+"""SASL authentication before requests reach the dispatcher: states, failures, session lifetimes, and user quotas."""
 
 import logging
 from typing import Any
@@ -40,7 +40,7 @@ SCRAM_FAILED = (
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """What each line says."""
+    """Return message, listener, mechanism and reason of each warning."""
     names = ("listener", "mechanism", "reason")
     return [
         {"message": record.getMessage()} | {name: vars(record)[name] for name in names if name in vars(record)}
@@ -50,19 +50,19 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 def counts(broker: VirtualBroker) -> dict[str, int]:
-    """Those that are not 0."""
+    """Return the authentication counters that are not 0."""
     (listener,) = broker.server.channel_builders
     return {name: count for name, count in vars(listener.authentications).items() if count}
 
 
 def of_version(client: Client, request: Message, version: int) -> bytes:
-    """A request of version 0 that says it is of another, which need not exist."""
+    """Return a request of version 0 whose header has another version, which need not exist."""
     data = client.frame(request, 0)
     return data[:6] + version.to_bytes(2) + data[8:]
 
 
-def refused(broker: VirtualBroker, client: Client) -> Any:
-    """The answer of a client that is refused: it comes when the delay is over, and with it the end."""
+def rejection(broker: VirtualBroker, client: Client) -> Any:
+    """Return the response of a rejected client, and check the delay before response and close."""
     assert (client.answers, client.is_open) == ([], True)
     broker.advance(DELAY_MS - 1)
     assert (client.answers, client.is_open) == ([], True)
@@ -71,11 +71,11 @@ def refused(broker: VirtualBroker, client: Client) -> Any:
     return client.answer().message
 
 
-# -- who gets in -------------------------------------------------------------------------------------------------------
+# -- successful authentication -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_plain_takes_one_token(version: int) -> None:
+def test_plain_needs_one_token(version: int) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     assert handshake(client).mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -88,7 +88,7 @@ def test_plain_takes_one_token(version: int) -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "hash_name"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
-def test_scram_takes_two_rounds(mechanism: str, hash_name: str) -> None:
+def test_scram_needs_two_rounds(mechanism: str, hash_name: str) -> None:
     client = VirtualBroker(*SASL).client()
     handshake(client, mechanism)
     scram = ScramClient(hash_name, "bob", "bob-secret")
@@ -97,7 +97,7 @@ def test_scram_takes_two_rounds(mechanism: str, hash_name: str) -> None:
     assert client.connection.ctx.session.user == "bob"
 
 
-def test_oauthbearer_takes_a_token_and_its_lifetime() -> None:
+def test_oauthbearer_session_lasts_as_long_as_the_token() -> None:
     broker = VirtualBroker(*SASL, ALL_MECHANISMS)
     client = broker.client()
     handshake(client, "OAUTHBEARER")
@@ -124,7 +124,7 @@ def test_old_clients_send_tokens_without_headers() -> None:
     assert counts(broker) == {"successful": 1, "successful_no_reauth": 1}
 
 
-def test_an_empty_token_is_answered_with_its_size() -> None:
+def test_empty_token_is_returned_with_its_size() -> None:
     client = VirtualBroker(*SASL).client()
     handshake(client, version=0)
     received: list[bytes] = []
@@ -133,7 +133,7 @@ def test_an_empty_token_is_answered_with_its_size() -> None:
     assert received == [bytes(4)]
 
 
-def test_all_of_it_may_come_at_once() -> None:
+def test_requests_can_be_pipelined_during_authentication() -> None:
     client = VirtualBroker(*SASL).client()
     client.send_together(
         (ApiVersionsRequest(), 0),
@@ -149,7 +149,7 @@ def test_all_of_it_may_come_at_once() -> None:
     ]
 
 
-def test_versions_may_be_asked_until_they_are_told() -> None:
+def test_api_versions_can_be_retried_until_it_succeeds() -> None:
     client = VirtualBroker(*SASL).client()
     client.send_bytes(of_version(client, ApiVersionsRequest(), 99))
     assert client.answer().message.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -158,7 +158,7 @@ def test_versions_may_be_asked_until_they_are_told() -> None:
     assert handshake(client).error_code == 0
 
 
-def test_whoever_is_known_is_told_that_sasl_is_over() -> None:
+def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
     client = logged_in(VirtualBroker(*SASL))
     assert handshake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
     answer = authenticate(client, plain())
@@ -167,13 +167,13 @@ def test_whoever_is_known_is_told_that_sasl_is_over() -> None:
     assert client.is_open
 
 
-def test_a_known_client_goes_to_the_dispatcher_directly() -> None:
+def test_authenticated_client_uses_the_dispatcher_directly() -> None:
     broker = VirtualBroker(*SASL)
     client = logged_in(broker)
     assert client.connection._dispatcher is broker.broker.dispatcher
 
 
-def test_requests_before_authentication_are_small() -> None:
+def test_request_size_is_limited_before_authentication() -> None:
     broker = VirtualBroker(*SASL, "sasl.server.max.receive.size=1000")
     client = broker.client()
     client.send_bytes((1001).to_bytes(4))
@@ -184,7 +184,7 @@ def test_requests_before_authentication_are_small() -> None:
     assert client.answer().message.responses
 
 
-def test_what_is_too_large_names_the_property(caplog: pytest.LogCaptureFixture) -> None:
+def test_size_error_names_the_property(caplog: pytest.LogCaptureFixture) -> None:
     VirtualBroker(*SASL).client().send_bytes((600_000).to_bytes(4))
     assert lines(caplog) == [
         {
@@ -194,37 +194,37 @@ def test_what_is_too_large_names_the_property(caplog: pytest.LogCaptureFixture) 
     ]
 
 
-# -- who does not ------------------------------------------------------------------------------------------------------
+# -- failed authentication ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "tokens", "told", "reason"),
+    ("mechanism", "tokens", "error_message", "reason"),
     [
         pytest.param(
             "PLAIN",
             [plain(password="wrong")],
             "Authentication failed: Invalid username or password",
             "Authentication failed: Invalid username or password",
-            id="a wrong password",
+            id="wrong password",
         ),
         pytest.param(
             "SCRAM-SHA-256",
             [ScramClient("sha256", "carol", "x").first],
             SCRAM_FAILED,
             "Authentication failed: Invalid user credentials",
-            id="an unknown user",
+            id="unknown user",
         ),
         pytest.param(
             "OAUTHBEARER",
             [bearer(token({"sub": "carol", "exp": 1})), b"\x01"],
             '{"status":"invalid_token"}',
             "invalid_token: expired (exp)",
-            id="a token that has expired",
+            id="expired token",
         ),
     ],
 )
-def test_who_is_refused_is_told_later_and_then_the_connection_ends(
-    mechanism: str, tokens: list[bytes], told: str, reason: str, caplog: pytest.LogCaptureFixture
+def test_failure_is_returned_after_the_delay_and_the_connection_closed(
+    mechanism: str, tokens: list[bytes], error_message: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = VirtualBroker(*SASL, ALL_MECHANISMS)
     client = broker.client()
@@ -238,27 +238,27 @@ def test_who_is_refused_is_told_later_and_then_the_connection_ends(
         "mechanism": mechanism,
         "reason": reason,
     }
-    assert lines(caplog) == [expected], "told in the log at once"
-    answer = refused(broker, client)
-    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
+    assert lines(caplog) == [expected], "failures are logged immediately"
+    answer = rejection(broker, client)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, error_message)
     assert (len(caplog.records), counts(broker)) == (1, {"failed": 1})
 
 
-def test_a_wrong_scram_password_gets_the_words_that_an_unknown_user_gets() -> None:
+def test_wrong_scram_password_has_the_message_of_an_unknown_user() -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client, "SCRAM-SHA-256")
     scram = ScramClient("sha256", "alice", "wrong")
     final = scram.final(authenticate(client, scram.first).auth_bytes)
     client.send(SaslAuthenticateRequest(auth_bytes=final), 2)
-    assert refused(broker, client).error_message == SCRAM_FAILED
+    assert rejection(broker, client).error_message == SCRAM_FAILED
 
 
-def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(caplog: pytest.LogCaptureFixture) -> None:
+def test_disabled_mechanism_is_rejected_with_the_enabled_ones(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
-    answer = refused(broker, client)
+    answer = rejection(broker, client)
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     (line,) = lines(caplog)
@@ -268,7 +268,7 @@ def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(caplog: 
     )
 
 
-def test_a_token_without_headers_that_is_refused_has_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+def test_rejected_token_without_headers_has_no_response(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client, version=0)
@@ -277,7 +277,7 @@ def test_a_token_without_headers_that_is_refused_has_no_answer(caplog: pytest.Lo
     assert (client.answers, client.is_open, len(lines(caplog))) == ([], False, 1)
 
 
-def test_the_delay_may_be_none() -> None:
+def test_failure_delay_can_be_disabled() -> None:
     broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=0")
     client = broker.client()
     handshake(client)
@@ -285,17 +285,17 @@ def test_the_delay_may_be_none() -> None:
     assert (client.answer().message.error_code, client.is_open) == (ErrorCode.SASL_AUTHENTICATION_FAILED, False)
 
 
-def test_what_a_refused_client_says_next_is_not_heard(caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_after_a_failure_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client)
     wrong, right = (SaslAuthenticateRequest(auth_bytes=plain(password=word)) for word in ("wrong", "alice-secret"))
     client.send_together((wrong, 2), (right, 2), (MetadataRequest(topics=[]), 9))
-    refused(broker, client)
+    rejection(broker, client)
     assert len(lines(caplog)) == 1
 
 
-def test_a_refused_client_that_leaves_is_forgotten() -> None:
+def test_rejected_client_that_disconnects_is_removed() -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client)
@@ -309,13 +309,17 @@ def test_a_refused_client_that_leaves_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("first", "request_", "version", "name"),
     [
-        pytest.param([], MetadataRequest(topics=[]), 9, "Metadata", id="anything but SASL"),
-        pytest.param([], SaslAuthenticateRequest(auth_bytes=plain()), 1, "SaslAuthenticate", id="a token first"),
-        pytest.param([(ApiVersionsRequest(), 0)], ApiVersionsRequest(), 0, "ApiVersions", id="versions twice"),
-        pytest.param([(ApiVersionsRequest(), 0)], MetadataRequest(topics=[]), 9, "Metadata", id="after versions"),
+        pytest.param([], MetadataRequest(topics=[]), 9, "Metadata", id="request other than SASL"),
+        pytest.param(
+            [], SaslAuthenticateRequest(auth_bytes=plain()), 1, "SaslAuthenticate", id="token without a handshake"
+        ),
+        pytest.param([(ApiVersionsRequest(), 0)], ApiVersionsRequest(), 0, "ApiVersions", id="ApiVersions twice"),
+        pytest.param(
+            [(ApiVersionsRequest(), 0)], MetadataRequest(topics=[]), 9, "Metadata", id="request after ApiVersions"
+        ),
     ],
 )
-def test_what_may_not_come_before_authentication_ends_the_connection(
+def test_other_request_before_authentication_closes_the_connection(
     first: list[Any], request_: Any, version: int, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = VirtualBroker(*SASL).client()
@@ -327,7 +331,7 @@ def test_what_may_not_come_before_authentication_ends_the_connection(
     assert lines(caplog) == [{"message": "connection closed", "reason": reason}]
 
 
-def test_a_request_of_one_byte_is_no_request(caplog: pytest.LogCaptureFixture) -> None:
+def test_request_of_one_byte_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     client = VirtualBroker(*SASL).client()
     client.send_bytes(b"\0\0\0\1\0")
     assert not client.is_open
@@ -339,22 +343,22 @@ def test_a_request_of_one_byte_is_no_request(caplog: pytest.LogCaptureFixture) -
     [(ApiVersionsRequest(), 0), (SaslHandshakeRequest(mechanism="PLAIN"), 1), (FindCoordinatorRequest(key="g"), 2)],
     ids=["ApiVersions", "SaslHandshake", "FindCoordinator"],
 )
-def test_another_request_in_an_exchange_is_an_illegal_state(request_: Any, version: int) -> None:
+def test_other_request_during_authentication_is_an_illegal_state(request_: Any, version: int) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     handshake(client)
     client.send(request_, version)
-    assert refused(broker, client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert rejection(broker, client).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert counts(broker) == {"failed": 1}
 
 
-def test_a_client_that_does_not_hear_what_is_wrong_is_told_of_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_ignored_oauthbearer_failure_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL, ALL_MECHANISMS)
     client = broker.client()
     handshake(client, "OAUTHBEARER")
     assert authenticate(client, bearer(token({"sub": "carol", "exp": 1}))).auth_bytes
     client.send(ApiVersionsRequest(), 0)
-    refused(broker, client)
+    rejection(broker, client)
     assert lines(caplog)[0]["reason"] == (
         "expected SaslAuthenticate, got ApiVersions after invalid_token: expired (exp)"
     )
@@ -363,9 +367,9 @@ def test_a_client_that_does_not_hear_what_is_wrong_is_told_of_with_the_reason(ca
 @pytest.mark.parametrize(
     ("request_", "version"),
     [(ListOffsetsRequest(), 0), (FindCoordinatorRequest(), 99)],
-    ids=["one without an error for all of it", "one that is not served"],
+    ids=["response without a top-level error", "unsupported version"],
 )
-def test_a_request_that_has_no_such_answer_gets_none(
+def test_rejected_request_without_an_error_field_has_no_response(
     request_: Any, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = VirtualBroker(*SASL)
@@ -387,7 +391,7 @@ def short_session(broker: VirtualBroker, user: str = "alice") -> Client:
     return client
 
 
-def test_a_session_is_over_when_it_is_used_too_late(caplog: pytest.LogCaptureFixture) -> None:
+def test_expired_session_closes_the_connection_on_the_next_request(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     broker.advance(5000)
@@ -400,7 +404,7 @@ def test_a_session_is_over_when_it_is_used_too_late(caplog: pytest.LogCaptureFix
     assert counts(broker) == {"successful": 1, "expired_connections_killed": 1}
 
 
-def test_a_client_that_authenticates_anew_goes_on() -> None:
+def test_client_that_reauthenticates_keeps_its_connection() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     for _ in range(3):
@@ -411,15 +415,15 @@ def test_a_client_that_authenticates_anew_goes_on() -> None:
     assert counts(broker) == {"successful": 1, "successful_again": 3}
 
 
-def test_a_session_is_as_short_as_its_token_is_good() -> None:
+def test_session_ends_with_its_token() -> None:
     broker = VirtualBroker(*SASL, ALL_MECHANISMS, "connections.max.reauth.ms=5000")
     client = broker.client()
     handshake(client, "OAUTHBEARER")
-    shown = bearer(token({"sub": "carol", "exp": WALL_START_MS / 1000 + 2}))
-    assert authenticate(client, shown).session_lifetime_ms == 2000
+    auth_bytes = bearer(token({"sub": "carol", "exp": WALL_START_MS / 1000 + 2}))
+    assert authenticate(client, auth_bytes).session_lifetime_ms == 2000
 
 
-def test_a_mechanism_may_have_a_session_of_its_own() -> None:
+def test_session_lifetime_can_be_set_per_mechanism() -> None:
     prefix = "listener.name.sasl_plaintext.scram-sha-256."
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000", f"{prefix}connections.max.reauth.ms=7000")
     short_session(broker)
@@ -431,39 +435,41 @@ def test_a_mechanism_may_have_a_session_of_its_own() -> None:
     assert authenticate(client, scram.final(first.auth_bytes)).session_lifetime_ms == 7000
 
 
-def test_nobody_becomes_someone_else() -> None:
+def test_reauthentication_cannot_change_the_principal() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     broker.advance(3000)
     handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("bob", "bob-secret")), 2)
-    answer = refused(broker, client)
+    answer = rejection(broker, client)
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert counts(broker) == {"successful": 1, "failed_again": 1}
 
 
-def test_nobody_changes_the_mechanism(caplog: pytest.LogCaptureFixture) -> None:
+def test_reauthentication_cannot_change_the_mechanism(caplog: pytest.LogCaptureFixture) -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     broker.advance(3000)
-    assert handshake(client, "SCRAM-SHA-256").error_code == 0, "told with the first token, as by Kafka"
+    assert handshake(client, "SCRAM-SHA-256").error_code == 0, (
+        "the mechanism is checked with the first token, as in Kafka"
+    )
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     broker.advance(DELAY_MS)
     assert (client.answers, client.is_open) == ([], False)
     assert [line["reason"] for line in lines(caplog)] == ["re-authentication with another mechanism"]
 
 
-def test_a_mechanism_that_is_not_enabled_is_none_later_either() -> None:
+def test_reauthentication_with_a_disabled_mechanism_is_rejected() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     broker.advance(3000)
     client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
-    assert refused(broker, client).error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert rejection(broker, client).error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert counts(broker) == {"successful": 1, "failed_again": 1}
 
 
-def test_a_failure_to_authenticate_anew_is_told_as_such() -> None:
+def test_failed_reauthentication_has_its_own_message() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = broker.client()
     handshake(client, "SCRAM-SHA-256")
@@ -472,10 +478,10 @@ def test_a_failure_to_authenticate_anew_is_told_as_such() -> None:
     broker.advance(3000)
     handshake(client, "SCRAM-SHA-256")
     client.send(SaslAuthenticateRequest(auth_bytes=b"?"), 2)
-    assert refused(broker, client).error_message == SCRAM_FAILED.replace("during auth", "during re-auth")
+    assert rejection(broker, client).error_message == SCRAM_FAILED.replace("during auth", "during re-auth")
 
 
-def test_once_a_second_is_enough() -> None:
+def test_reauthentication_is_limited_to_once_per_second() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     handshake(client)
@@ -489,7 +495,7 @@ def test_once_a_second_is_enough() -> None:
 # -- users -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_users_quota_holds_for_all_its_clients_and_for_no_other_user() -> None:
+def test_user_quota_is_shared_by_the_clients_of_the_user() -> None:
     broker = VirtualBroker(*SASL)
     broker.topic()
     entity = [EntityData(entity_type="user", entity_name="alice")]
@@ -501,52 +507,52 @@ def test_a_users_quota_holds_for_all_its_clients_and_for_no_other_user() -> None
         client.send(produce_of(8_000, 9, client_id), 9)
         return client.answer().throttle_time_ms
 
-    assert throttle_ms("alice", "one") == 0, "a fresh sensor has room for ten seconds' worth"
-    assert throttle_ms("alice", "two") == 6000, "alice's other client shares it: 16,000 bytes are 6 s too many"
-    assert throttle_ms("bob", "one") == 0, "bob has none"
+    assert throttle_ms("alice", "one") == 0, "a new sensor allows ten seconds' worth"
+    assert throttle_ms("alice", "two") == 6000, "alice's clients share the quota: 16,000 bytes exceed it by 6 s"
+    assert throttle_ms("bob", "one") == 0, "bob has no quota"
 
 
-# -- the table ---------------------------------------------------------------------------------------------------------
+# -- state table -------------------------------------------------------------------------------------------------------
 
 
-def test_every_state_leads_on_but_the_last() -> None:
+def test_every_state_except_failed_has_a_transition() -> None:
     assert {state for state, _ in _NEXT} == set(State) - {State.FAILED}
     assert set(_NEXT.values()) == set(State) - {State.INITIAL_REQUEST}
 
 
 class Exchanges(RuleBasedStateMachine):
-    """Whatever a client does in whatever order, nobody is known who did not show a password."""
+    """Random sequences of requests: no client is authenticated without a valid password."""
 
     def __init__(self) -> None:
         super().__init__()
         self.broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
         self.client = self.broker.client()
         self.client.on_bytes = lambda data: None
-        self.showed_password = False
+        self.sent_password = False
         self.chose_plain = False
 
     def send(self, request: Any, version: int) -> None:
         self.client.send(request, version)
 
     @rule(version=st.sampled_from([0, 3, 99]))
-    def ask_versions(self, version: int) -> None:
+    def send_api_versions(self, version: int) -> None:
         self.client.send_bytes(of_version(self.client, ApiVersionsRequest(), version))
 
     @rule(mechanism=st.sampled_from(["PLAIN", "SCRAM-SHA-256", "GSSAPI"]), version=st.integers(0, 1))
-    def shake_hands(self, mechanism: str, version: int) -> None:
+    def send_handshake(self, mechanism: str, version: int) -> None:
         self.chose_plain |= mechanism == "PLAIN"
         self.send(SaslHandshakeRequest(mechanism=mechanism), version)
 
     @rule(data=st.sampled_from([plain(), plain("bob", "bob-secret"), plain("x"), b""]), headers=st.booleans())
-    def show(self, data: bytes, headers: bool) -> None:
-        self.showed_password |= self.chose_plain and b"secret" in data
+    def send_token(self, data: bytes, headers: bool) -> None:
+        self.sent_password |= self.chose_plain and b"secret" in data
         if headers:
             self.send(SaslAuthenticateRequest(auth_bytes=data), 1)
         else:
             self.client.send_bytes(len(data).to_bytes(4) + data)
 
     @rule()
-    def ask_anything(self) -> None:
+    def send_metadata(self) -> None:
         self.send(MetadataRequest(topics=[]), 9)
 
     @rule(ms=st.sampled_from([50, 1000, 6000]))
@@ -554,17 +560,17 @@ class Exchanges(RuleBasedStateMachine):
         self.broker.advance(ms)
 
     @rule()
-    def come_again(self) -> None:
+    def reconnect(self) -> None:
         self.client.leave()
         self.__init__()  # type: ignore[misc]  # a fresh start is what it is
 
     @invariant()
-    def nobody_is_known_without_a_password(self) -> None:
+    def no_client_is_authenticated_without_a_password(self) -> None:
         user = self.client.connection.ctx.session.user
-        assert user == "ANONYMOUS" or (self.showed_password and user in ("alice", "bob"))
+        assert user == "ANONYMOUS" or (self.sent_password and user in ("alice", "bob"))
 
     @invariant()
-    def a_failed_one_is_closed_in_time(self) -> None:
+    def failed_connection_is_closed_after_the_delay(self) -> None:
         sasl = self.client.connection.ctx.authenticator
         assert isinstance(sasl, SaslAuthenticator)
         if sasl.state is State.FAILED:

@@ -1,4 +1,4 @@
-"""What is read of a JAAS config, and how the place is named where reading stops."""
+"""Parsing of JAAS configs, and errors with their position."""
 
 import re
 
@@ -13,13 +13,13 @@ from sluice.broker.security.sasl.jaas import PLAIN_MODULE, LoginModule, parse_ja
         pytest.param(
             f'{PLAIN_MODULE} required username="admin" password="a-s" user_alice="alice-secret";',
             [LoginModule(PLAIN_MODULE, {"username": "admin", "password": "a-s", "user_alice": "alice-secret"})],
-            id="as Kafka's documentation has it",
+            id="example of Kafka's documentation",
         ),
         pytest.param("m required;", [LoginModule("m", {})], id="no options"),
         pytest.param(
             "m REQUIRED a=b c='d \"e';",
             [LoginModule("m", {"a": "b", "c": 'd "e'})],
-            id="either quotation mark",
+            id="both quotation marks",
         ),
         pytest.param(
             r'm optional a="x\"y\\z\101\t";', [LoginModule("m", {"a": 'x"y\\zA\t'})], id="escapes within a string"
@@ -29,35 +29,39 @@ from sluice.broker.security.sasl.jaas import PLAIN_MODULE, LoginModule, parse_ja
             [LoginModule("m", {"a": "1"}), LoginModule("n", {"b": "c"})],
             id="comments, blanks and two modules",
         ),
-        pytest.param('m required "user_a b"="c;d=e";', [LoginModule("m", {"user_a b": "c;d=e"})], id="a quoted name"),
+        pytest.param(
+            'm required "user_a b"="c;d=e";', [LoginModule("m", {"user_a b": "c;d=e"})], id="quoted option name"
+        ),
     ],
 )
-def test_modules_are_read(text: str, modules: list[LoginModule]) -> None:
+def test_modules_are_parsed(text: str, modules: list[LoginModule]) -> None:
     assert parse_jaas(text) == modules
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("  ", "no login module; expected MODULE", id="nothing"),
+        pytest.param("  ", "no login module; expected MODULE", id="empty text"),
         pytest.param("m", "line 1, column 2: expected a control flag: required, requisite", id="no control flag"),
-        pytest.param("m maybe;", "line 1, column 3: expected a control flag", id="another flag"),
+        pytest.param("m maybe;", "line 1, column 3: expected a control flag", id="unknown control flag"),
         pytest.param("m required a;", "line 1, column 13: expected = after an option", id="no value"),
-        pytest.param("m required a=;", "line 1, column 14: expected the value of an option", id="an empty value"),
+        pytest.param("m required a=;", "line 1, column 14: expected the value of an option", id="empty value"),
         pytest.param(
             "m required a=b", "line 1, column 15: expected an option, or ; after the last one", id="no semicolon"
         ),
-        pytest.param("m required\n a='b;", "line 2, column 4: expected a word, a closed string, = or ;", id="no end"),
-        pytest.param("m required a=b & c=d;", "line 1, column 16: expected a word", id="a sign that means nothing"),
-        pytest.param("= required;", "line 1, column 1: expected the name of a login module", id="no name"),
+        pytest.param(
+            "m required\n a='b;", "line 2, column 4: expected a word, a closed string, = or ;", id="unclosed string"
+        ),
+        pytest.param("m required a=b & c=d;", "line 1, column 16: expected a word", id="unexpected character"),
+        pytest.param("= required;", "line 1, column 1: expected the name of a login module", id="no module name"),
     ],
 )
-def test_what_cannot_be_read_is_told_by_its_place(text: str, problem: str) -> None:
+def test_invalid_config_is_rejected_with_its_position(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse_jaas(text)
 
 
-def test_a_password_is_not_told() -> None:
+def test_error_does_not_contain_the_password() -> None:
     with pytest.raises(ValueError, match="column") as raised:
         parse_jaas("m required password='hunter2")
     assert "hunter2" not in str(raised.value)

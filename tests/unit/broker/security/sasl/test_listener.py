@@ -1,4 +1,4 @@
-"""What SASL is on a listener: users, mechanisms, releases, and the line for each setting that cannot work."""
+"""SASL on a listener: users, mechanisms, Kafka releases, and errors for invalid settings."""
 
 import re
 from random import Random
@@ -22,7 +22,7 @@ PREFIX = "listener.name.sasl_plaintext."
 
 
 def user_of(*overrides: str, user: str = "alice", password: str = "alice-secret") -> str:
-    """Who a client is that logs in by PLAIN."""
+    """Return the user of a client that authenticates with PLAIN."""
     client = VirtualBroker(LISTENER, *overrides).client()
     handshake(client)
     authenticate(client, plain(user, password))
@@ -30,7 +30,7 @@ def user_of(*overrides: str, user: str = "alice", password: str = "alice-secret"
 
 
 def mechanisms(*overrides: str) -> list[str]:
-    """Those that a client is told."""
+    """Return the mechanisms in a handshake response."""
     answer = handshake(VirtualBroker(LISTENER, *overrides).client(), "SCRAM-SHA-256")
     return list(answer.mechanisms)
 
@@ -38,41 +38,44 @@ def mechanisms(*overrides: str) -> list[str]:
 @pytest.mark.parametrize(
     "overrides",
     [
-        pytest.param(["sluice.sasl.users=bob:b,alice:alice-secret"], id="users from the start"),
+        pytest.param(["sluice.sasl.users=bob:b,alice:alice-secret"], id="sluice.sasl.users"),
         pytest.param(
-            [f'{PREFIX}plain.sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="the mechanism's own"
+            [f'{PREFIX}plain.sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
+            id="config of the mechanism",
         ),
-        pytest.param([f'{PREFIX}sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="the listener's"),
+        pytest.param(
+            [f'{PREFIX}sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="config of the listener"
+        ),
         pytest.param(
             [f'sasl.jaas.config={SCRAM_MODULE} required; {MODULE} required user_alice="alice-secret";'],
-            id="all listeners', among others",
+            id="config of all listeners",
         ),
         pytest.param(
             [
                 f'sasl.jaas.config={MODULE} required user_alice="alice-secret";',
                 f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_MODULE} required;",
             ],
-            id="what another mechanism has does not count",
+            id="config of another mechanism is ignored",
         ),
         pytest.param(
             [f'sasl.jaas.config={MODULE} required user_alice="alice-secret"; {MODULE} required user_alice="x";'],
-            id="the first of two",
+            id="first of two modules",
         ),
         pytest.param(
             ["sluice.sasl.users=alice:x", f'sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
-            id="a login module before users from the start",
+            id="login module takes precedence over sluice.sasl.users",
         ),
     ],
 )
-def test_users_of_plain_come_from(overrides: list[str]) -> None:
+def test_plain_users_come_from_the_most_specific_config(overrides: list[str]) -> None:
     assert user_of(*overrides) == "alice"
 
 
-def test_a_comma_may_be_in_a_password() -> None:
+def test_password_can_contain_a_comma() -> None:
     assert user_of("sluice.sasl.users=alice:a\\,b:c,bob:b", password="a,b:c") == "alice"
 
 
-def test_the_default_is_what_needs_no_trust() -> None:
+def test_default_mechanisms_exclude_oauthbearer() -> None:
     assert mechanisms() == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
@@ -83,7 +86,7 @@ def test_the_default_is_what_needs_no_trust() -> None:
         ("kafka-4.4", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
     ],
 )
-def test_a_release_has_the_mechanisms_that_it_had(release: str, expected: list[str]) -> None:
+def test_release_has_its_mechanisms(release: str, expected: list[str]) -> None:
     client = VirtualBroker(LISTENER, f"sluice.kafka.release={release}").client()
     assert handshake(client, "SCRAM-SHA-256", version=0).mechanisms == expected
 
@@ -107,27 +110,27 @@ def test_a_release_has_the_mechanisms_that_it_had(release: str, expected: list[s
             ["sasl.enabled.mechanisms=OAUTHBEARER", "sluice.kafka.release=kafka-1.1"],
             "--override: sasl.enabled.mechanisms: OAUTHBEARER: must be one of the mechanisms of kafka-1.1, "
             "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
-            id="a mechanism that the release did not have",
+            id="mechanism newer than the release",
         ),
         pytest.param(
             ["sluice.kafka.release=kafka-0.9"],
             "default: sasl.enabled.mechanisms: must name a mechanism for listener SASL_PLAINTEXT",
-            id="a release without SaslHandshake",
+            id="release without SaslHandshake",
         ),
         pytest.param(
             [PLAIN_ONLY],
             'default: sasl.jaas.config: PLAIN has no users; add user_NAME="PASSWORD" to',
-            id="PLAIN for nobody",
+            id="PLAIN without users",
         ),
         pytest.param(
             [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a='hunter2"],
             "--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: line 1, column 73: expected a word",
-            id="a login module that cannot be read",
+            id="invalid login module",
         ),
         pytest.param(
             [f"{PREFIX}plain.sasl.jaas.config={SCRAM_MODULE} required;"],
             f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: must be one login module, {MODULE}",
-            id="the login module of another mechanism",
+            id="login module of another mechanism",
         ),
         pytest.param(
             [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a=b; {MODULE} required;"],
@@ -140,11 +143,11 @@ def test_a_release_has_the_mechanisms_that_it_had(release: str, expected: list[s
                 f'sasl.jaas.config={OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";',
             ],
             "--override: sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs: expected milliseconds of at least 0",
-            id="an option that cannot be",
+            id="invalid option",
         ),
     ],
 )
-def test_what_cannot_work_is_told_in_one_line(overrides: list[str], line: str) -> None:
+def test_invalid_setting_is_a_one_line_error(overrides: list[str], line: str) -> None:
     broker = Broker(Config.load(None, [LISTENER, *overrides]), ManualClock(), Random(0))
     with pytest.raises(ConfigError, match=f"^{re.escape(line)}") as raised:
         SaslListener(broker, broker.config.of_listener("SASL_PLAINTEXT"))

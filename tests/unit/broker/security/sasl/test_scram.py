@@ -1,4 +1,4 @@
-"""SCRAM: the example of RFC 7677 to the byte, exchanges of both mechanisms, and everything that is refused."""
+"""SCRAM: the example of RFC 7677, exchanges of both mechanisms, and rejected messages."""
 
 from base64 import b64decode, b64encode
 
@@ -39,7 +39,7 @@ def mechanism(of: ScramMechanism = SHA_256) -> ScramServerMechanism:
     return ScramServerMechanism(of, ScramCredentials(PASSWORDS, random_bytes), new_nonce)
 
 
-def test_the_example_of_rfc_7677_holds_to_the_byte() -> None:
+def test_example_of_rfc_7677_matches_exactly() -> None:
     credentials = ScramCredentials({}, random_bytes)
     credentials.put("user", SHA_256, credential_of(SHA_256, "pencil", RFC_SALT, 4096))
     server = ScramServerMechanism(SHA_256, credentials, lambda: RFC_NONCE)
@@ -48,15 +48,15 @@ def test_the_example_of_rfc_7677_holds_to_the_byte() -> None:
     assert (server.user, server.expires_at_ms) == ("user", None)
 
 
-@pytest.mark.parametrize("user", list(PASSWORDS), ids=["a plain name", "a name with = and ,"])
+@pytest.mark.parametrize("user", list(PASSWORDS), ids=["plain name", "name with = and ,"])
 @pytest.mark.parametrize("of", ScramMechanism, ids=lambda of: of.sasl_name)
-def test_who_knows_the_password_gets_in(of: ScramMechanism, user: str) -> None:
+def test_valid_password_is_accepted(of: ScramMechanism, user: str) -> None:
     client, server = ScramClient(of.hash_name, user, PASSWORDS[user]), mechanism(of)
     assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
     assert server.user == user
 
 
-def test_extensions_are_taken_and_signed() -> None:
+def test_extensions_are_accepted_and_signed() -> None:
     client, server = ScramClient("sha256", "alice", "alice-secret", "nonce,tokenauth=false,x=y"), mechanism()
     assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
 
@@ -64,27 +64,27 @@ def test_extensions_are_taken_and_signed() -> None:
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        pytest.param(b"n,,n=carol,r=abc", "Authentication failed: Invalid user credentials", id="an unknown user"),
-        pytest.param(b"", "Invalid SCRAM client first message format", id="nothing"),
+        pytest.param(b"n,,n=carol,r=abc", "Authentication failed: Invalid user credentials", id="unknown user"),
+        pytest.param(b"", "Invalid SCRAM client first message format", id="empty message"),
         pytest.param(b"p=tls-unique,,n=alice,r=abc", "Invalid SCRAM client first message format", id="channel binding"),
-        pytest.param(b"n,,n=al=ice,r=abc", "Invalid SCRAM client first message format", id="a name as it is"),
+        pytest.param(b"n,,n=al=ice,r=abc", "Invalid SCRAM client first message format", id="unescaped name"),
         pytest.param(b"n,,n=alice", "Invalid SCRAM client first message format", id="no nonce"),
-        pytest.param(b"n,,n=alice,r=", "Invalid SCRAM client first message format", id="an empty nonce"),
+        pytest.param(b"n,,n=alice,r=", "Invalid SCRAM client first message format", id="empty nonce"),
         pytest.param(b"n,,n=alice,r=\xff\xfe", "Invalid SCRAM client first message format", id="not UTF-8"),
     ],
 )
-def test_a_bad_beginning_is_refused_without_a_word_of_why(first: bytes, reason: str) -> None:
+def test_invalid_first_message_is_rejected_without_a_reason_for_the_client(first: bytes, reason: str) -> None:
     with pytest.raises(SaslError) as raised:
         mechanism().evaluate(first)
     assert (type(raised.value), raised.value.reason) == (SaslError, reason)
 
 
-def test_nobody_logs_in_as_someone_else() -> None:
+def test_other_authorization_id_is_rejected() -> None:
     with pytest.raises(SaslAuthenticationError, match="an authorization id that is different from username"):
         mechanism().evaluate(b"n,a=bob,n=alice,r=abc")
 
 
-def test_too_few_iterations_are_refused() -> None:
+def test_too_few_iterations_are_rejected() -> None:
     credentials = ScramCredentials({}, random_bytes)
     credentials.put("alice", SHA_512, ScramCredential(b"salt", b"k", b"k", 4095))
     with pytest.raises(SaslError, match="Iterations 4095 is less than the minimum 4096 for SCRAM-SHA-512"):
@@ -94,13 +94,15 @@ def test_too_few_iterations_are_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        pytest.param((b"c=biws", b"c=b"), "Invalid SCRAM client final message format", id="no message"),
-        pytest.param((b",r=fyko", b",r=Fyko"), "Invalid client nonce in the final client message.", id="another nonce"),
-        pytest.param((b",p=", b",x=y,p="), "Invalid client credentials", id="something that was not signed"),
-        pytest.param((b"c=biws", b"c=eSws"), "Invalid client credentials", id="another channel binding"),
+        pytest.param((b"c=biws", b"c=b"), "Invalid SCRAM client final message format", id="invalid format"),
+        pytest.param((b",r=fyko", b",r=Fyko"), "Invalid client nonce in the final client message.", id="other nonce"),
+        pytest.param((b",p=", b",x=y,p="), "Invalid client credentials", id="unsigned extension"),
+        pytest.param((b"c=biws", b"c=eSws"), "Invalid client credentials", id="other channel binding"),
     ],
 )
-def test_a_bad_proof_is_refused_without_a_word_of_why(change: tuple[bytes, bytes], reason: str) -> None:
+def test_invalid_final_message_is_rejected_without_a_reason_for_the_client(
+    change: tuple[bytes, bytes], reason: str
+) -> None:
     client, server = ScramClient("sha256", "alice", "alice-secret"), mechanism()
     final = client.final(server.evaluate(client.first))
     with pytest.raises(SaslError) as raised:
@@ -108,15 +110,17 @@ def test_a_bad_proof_is_refused_without_a_word_of_why(change: tuple[bytes, bytes
     assert (type(raised.value), raised.value.reason, server.user) == (SaslError, reason, None)
 
 
-@pytest.mark.parametrize("proof", [b"", b"AAAA", b64encode(bytes(64))], ids=["none", "a short one", "a long one"])
-def test_a_proof_of_another_length_is_refused(proof: bytes) -> None:
+@pytest.mark.parametrize(
+    "proof", [b"", b"AAAA", b64encode(bytes(64))], ids=["empty proof", "short proof", "long proof"]
+)
+def test_proof_of_another_length_is_rejected(proof: bytes) -> None:
     client, server = ScramClient("sha256", "alice", "alice-secret"), mechanism()
     without_proof, _, _ = client.final(server.evaluate(client.first)).rpartition(b",p=")
     with pytest.raises(SaslError, match="Invalid client credentials"):
         server.evaluate(without_proof + b",p=" + proof)
 
 
-def test_a_wrong_password_is_refused() -> None:
+def test_wrong_password_is_rejected() -> None:
     client, server = ScramClient("sha512", "alice", "wrong"), mechanism(SHA_512)
     with pytest.raises(SaslError, match="Invalid client credentials"):
         server.evaluate(client.final(server.evaluate(client.first)))

@@ -1,4 +1,4 @@
-"""Unsecured tokens: which are good, and why the others are not."""
+"""Unsecured tokens: claims, options, and reasons for rejection."""
 
 import base64
 from typing import Any
@@ -23,35 +23,39 @@ def validate(claims: dict[str, Any], **options: str) -> Token:
     ("claims", "options", "expected"),
     [
         pytest.param(GOOD, {}, ("carol", IN_AN_HOUR), id="name, issue and expiration"),
-        pytest.param({"sub": "c", "exp": NOW_S + 0.5}, {}, ("c", NOW_MS + 500), id="half a second, never issued"),
-        pytest.param(GOOD | {"user": "u"}, {"PrincipalClaimName": "user"}, ("u", IN_AN_HOUR), id="another claim"),
+        pytest.param(
+            {"sub": "c", "exp": NOW_S + 0.5}, {}, ("c", NOW_MS + 500), id="fractional expiration, no issue time"
+        ),
+        pytest.param(
+            GOOD | {"user": "u"}, {"PrincipalClaimName": "user"}, ("u", IN_AN_HOUR), id="other claim for the name"
+        ),
         pytest.param(
             GOOD | {"iat": NOW_S + 5, "exp": NOW_S + 6},
             {"AllowableClockSkewMs": "5000"},
             ("carol", NOW_MS + 6000),
-            id="a clock ahead",
+            id="clock skew, issued in the future",
         ),
         pytest.param(
             GOOD | {"iat": 1, "exp": NOW_S - 4},
             {"AllowableClockSkewMs": "5000"},
             ("carol", NOW_MS - 4000),
-            id="behind",
+            id="clock skew, just expired",
         ),
         pytest.param(
             GOOD | {"scope": ["a", " b "]},
             {"RequiredScope": "a b"},
             ("carol", IN_AN_HOUR),
-            id="scopes in a list",
+            id="list of scopes",
         ),
         pytest.param(
             GOOD | {"s": "a"},
             {"RequiredScope": "a", "ScopeClaimName": "s"},
             ("carol", IN_AN_HOUR),
-            id="one scope",
+            id="single scope",
         ),
     ],
 )
-def test_a_good_token_says_who_and_how_long(
+def test_valid_token_returns_user_and_expiration(
     claims: dict[str, Any], options: dict[str, str], expected: tuple[str, int]
 ) -> None:
     assert validate(claims, **options) == expected
@@ -60,29 +64,27 @@ def test_a_good_token_says_who_and_how_long(
 @pytest.mark.parametrize(
     ("claims", "reason"),
     [
-        pytest.param({"exp": NOW_S + 1}, "no principal name in the claim sub", id="nobody"),
-        pytest.param(GOOD | {"sub": " "}, "no principal name in the claim sub", id="a blank name"),
-        pytest.param(GOOD | {"sub": 7}, "no principal name in the claim sub", id="a number for a name"),
+        pytest.param({"exp": NOW_S + 1}, "no principal name in the claim sub", id="no name"),
+        pytest.param(GOOD | {"sub": " "}, "no principal name in the claim sub", id="blank name"),
+        pytest.param(GOOD | {"sub": 7}, "no principal name in the claim sub", id="numeric name"),
         pytest.param({"sub": "c"}, "no expiration time in the claim exp", id="no expiration"),
-        pytest.param(GOOD | {"exp": "soon"}, "the claim exp is not a number", id="a text for a time"),
-        pytest.param(GOOD | {"iat": True}, "the claim iat is not a number", id="a truth for a time"),
+        pytest.param(GOOD | {"exp": "soon"}, "the claim exp is not a number", id="text as time"),
+        pytest.param(GOOD | {"iat": True}, "the claim iat is not a number", id="boolean as time"),
         pytest.param(GOOD | {"exp": float("nan")}, "the claim exp is not a number", id="not a number"),
-        pytest.param(GOOD | {"exp": float("inf")}, "the claim exp is not a number", id="for ever"),
-        pytest.param(GOOD | {"iat": NOW_S + 1}, "issued in the future (iat)", id="from the future"),
-        pytest.param(GOOD | {"exp": NOW_S}, "expired (exp)", id="expired this moment"),
-        pytest.param(
-            GOOD | {"iat": NOW_S, "exp": NOW_S - 0.0001}, "expired (exp)", id="the expiration is looked at first"
-        ),
-        pytest.param(GOOD | {"scope": 5}, "the claim scope is a number", id="a number for a scope"),
+        pytest.param(GOOD | {"exp": float("inf")}, "the claim exp is not a number", id="infinite expiration"),
+        pytest.param(GOOD | {"iat": NOW_S + 1}, "issued in the future (iat)", id="issued in the future"),
+        pytest.param(GOOD | {"exp": NOW_S}, "expired (exp)", id="expires now"),
+        pytest.param(GOOD | {"iat": NOW_S, "exp": NOW_S - 0.0001}, "expired (exp)", id="expiration is checked first"),
+        pytest.param(GOOD | {"scope": 5}, "the claim scope is a number", id="numeric scope"),
     ],
 )
-def test_a_bad_token_is_refused(claims: dict[str, Any], reason: str) -> None:
+def test_invalid_claim_is_rejected(claims: dict[str, Any], reason: str) -> None:
     with pytest.raises(IllegalTokenError) as raised:
         validate(claims)
     assert (str(raised.value), raised.value.scope) == (reason, None)
 
 
-def test_what_expired_before_it_was_issued_is_refused_whatever_the_clocks_say() -> None:
+def test_token_that_expired_before_its_issue_is_rejected_despite_clock_skew() -> None:
     with pytest.raises(IllegalTokenError, match="expired before it was issued"):
         validate({"sub": "c", "iat": NOW_S, "exp": NOW_S}, AllowableClockSkewMs="1000")
 
@@ -107,12 +109,12 @@ def test_a_scope_that_is_missing_is_told(scope: object) -> None:
             "expected JSON",
             id="deep JSON",
         ),
-        pytest.param("W10.e30.", "got another algorithm", id="a list for a header"),
-        pytest.param(token(GOOD, {"alg": "HS256"}), "got another algorithm", id="another algorithm"),
-        pytest.param(token(GOOD) + "c2ln", "got one with a signature", id="a signature"),
+        pytest.param("W10.e30.", "got another algorithm", id="list as header"),
+        pytest.param(token(GOOD, {"alg": "HS256"}), "got another algorithm", id="other algorithm"),
+        pytest.param(token(GOOD) + "c2ln", "got one with a signature", id="signature"),
     ],
 )
-def test_what_is_no_unsecured_token_is_refused(compact: str, reason: str) -> None:
+def test_malformed_token_is_rejected(compact: str, reason: str) -> None:
     with pytest.raises(IllegalTokenError, match=reason):
         TokenValidator({}).validate(compact, NOW_MS)
 
@@ -124,8 +126,8 @@ def test_what_is_no_unsecured_token_is_refused(compact: str, reason: str) -> Non
         ("AllowableClockSkewMs", "soon", "expected milliseconds of at least 0"),
         ("RequiredScope", 'a "b"', 'invalid scope "b"'),
     ],
-    ids=["a negative skew", "no number", "no scope"],
+    ids=["negative skew", "skew not a number", "invalid scope"],
 )
-def test_an_option_that_cannot_be_is_told(option: str, value: str, problem: str) -> None:
+def test_invalid_option_is_rejected(option: str, value: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^unsecuredValidator{option}: {problem}"):
         TokenValidator({f"unsecuredValidator{option}": value})

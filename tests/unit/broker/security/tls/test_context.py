@@ -1,4 +1,4 @@
-"""Kafka's ssl.* properties: what they make, and the line for each that cannot work."""
+"""Kafka's ssl.* properties: TLS contexts, and errors for invalid settings."""
 
 import re
 import ssl
@@ -39,24 +39,24 @@ def stored(tmp_path: Path, content: str) -> str:
     return f"ssl.keystore.location={path}"
 
 
-@pytest.mark.parametrize("one_line", [False, True], ids=["with line breaks", "in one line, as Kafka takes it"])
-def test_key_and_chain_may_be_values(one_line: bool) -> None:
+@pytest.mark.parametrize("one_line", [False, True], ids=["with line breaks", "on one line, as in Kafka"])
+def test_key_and_chain_can_be_values(one_line: bool) -> None:
     key, chain = (text.replace("\n", " ") if one_line else text for text in (KEY, CHAIN))
     context(f"ssl.keystore.key={key}", f"ssl.keystore.certificate.chain={chain}")
 
 
-def test_a_key_may_have_a_password(tmp_path: Path) -> None:
+def test_key_can_be_encrypted(tmp_path: Path) -> None:
     context(stored(tmp_path, CHAIN + ENCRYPTED), "ssl.key.password=pass")
 
 
-def test_of_a_listener_its_own_setting_counts() -> None:
+def test_listener_setting_takes_precedence() -> None:
     context("ssl.keystore.location=/nowhere", f"listener.name.ssl.ssl.keystore.location={FILES.broker}")
 
 
 @pytest.mark.parametrize(
     ("auth", "mode"), [("none", ssl.CERT_NONE), ("requested", ssl.CERT_OPTIONAL), ("required", ssl.CERT_REQUIRED)]
 )
-def test_clients_are_asked_for_certificates(auth: str, mode: ssl.VerifyMode) -> None:
+def test_client_auth_sets_the_verify_mode(auth: str, mode: ssl.VerifyMode) -> None:
     authorities = f"ssl.truststore.certificates={FILES.ca.read_text()}"
     assert context(*FILES.broker_overrides, authorities, client_auth=auth).verify_mode is mode
 
@@ -68,19 +68,22 @@ def test_clients_are_asked_for_certificates(auth: str, mode: ssl.VerifyMode) -> 
             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
             ("TLSv1_2", "TLSv1_2"),
             {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
-            id="Java's names of older ones: then there is no TLS 1.3",
+            id="Java names of TLS 1.2 suites disable TLS 1.3",
         ),
-        pytest.param("AES256-SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="OpenSSL's names"),
+        pytest.param("AES256-SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="OpenSSL name"),
         pytest.param(
-            "TLS_RSA_WITH_AES_256_CBC_SHA256", ("TLSv1_2", "TLSv1_2"), {"AES256-SHA256"}, id="a name of another build"
+            "TLS_RSA_WITH_AES_256_CBC_SHA256",
+            ("TLSv1_2", "TLSv1_2"),
+            {"AES256-SHA256"},
+            id="Java name with another OpenSSL name",
         ),
-        pytest.param("TLS_AES_128_GCM_SHA256", ("TLSv1_3", "TLSv1_3"), set(), id="of TLS 1.3 alone"),
+        pytest.param("TLS_AES_128_GCM_SHA256", ("TLSv1_3", "TLSv1_3"), set(), id="only TLS 1.3"),
         pytest.param(
-            "TLS_AES_128_GCM_SHA256,AES256-SHA256", ("TLSv1_2", "TLSv1_3"), {"AES256-SHA256"}, id="of both versions"
+            "TLS_AES_128_GCM_SHA256,AES256-SHA256", ("TLSv1_2", "TLSv1_3"), {"AES256-SHA256"}, id="both versions"
         ),
     ],
 )
-def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names: set[str]) -> None:
+def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, str], names: set[str]) -> None:
     made = context(*FILES.broker_overrides, f"ssl.cipher.suites={suites}")
     assert (made.minimum_version.name, made.maximum_version.name) == versions
     older = {cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
@@ -94,7 +97,7 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         pytest.param(
             lambda tmp: [],
             "default: ssl.keystore.location: must be set for listener SSL, or ssl.keystore.key and .certificate.chain",
-            id="no key at all",
+            id="no key",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.location={tmp}/none.pem"],
@@ -114,12 +117,12 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         pytest.param(
             lambda tmp: [stored(tmp, KEY + FILES.ca.read_text())],
             "--override: ssl.keystore.location: the private key does not match the first certificate",
-            id="a key of another certificate",
+            id="key of another certificate",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN.replace("M", "-", 1))],
             "--override: ssl.keystore.location: not valid PEM",
-            id="a damaged certificate",
+            id="corrupt certificate",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
@@ -129,52 +132,52 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         pytest.param(
             lambda tmp: [stored(tmp, ENCRYPTED + CHAIN), "ssl.key.password=wrong"],
             "--override: ssl.key.password: does not decrypt the private key",
-            id="a wrong password",
+            id="wrong password",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
             "--override: ssl.keystore.password: must not be set for PEM; set ssl.key.password for an encrypted key",
-            id="a password of the store",
+            id="key store password",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.keystore.key={KEY}"],
             "--override: ssl.keystore.location: conflicts with ssl.keystore.key and .certificate.chain",
-            id="a key too many",
+            id="two keys",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.key={KEY}"],
             "default: ssl.keystore.certificate.chain: must be set because ssl.keystore.key is set",
-            id="a key without a chain",
+            id="key without a chain",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
             "default: ssl.keystore.key: must be set because ssl.keystore.certificate.chain is set",
-            id="a chain without a key",
+            id="chain without a key",
         ),
         pytest.param(
             lambda tmp: ["ssl.keystore.type=JKS", "ssl.keystore.location=store.jks"],
             "--override: ssl.keystore.type: JKS must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem`",
-            id="a Java key store",
+            id="Java key store",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.type=PKCS12"],
             "--override: ssl.truststore.type: PKCS12 must be PEM: `openssl pkcs12",
-            id="a PKCS12 trust store",
+            id="PKCS12 trust store",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, "\N{LATIN SMALL LETTER E WITH ACUTE}")],
             "--override: ssl.keystore.location: {tmp}/store.pem must be PEM: `openssl pkcs12",
-            id="a file that is no text",
+            id="binary file",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.certificates=x"],
             "--override: ssl.truststore.certificates: contains no certificate (BEGIN CERTIFICATE)",
-            id="a trust store without certificates",
+            id="trust store without certificates",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.truststore.certificates={CHAIN.replace('M', '-', 1)}"],
             "--override: ssl.truststore.certificates: not valid PEM: a certificate is damaged",
-            id="a damaged trust store",
+            id="corrupt trust store",
         ),
         pytest.param(
             lambda tmp: [
@@ -188,28 +191,26 @@ def test_cipher_suites_are_chosen(suites: str, versions: tuple[str, str], names:
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.cipher.suites=TLS_NO_WITH_SUCH"],
             "--override: ssl.cipher.suites: OpenSSL knows none of TLS_NO_WITH_SUCH",
-            id="a suite that nobody knows",
+            id="unknown suite",
         ),
         pytest.param(
             lambda tmp: ["ssl.cipher.suites=AES256-SHA256", "ssl.enabled.protocols=TLSv1.3"],
             "--override: ssl.cipher.suites: no suite is of a version in ssl.enabled.protocols",
-            id="a suite of another version",
+            id="suite of a disabled version",
         ),
         pytest.param(
             lambda tmp: ["listener.name.ssl.ssl.keystore.location=/none"],
             "--override: listener.name.ssl.ssl.keystore.location: /none cannot be read",
-            id="of the listener's own setting the whole name",
+            id="listener setting with its full name",
         ),
     ],
 )
-def test_what_cannot_work_is_told_in_one_line(
-    overrides: Callable[[Path], list[str]], line: str, tmp_path: Path
-) -> None:
+def test_invalid_setting_is_a_one_line_error(overrides: Callable[[Path], list[str]], line: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=re.escape(line.format(tmp=tmp_path))) as raised:
         context(*overrides(tmp_path))
     assert "\n" not in str(raised.value)
 
 
-def test_who_asks_for_certificates_must_be_able_to_check_them() -> None:
+def test_client_certificates_require_a_trust_store() -> None:
     with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: must be set because client certificates are"):
         context(*FILES.broker_overrides, client_auth="required")

@@ -1,4 +1,4 @@
-"""A certificate's subject, as Java's X500Principal prints it."""
+"""The subject of a certificate in the format of Java's X500Principal."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ CN, O, OU = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATION
 
 
 def certificate(*names: RelativeDistinguishedName) -> bytes:
-    """A certificate (DER) with this subject, in the order given."""
+    """Return a DER certificate with this subject, in the order given."""
     day = datetime(2026, 1, 1, tzinfo=UTC)
     name = x509.Name(names)
     builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, day, day.replace(year=2027))
@@ -32,7 +32,7 @@ def one(oid: x509.ObjectIdentifier, value: str, type_: _ASN1Type | None = None) 
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        pytest.param([one(O, "Org"), one(CN, "alice")], "CN=alice,O=Org", id="the last name first"),
+        pytest.param([one(O, "Org"), one(CN, "alice")], "CN=alice,O=Org", id="last name first"),
         pytest.param(
             [
                 one(NameOID.COUNTRY_NAME, "SE"),
@@ -44,32 +44,38 @@ def one(oid: x509.ObjectIdentifier, value: str, type_: _ASN1Type | None = None) 
                 one(OU, "unit"),
             ],
             "OU=unit,UID=u,DC=org,STREET=Road 1,L=L,ST=S,C=SE",
-            id="the keywords of RFC 2253",
+            id="keywords of RFC 2253",
         ),
         pytest.param(
             [one(CN, "a"), one(NameOID.EMAIL_ADDRESS, "a@b.c", _ASN1Type.IA5String)],
             "1.2.840.113549.1.9.1=#16056140622e63,CN=a",
-            id="other attributes by number, their values as DER",
+            id="other attributes by number, with DER values",
         ),
         pytest.param(
-            [one(NameOID.SERIAL_NUMBER, "7", _ASN1Type.PrintableString)], "2.5.4.5=#130137", id="a number has no name"
+            [one(NameOID.SERIAL_NUMBER, "7", _ASN1Type.PrintableString)],
+            "2.5.4.5=#130137",
+            id="serial number by number",
         ),
         pytest.param(
             [one(CN, 'a,b=c+d<e>f#g;h"i\\j')],
             'CN=a\\,b\\=c\\+d\\<e\\>f\\#g\\;h\\"i\\\\j',
-            id="what separates is escaped",
+            id="escaped separators",
         ),
-        pytest.param([one(CN, "  a b ")], "CN=\\ \\ a b\\ ", id="blanks at both ends are escaped"),
-        pytest.param([one(CN, "Zoë 山")], "CN=Zoë 山", id="other scripts as they are"),
-        pytest.param([one(CN, "Zo", _ASN1Type.BMPString)], "CN=\\00Z\\00o", id="another encoding, taken for UTF-8"),
-        pytest.param([one(CN, "Zo", _ASN1Type.UniversalString)], "CN=#1c080000005a0000006f", id="one that is no text"),
-        pytest.param([one(CN, "\ra\r")], "CN=\\\ra\\\r", id="a line's end counts as a blank"),
+        pytest.param([one(CN, "  a b ")], "CN=\\ \\ a b\\ ", id="escaped blanks at both ends"),
+        pytest.param([one(CN, "Zoë 山")], "CN=Zoë 山", id="non-Latin script"),
+        pytest.param([one(CN, "Zo", _ASN1Type.BMPString)], "CN=\\00Z\\00o", id="BMPString read as UTF-8"),
         pytest.param(
-            [RelativeDistinguishedName([NameAttribute(CN, "a"), NameAttribute(OU, "u")])], "CN=a+OU=u", id="two in one"
+            [one(CN, "Zo", _ASN1Type.UniversalString)], "CN=#1c080000005a0000006f", id="UniversalString as DER"
         ),
-        pytest.param([one(O, "x" * 200)], f"O={'x' * 200}", id="a length of two bytes"),
-        pytest.param([], "", id="nobody"),
+        pytest.param([one(CN, "\ra\r")], "CN=\\\ra\\\r", id="line break as a blank"),
+        pytest.param(
+            [RelativeDistinguishedName([NameAttribute(CN, "a"), NameAttribute(OU, "u")])],
+            "CN=a+OU=u",
+            id="multi-valued name",
+        ),
+        pytest.param([one(O, "x" * 200)], f"O={'x' * 200}", id="length of two bytes"),
+        pytest.param([], "", id="empty subject"),
     ],
 )
-def test_a_subject_is_written_as_java_does(names: list[RelativeDistinguishedName], expected: str) -> None:
+def test_subject_matches_java(names: list[RelativeDistinguishedName], expected: str) -> None:
     assert subject(certificate(*names)) == expected

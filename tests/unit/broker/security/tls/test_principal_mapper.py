@@ -1,4 +1,4 @@
-"""Rules that make users of subjects: those of Kafka's own documentation and tests among them."""
+"""Rules that map subjects to users, including those of Kafka's documentation and tests."""
 
 import re
 
@@ -17,35 +17,35 @@ DEFAULT"""
 @pytest.mark.parametrize(
     ("rules", "subject", "user"),
     [
-        pytest.param("DEFAULT", DUKE, DUKE, id="the default is the subject"),
-        pytest.param("", DUKE, None, id="no rule is for nobody"),
-        pytest.param(RULES, DUKE, "Duke", id="the first rule that fits"),
-        pytest.param(RULES, "CN=Duke,OU=SME,O=mycp,L=Fulton,ST=MD,C=US", "duke@sme", id="in lower case"),
-        pytest.param(RULES, "cn=duke.1,OU=JavaSoft", "DUKE.1", id="in upper case"),
-        pytest.param(RULES, "OU=JavaSoft", "OU=JavaSoft", id="the default as the last one"),
-        pytest.param("RULE:^CN=(.*),OU=x$/$1/", DUKE, None, id="a rule that does not fit"),
-        pytest.param(r"RULE:^CN=([^,]*),.*$/$1\/$2/", DUKE, "Duke/$2", id="escapes, and a group that there is not"),
-        pytest.param("RULE:^CN=(.*?),.*$/$12x/", DUKE, "Duke2x", id="as many digits as make a group"),
-        pytest.param("RULE:^CN=(?<name>.*?),.*$/${name}/", DUKE, "Duke", id="a group with a name"),
-        pytest.param("RULE:.*/admin/L", MAIL, "adminadmin", id="what matches nothing at the end counts, as in Java"),
-        pytest.param("RULE:^.*$/a,b/ , DEFAULT", DUKE, "a,b", id="a comma within a rule"),
+        pytest.param("DEFAULT", DUKE, DUKE, id="DEFAULT returns the subject"),
+        pytest.param("", DUKE, None, id="no rules"),
+        pytest.param(RULES, DUKE, "Duke", id="first matching rule"),
+        pytest.param(RULES, "CN=Duke,OU=SME,O=mycp,L=Fulton,ST=MD,C=US", "duke@sme", id="lower case"),
+        pytest.param(RULES, "cn=duke.1,OU=JavaSoft", "DUKE.1", id="upper case"),
+        pytest.param(RULES, "OU=JavaSoft", "OU=JavaSoft", id="DEFAULT as the last rule"),
+        pytest.param("RULE:^CN=(.*),OU=x$/$1/", DUKE, None, id="rule without a match"),
+        pytest.param(r"RULE:^CN=([^,]*),.*$/$1\/$2/", DUKE, "Duke/$2", id="escape, and an unknown group"),
+        pytest.param("RULE:^CN=(.*?),.*$/$12x/", DUKE, "Duke2x", id="longest valid group number"),
+        pytest.param("RULE:^CN=(?<name>.*?),.*$/${name}/", DUKE, "Duke", id="named group"),
+        pytest.param("RULE:.*/admin/L", MAIL, "adminadmin", id="empty match at the end counts, as in Java"),
+        pytest.param("RULE:^.*$/a,b/ , DEFAULT", DUKE, "a,b", id="comma within a rule"),
     ],
 )
-def test_a_subject_becomes_a_user(rules: str, subject: str, user: str | None) -> None:
+def test_subject_is_mapped_to_a_user(rules: str, subject: str, user: str | None) -> None:
     assert name_of(parse_rules(rules), subject) == user
 
 
 @pytest.mark.parametrize(
     ("rules", "problem"),
     [
-        pytest.param("default", "invalid rule default;", id="another case"),
-        pytest.param("DEFAULT/L", "invalid rule DEFAULT/L;", id="a default with a flag"),
+        pytest.param("default", "invalid rule default;", id="lower-case default"),
+        pytest.param("DEFAULT/L", "invalid rule DEFAULT/L;", id="DEFAULT with a flag"),
         pytest.param("RULE:CN=(.*?),OU=ServiceUsers.*/$1", "invalid rule RULE:CN=(.*?);", id="no slash at the end"),
-        pytest.param("RULE:^CN=(.*?),OU=U.*$/$1/LU", "invalid rule RULE:^CN=(.*?),OU=U.*$/$1/LU;", id="two cases"),
-        pytest.param("RULE:(.*)/${n}/", "RULE:(.*)/${n}/: the pattern has no group n", id="a group that there is not"),
-        pytest.param("RULE:(/a/", "RULE:(/a/: missing ), unterminated subpattern", id="a pattern that is none"),
+        pytest.param("RULE:^CN=(.*?),OU=U.*$/$1/LU", "invalid rule RULE:^CN=(.*?),OU=U.*$/$1/LU;", id="two case flags"),
+        pytest.param("RULE:(.*)/${n}/", "RULE:(.*)/${n}/: the pattern has no group n", id="unknown group"),
+        pytest.param("RULE:(/a/", "RULE:(/a/: missing ), unterminated subpattern", id="invalid pattern"),
     ],
 )
-def test_what_is_no_rule_is_said(rules: str, problem: str) -> None:
+def test_invalid_rule_is_rejected(rules: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         parse_rules(rules)
