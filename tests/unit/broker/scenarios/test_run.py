@@ -9,7 +9,7 @@ import pytest
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.files import load, scenario_of
-from sluice.broker.scenarios.report import RuleReport, StepDone
+from sluice.broker.scenarios.report import RuleReport
 from sluice.broker.scenarios.run import Run, RunState
 from sluice.journal_events import ScenarioStep
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic

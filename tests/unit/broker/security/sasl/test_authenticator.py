@@ -562,7 +562,7 @@ class Exchanges(RuleBasedStateMachine):
     @rule()
     def reconnect(self) -> None:
         self.client.leave()
-        self.__init__()  # type: ignore[misc]  # a fresh start is what it is
+        self.__init__()  # type: ignore[misc]  # restarts with a new connection
 
     @invariant()
     def no_client_is_authenticated_without_a_password(self) -> None:
