@@ -47,14 +47,14 @@ def help_of(path: str) -> str:
 
 @pytest.mark.parametrize("path", ["", *ALL])
 def test_help_of_each_command_is_complete(path: str) -> None:
-    told = help_of(path)
-    assert told.startswith(f"Usage: {' '.join(['sluice', *path.split()])} ")
-    assert "\nExamples:\n  sluice " in told.replace('  eval "$(', "  ")
-    assert max(map(len, told.splitlines())) <= 100, "an example is too long for a terminal"
+    message = help_of(path)
+    assert message.startswith(f"Usage: {' '.join(['sluice', *path.split()])} ")
+    assert "\nExamples:\n  sluice " in message.replace('  eval "$(', "  ")
+    assert max(map(len, message.splitlines())) <= 100, "an example is too long for a terminal"
     if path in LEAVES:
-        assert re.search(r"\nExit codes:\n  0  \S.*\n  1  \S.*\n(     .*\n)*  2  \S", told)
+        assert re.search(r"\nExit codes:\n  0  \S.*\n  1  \S.*\n(     .*\n)*  2  \S", message)
         variables = [str(param.envvar) for param in LEAVES[path].params if param.envvar]
-        assert [name for name in variables if f"\n  {name} " not in told.partition("\nEnvironment:")[2]] == []
+        assert [name for name in variables if f"\n  {name} " not in message.partition("\nEnvironment:")[2]] == []
 
 
 @pytest.mark.parametrize("path", ALL)
@@ -77,8 +77,8 @@ def test_every_table_is_available_as_json(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["", *(path for path, command in ALL.items() if isinstance(command, click.Group))])
 def test_group_help_lists_commands_in_whole_sentences(path: str) -> None:
-    told = help_of(path).partition("\nExamples:")[0]
-    assert "..." not in told.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
+    message = help_of(path).partition("\nExamples:")[0]
+    assert "..." not in message.partition("ARGS]...")[2].replace("RequestHeader, ...)", ""), "a sentence was cut off"
 
 
 EXAMPLES = [line for page in PAGES.values() for line, _ in page.examples]
@@ -135,11 +135,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("words", "told"), WRONG.values(), ids=WRONG)
-def test_misspelled_name_gets_a_suggestion(words: list[str], told: str) -> None:
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
+def test_misspelled_name_gets_a_suggestion(words: list[str], message: str) -> None:
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 

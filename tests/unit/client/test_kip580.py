@@ -47,10 +47,10 @@ def within(found: list[float], steps: list[int], slack_ms: float = 2) -> bool:
 def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) -> list[float]:
     """Return the request times of an admin client whose controller returns only retriable errors."""
 
-    def later(asked: Asked) -> CreateTopicsResponse:
+    def later(request: Asked) -> CreateTopicsResponse:
         code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         return CreateTopicsResponse(
-            topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in asked.message.topics]
+            topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
         )
 
     async def main() -> list[float]:

@@ -122,12 +122,12 @@ def round_trip(message: Message, version: int) -> Message:
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_each_possible_code_is_in_a_decodable_response(key: int, version: int) -> None:
     request = sample(API_KEYS[key].request, version)
-    told = 0
+    found_codes = 0
     for code, name in codes_of(key).items():
         level = level_of(key, version, name)
         if level is None:
             continue
-        told += 1
+        found_codes += 1
         if level.name == TOP:
             answer = whole(key, request, code)
         else:
@@ -138,7 +138,7 @@ def test_each_possible_code_is_in_a_decodable_response(key: int, version: int) -
             assert divided.rest is None
             answer = divided.failed
         assert set(error_codes(round_trip(answer, version))) == {code}, name
-    assert told
+    assert found_codes
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
@@ -151,9 +151,10 @@ def test_existing_response_fails_at_the_selected_level(key: int, version: int) -
 
 
 def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
-    asked = [("a", (0, 1)), ("b", (1,)), ("c", (1, 0, 2))]
+    requested = [("a", (0, 1)), ("b", (1,)), ("c", (1, 0, 2))]
     topics = [
-        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at]) for name, at in asked
+        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=i) for i in at])
+        for name, at in requested
     ]
     request = ProduceRequest(topic_data=topics)
     level = levels_of(ApiKey.PRODUCE, 9)[PARTITION]

@@ -95,14 +95,14 @@ def test_readers_with_a_shared_pool_do_not_share_bytes() -> None:
 
 def test_reader_reports_that_a_frame_is_still_incomplete() -> None:
     one = reader()
-    told = []
+    incomplete = []
     for piece in (framed(bytes(300))[:50], bytes(100), bytes(153), bytes(1)):
         buffer = one.get_buffer()
         buffer[: len(piece)] = piece
-        told.append(one.received(len(piece)))
-        if told[-1]:
+        incomplete.append(one.received(len(piece)))
+        if incomplete[-1]:
             take(one)
-    assert told == [True, False, False, True]
+    assert incomplete == [True, False, False, True]
 
 
 def test_frames_after_the_current_one_keep_their_place() -> None:

@@ -136,13 +136,13 @@ def test_stale_samples_are_listed_but_not_counted() -> None:
 
 
 def test_explaining_has_no_side_effects() -> None:
-    asked, alone = manager_with((EVERYONE, 100.0)), manager_with((EVERYONE, 100.0))
+    explained_manager, alone = manager_with((EVERYONE, 100.0)), manager_with((EVERYONE, 100.0))
     now_ms = 0
     for burst in range(30):
         for at_ms in range(now_ms, now_ms + burst * burst * 23, 997):
-            explained(asked, at_ms)
+            explained(explained_manager, at_ms)
         now_ms += burst * burst * 23
-        assert asked.record("alice", "c", 900.0, now_ms) == alone.record("alice", "c", 900.0, now_ms)
+        assert explained_manager.record("alice", "c", 900.0, now_ms) == alone.record("alice", "c", 900.0, now_ms)
 
 
 def test_request_time_delay_is_capped_at_one_window() -> None:

@@ -28,31 +28,31 @@ def failing(api: str, *at_ms: float) -> Journal:
     ids=[
         "an admin's call that was given up",
         "a commit that was given up",
-        "what goes on beside the calls of an application",
+        "requests beside the application's calls",
         "another client",
-        "the first try of this client, which was told to be made in the same millisecond",
-        "what says nothing of a call",
+        "the first attempt of this client, whose call starts in the same millisecond",
+        "an unrelated event",
     ],
 )
-def test_what_comes_after(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
+def test_next_event(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
     found = split_calls(call_sequences(failing(api, 0, 100, 300, 400).events), [callback(event, at_ms)])
     assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
 
 
-def test_the_waits_of_an_application_are_not_its_clients() -> None:
+def test_waits_of_the_application_are_not_the_clients() -> None:
     at_ms = range(0, 600, 51)
-    told: list[Callback] = [callback("call-failed", each + 2) for each in at_ms]
-    run = observed("admin-error", failing("DescribeGroups", *at_ms).events, role=Role.ADMIN, callbacks=told)
+    calls: list[Callback] = [callback("call-failed", each + 2) for each in at_ms]
+    run = observed("admin-error", failing("DescribeGroups", *at_ms).events, role=Role.ADMIN, callbacks=calls)
     verdict = judge("KIP-580/15", [run])
     assert verdict.state is State.NOT_OBSERVABLE
     assert verdict.why == "it does not retry: 12 of 12 failed operations were given up"
 
 
-def test_who_gives_up_after_two_retries_passes_with_these() -> None:
-    journal, told = Journal(), []
+def test_client_that_gives_up_after_two_retries_passes_with_those_retries() -> None:
+    journal, calls = Journal(), []
     for call_ms in range(0, 4000, 1000):
         for each in (0, 101, 302):
             journal.request("OffsetCommit", call_ms + each, call_ms + each + 1, group_id="g", errors=[14])
-        told.append(callback("call-failed", call_ms + 304))
-    run = observed("commit-error", journal.events, role=Role.CONSUMER, callbacks=told)
+        calls.append(callback("call-failed", call_ms + 304))
+    run = observed("commit-error", journal.events, role=Role.CONSUMER, callbacks=calls)
     assert judge("KIP-580/10", [run]).state is State.PASS

@@ -1,4 +1,4 @@
-"""The fit, by waits that were made by a rule that is known, on machines that are late."""
+"""The model fit, on waits with a known rule and machine lag."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ ROWS, LENGTH = 50, 9
 
 
 def exponential(random: Random, base_ms: float, multiplier: float, cap_ms: float, jitter: float) -> list[list[float]]:
-    """As Kafka's class draws: the cap comes last."""
+    """Draw waits as Kafka's class does: the cap is applied last."""
     return [
         [
             min(min(base_ms * multiplier**n, cap_ms) * random.uniform(1 - jitter, 1 + jitter), cap_ms)
@@ -23,7 +23,7 @@ def exponential(random: Random, base_ms: float, multiplier: float, cap_ms: float
 
 
 def late(rows: list[list[float]], random: Random, mean_ms: float) -> list[list[float]]:
-    """The same on a machine that is late by that in the middle; waits are longer by scheduling, never shorter."""
+    """Add scheduling lag with this mean; waits get longer, never shorter."""
     return [[wait + (random.expovariate(1 / mean_ms) if mean_ms else 0) for wait in row] for row in rows]
 
 
@@ -48,7 +48,7 @@ def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, mul
 
 @given(seed=st.integers(0, 2**32), mean_ms=st.sampled_from([0.5, 2.0, 5.0]))
 @settings(max_examples=6, deadline=None)
-def test_a_machine_that_is_late_changes_no_model_and_little_of_its_numbers(seed: int, mean_ms: float) -> None:
+def test_machine_lag_keeps_the_model_and_nearly_its_numbers(seed: int, mean_ms: float) -> None:
     random = Random(seed)
     found = fit(late(exponential(random, 100, 2, 1000, 0.2), random, mean_ms), Random(0))
     assert found is not None
@@ -61,12 +61,10 @@ def test_a_machine_that_is_late_changes_no_model_and_little_of_its_numbers(seed:
 @pytest.mark.parametrize(
     ("looks", "rows", "cap_ms"),
     [(1, 200, 1000), (2, 700, 1000), (2, 900, 850)],
-    ids=["at one look", "at two looks", "at two looks, where the wait before the cap may meet it"],
+    ids=["polled once", "polled twice", "polled twice, with the wait before the cap near it"],
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_of_draws_that_are_made_anew_base_cap_and_jitter_are_found(
-    seed: int, looks: int, rows: int, cap_ms: float
-) -> None:
+def test_repeated_draws_keep_base_cap_and_jitter(seed: int, looks: int, rows: int, cap_ms: float) -> None:
     random = Random(seed)
 
     def redrawn(value_ms: float) -> float:
@@ -86,7 +84,7 @@ def test_of_draws_that_are_made_anew_base_cap_and_jitter_are_found(
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.1, 0.2])
-def test_waits_that_are_the_same_are_constant(jitter: float) -> None:
+def test_equal_waits_are_constant(jitter: float) -> None:
     random = Random(3)
     found = fit([[100 * random.uniform(1 - jitter, 1 + jitter) for _ in range(8)] for _ in range(8)], Random(0))
     assert found is not None
@@ -95,7 +93,7 @@ def test_waits_that_are_the_same_are_constant(jitter: float) -> None:
     assert found.jitter == pytest.approx(jitter, abs=0.02)
 
 
-def test_waits_that_grow_by_the_same_are_linear_up_to_their_cap() -> None:
+def test_waits_with_a_fixed_increment_are_linear_up_to_their_cap() -> None:
     found = fit([[min(100.0 * (n + 1), 800) for n in range(14)] for _ in range(5)], Random(0))
     assert found is not None
     assert (found.model, found.cap_ms) == (LINEAR, 800)
@@ -103,7 +101,7 @@ def test_waits_that_grow_by_the_same_are_linear_up_to_their_cap() -> None:
     assert found.multiplier == pytest.approx(100, rel=0.05)
 
 
-def test_a_cap_before_the_jitter_is_in_the_middle_of_what_is_seen() -> None:
+def test_cap_before_jitter_is_in_the_middle_of_the_observed_waits() -> None:
     random = Random(5)
     rows = [[min(50 * 2**n, 1000) * random.uniform(0.8, 1.2) for n in range(14)] for _ in range(10)]
     found = fit(rows, Random(0))
@@ -114,11 +112,11 @@ def test_a_cap_before_the_jitter_is_in_the_middle_of_what_is_seen() -> None:
 @pytest.mark.parametrize(
     ("capped", "cap_ms"),
     [
-        pytest.param(9, 800, id="of many a fifth are equal: that is it"),
-        pytest.param(5, 720, id="fewer are by chance: it is in the middle"),
+        pytest.param(9, 800, id="a fifth of many waits are equal: that is the cap"),
+        pytest.param(5, 720, id="fewer equal waits may be chance: the cap is in the middle"),
     ],
 )
-def test_the_cap_of_draws_that_come_to_it_seldom(capped: int, cap_ms: float) -> None:
+def test_cap_that_draws_rarely_reach(capped: int, cap_ms: float) -> None:
     others = 32 - capped
     draws = [800.0] * capped + [640 + 158 * number / others for number in range(others)]
     found = fit([[100.0, 200.0, 400.0, 800.0, draw] for draw in draws], Random(0))
@@ -126,7 +124,7 @@ def test_the_cap_of_draws_that_come_to_it_seldom(capped: int, cap_ms: float) -> 
     assert found.cap_ms == pytest.approx(cap_ms)
 
 
-def test_a_wait_that_is_far_from_all_others_does_not_move_the_base() -> None:
+def test_outlier_does_not_move_the_base() -> None:
     found = fit([[100.0 + number % 3 for number in range(30)], [2000.0]], Random(1))
     assert found is not None
     assert found.model == CONSTANT
@@ -134,10 +132,10 @@ def test_a_wait_that_is_far_from_all_others_does_not_move_the_base() -> None:
     assert found.jitter < 0.02
 
 
-def test_two_waits_are_explained_by_anything() -> None:
+def test_two_waits_fit_any_model() -> None:
     assert fit([[100, 200]], Random(0)) is None
 
 
-def test_the_same_waits_and_the_same_chance_give_the_same_fit() -> None:
+def test_fit_is_deterministic() -> None:
     rows = exponential(Random(9), 100, 2, 1000, 0.2)
     assert fit(rows, Random(4)) == fit(rows, Random(4))

@@ -1,4 +1,4 @@
-"""Which connections are tries of the same thing, where a client keeps several at once."""
+"""Grouping of reconnect attempts of a client with several simultaneous connections."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ FAILED, WORKED = Outcome.DISCONNECTED, Outcome.SUCCEEDED
 
 
 def row(*tried: Tried, key: str = "app to broker 1 as bootstrap") -> AttemptSequence:
-    """Connections, by when they came and ended in ms."""
+    """Return connections from their start and end times in ms."""
     attempts = [
         Attempt(at_ns=ns(at_ms), ended_ns=None if end_ms is None else ns(end_ms), outcome=outcome, broker=1)
         for at_ms, end_ms, outcome in tried
@@ -27,13 +27,13 @@ def waits(found: Sequence[AttemptSequence]) -> list[list[float]]:
     return [[round(gap) for gap in sequence.gaps_ms()] for sequence in found]
 
 
-def test_one_connection_at_a_time_is_left_as_it_is() -> None:
+def test_single_connections_are_unchanged() -> None:
     alone = row((0, 1, FAILED), (21, 22, FAILED), (42, 43, FAILED))
     assert separate_lanes([alone], BACKOFF, 2) == [alone]
 
 
-def test_of_two_rows_that_were_mixed_up_each_keeps_its_backoff() -> None:
-    """One lost its connection at 1, the other at 51: their next tries come 50 and 100 ms after their own last ones."""
+def test_two_mixed_sequences_keep_their_backoffs() -> None:
+    """One connection is lost at 1, the other at 51; their next attempts come 50 and 100 ms after their last ones."""
     mixed = [
         row((0, 1, FAILED), (101, 102, FAILED), (152, 153, FAILED)),
         row((0, 51, FAILED), (51, 52, FAILED), (202, 203, FAILED)),
@@ -42,17 +42,17 @@ def test_of_two_rows_that_were_mixed_up_each_keeps_its_backoff() -> None:
     assert waits(separate_lanes(mixed, BACKOFF, 2)) == [[50, 100], [50, 100]]
 
 
-def test_who_comes_too_early_for_any_row_stays_too_early() -> None:
+def test_attempt_too_early_for_any_sequence_stays_too_early() -> None:
     storming = [
         row((0, 10, FAILED), (20, 30, FAILED), (40, 50, FAILED)),
         row((5, 15, FAILED), (25, 35, FAILED), (45, 55, FAILED), key="app to broker 1 as broker"),
     ]
     found = separate_lanes(storming, BACKOFF, 2)
     assert sum(len(sequence.attempts) for sequence in found) == 6
-    assert max(max(each) for each in waits(found)) <= 20, "no wait is made where there was none"
+    assert max(max(each) for each in waits(found)) <= 20, "no wait is invented"
 
 
-def test_what_the_client_ended_itself_is_nothing_to_wait_after() -> None:
+def test_no_wait_follows_a_close_by_the_client() -> None:
     at_once = row((0, 100, WORKED))
     beside = row((0, 300, FAILED), key="app to broker 1 as broker")
     following = row((110, 120, FAILED), (165, 170, FAILED), key="app to broker 1 as broker #2")
@@ -60,7 +60,7 @@ def test_what_the_client_ended_itself_is_nothing_to_wait_after() -> None:
 
 
 @pytest.mark.parametrize("end_ms", [None, 1000.0], ids=["to the end", "for long"])
-def test_a_connection_that_is_open_is_followed_by_none(end_ms: float | None) -> None:
+def test_open_connection_has_no_successor(end_ms: float | None) -> None:
     kept = row((0, end_ms, WORKED))
     tries = row((1, 2, FAILED), (52, 53, FAILED), (153, 154, FAILED), key="app to broker 1 as broker")
     assert waits(separate_lanes([kept, tries], BACKOFF, 2)) == [[], [50, 100]]

@@ -1,4 +1,4 @@
-"""Whether waits are drawn at random, by runs whose waits are each the rule's times one factor."""
+"""Random spread of waits, for runs whose waits are the rule's times one factor."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ CONNECTING = {**SETTINGS, "retry.backoff.max.ms": 10, "metadata.recovery.strateg
 
 
 def evenly(low: float, high: float, count: int = 13) -> list[float]:
-    """Factors, as uniform draws would be at best."""
+    """Return evenly spread factors, the ideal of uniform draws."""
     return [low + (high - low) * number / (count - 1) for number in range(count)]
 
 
@@ -42,14 +42,14 @@ def retrying(factors: Sequence[float]) -> list[Observation]:
     [
         pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
         pytest.param(evenly(1, 1), DEVIATES, id="none"),
-        pytest.param(evenly(0.97, 1.03), DEVIATES, id="so little that it may be scheduling"),
-        pytest.param(evenly(0.92, 1.08, 5), INCONCLUSIVE, id="8 percent, of few waits"),
-        pytest.param(evenly(0.92, 1.08), DEVIATES, id="8 percent, of many"),
-        pytest.param(evenly(0.5, 1.5), DEVIATES, id="half of it"),
-        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent, but two runs"),
+        pytest.param(evenly(0.97, 1.03), DEVIATES, id="little enough to be scheduling"),
+        pytest.param(evenly(0.92, 1.08, 5), INCONCLUSIVE, id="8 percent of few waits"),
+        pytest.param(evenly(0.92, 1.08), DEVIATES, id="8 percent of many waits"),
+        pytest.param(evenly(0.5, 1.5), DEVIATES, id="half of the range"),
+        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent in only two runs"),
     ],
 )
-def test_one_draw_for_each_connection(factors: list[float], state: State) -> None:
+def test_one_draw_per_connection(factors: list[float], state: State) -> None:
     """KIP-144/9."""
     assert judge("KIP-144/9", connecting(factors)).state is state
 
@@ -58,33 +58,33 @@ def test_one_draw_for_each_connection(factors: list[float], state: State) -> Non
     ("factors", "state"),
     [
         pytest.param(evenly(0.8, 1.2), PASS, id="20 percent to both sides"),
-        pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, which draws made anew leave"),
+        pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, as left by repeated draws"),
         pytest.param(evenly(1, 1), DEVIATES, id="none"),
-        pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent, which says neither"),
-        pytest.param(evenly(0.97, 1.03, 5), INCONCLUSIVE, id="3 percent of few waits, which chance may be"),
-        pytest.param(evenly(0.97, 1.03), DEVIATES, id="3 percent of many"),
-        pytest.param(evenly(0.99, 1.01, 5), DEVIATES, id="1 percent, of few as well"),
-        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent, but two runs"),
+        pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent: inconclusive"),
+        pytest.param(evenly(0.97, 1.03, 5), INCONCLUSIVE, id="3 percent of few waits, possibly chance"),
+        pytest.param(evenly(0.97, 1.03), DEVIATES, id="3 percent of many waits"),
+        pytest.param(evenly(0.99, 1.01, 5), DEVIATES, id="1 percent, also of few waits"),
+        pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent in only two runs"),
     ],
 )
-def test_draws_of_a_batch_that_may_be_made_anew(factors: list[float], state: State) -> None:
+def test_draws_of_a_batch_may_repeat(factors: list[float], state: State) -> None:
     """KIP-580/16."""
     assert judge("KIP-580/16", retrying(factors)).state is state
 
 
-def test_what_was_late_once_is_no_jitter() -> None:
+def test_single_late_wait_is_no_jitter() -> None:
     runs = retrying([1.0] * 12)
     late = observed("produce-timed-out", failed_batch([100, 200, 520]).events, repetition=12)
     assert judge("KIP-580/16", [*runs, late]).state is DEVIATES
 
 
-def test_few_waits_say_how_many_runs_they_take() -> None:
+def test_few_waits_give_the_number_of_required_runs() -> None:
     verdict = judge("KIP-144/9", connecting([0.9, 1.1]))
     assert verdict.measured["waits"] == 10
     assert verdict.runs_needed == 1
 
 
-def test_nothing_is_drawn_where_waits_are_the_same_by_configuration() -> None:
+def test_constant_waits_by_configuration_have_no_draws() -> None:
     run = observed(
         "produce-timed-out", failed_batch([1000] * 9).events, settings={**SETTINGS, "retry.backoff.ms": 1000}
     )

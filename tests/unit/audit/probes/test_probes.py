@@ -1,4 +1,4 @@
-"""Every probe does to a cluster what it says, and our own client lives through it, in virtual time."""
+"""Every probe has its effect on a cluster, and our own client survives it, in virtual time."""
 
 from collections import Counter
 from functools import cache
@@ -13,13 +13,13 @@ from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import BrokerState, ConnectionOpened, Fault, LeaderChange, Request
 
 SHORT = [probe for probe in PROBES.values() if not probe.virtual_only]
-# Those that do something else to the cluster than a fault rule does.
+# Probes that change the cluster without a fault rule.
 WITHOUT_RULES: dict[str, type] = {
     "delivery-leader-gone": BrokerState,
     "delivery-long-outage": BrokerState,
     "produce-new-leader": LeaderChange,
 }
-# What a client asks for again under a probe, and how often at least.
+# The repeated requests of a client under each probe, and their minimum number.
 TRIED: dict[str, tuple[str, int]] = {
     "admin-error": ("DescribeGroups", 12),
     "commit-error": ("OffsetCommit", 12),
@@ -45,18 +45,18 @@ def lived(name: str) -> Observation:
 
 
 @pytest.mark.parametrize("probe", SHORT, ids=lambda probe: probe.name)
-def test_our_client_lives_through(probe: Probe) -> None:
-    """One test for each: what it takes is the run."""
+def test_our_client_survives(probe: Probe) -> None:
+    """One test per probe, because the run is the cost."""
     seen = lived(probe.name)
     assert seen.problem == ""
     fault_ms = probe.fault_ms()
     if fault_ms is not None:
         met = [event for event in seen.events if isinstance(event, WITHOUT_RULES.get(probe.name, Fault))]
-        assert met, "nothing happened to the cluster"
-    asked = Counter(event.api for event in seen.events if isinstance(event, Request))
+        assert met, "no effect on the cluster"
+    attempts = Counter(event.api for event in seen.events if isinstance(event, Request))
     api, least = TRIED.get(probe.name, ("Produce", 0 if probe.name == "delivery-config" else 3))
-    assert asked[api] >= least, f"the client tries too seldom what fails: {asked}"
-    assert (seen.ended_ns - seen.began_ns) / 1e6 >= probe.duration_ms, "nobody looked for as long as it says"
+    assert attempts[api] >= least, f"too few attempts of the client: {attempts}"
+    assert (seen.ended_ns - seen.began_ns) / 1e6 >= probe.duration_ms, "the observation is shorter than declared"
     if fault_ms is None or fault_ms[1] is None:
         assert seen.fault_until_ns is None
     else:
@@ -65,24 +65,24 @@ def test_our_client_lives_through(probe: Probe) -> None:
         assert (seen.fault_until_ns - seen.fault_from_ns) / 1e6 == fault_ms[1] - fault_ms[0]
 
 
-def test_a_config_that_cannot_be_is_refused_before_anything_is_connected() -> None:
+def test_invalid_config_is_rejected_before_connecting() -> None:
     seen = lived("delivery-config")
-    assert [told.event for told in seen.callbacks] == ["rejected"]
+    assert [callback.event for callback in seen.callbacks] == ["rejected"]
     assert not any(isinstance(event, ConnectionOpened) for event in seen.events)
 
 
-def test_a_long_outage_has_more_failures_in_a_row_than_a_counter_of_six_bits() -> None:
+def test_long_outage_has_more_failures_than_a_six_bit_counter() -> None:
     faults = Counter(event.action for event in lived("long-outage").events if isinstance(event, Fault))
     assert faults["refuse-connections"] > 64
     assert faults["error"] > 64
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_same_seed_gives_the_same_run() -> None:
     again = run_virtual(VIRTUAL["sluice-virtual"], PROBES["produce-timed-out"], repetition=0, seed=7).observation
     assert again == lived("produce-timed-out")
 
 
-def test_each_statement_can_be_seen_under_the_probes_that_it_names() -> None:
+def test_each_statement_is_observable_under_its_probes() -> None:
     named = {name for statement in STATEMENTS.values() for name in statement.probes}
     assert named <= PROBES.keys()
     without = [name for name, statement in STATEMENTS.items() if not (statement.unobservable or statement.probes)]
@@ -90,12 +90,12 @@ def test_each_statement_can_be_seen_under_the_probes_that_it_names() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.name)
-def test_a_probe_is_one_that_can_be_read_of(probe: Probe) -> None:
+def test_probe_definition_is_consistent(probe: Probe) -> None:
     assert probe.cluster.name == probe.name
     assert probe.what.endswith(".")
     assert 1 <= probe.least <= probe.most
     assert all(probe.role in STATEMENTS[name].roles for name in probe.statements)
 
 
-def test_a_full_round_takes_less_than_three_minutes_with_six_probes_at_once() -> None:
+def test_full_round_takes_under_three_minutes_with_six_parallel_probes() -> None:
     assert sum(probe.duration_ms * probe.least for probe in SHORT) / 6 < 180_000

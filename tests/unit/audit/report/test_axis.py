@@ -1,4 +1,4 @@
-"""Values find their places, and ticks are round."""
+"""Plot axes: positions of values, and round ticks."""
 
 import pytest
 
@@ -10,19 +10,19 @@ from sluice.audit.report.axis import Axis, axis_of
     [([100.0, 1000.0], False), ([1.0, 30.0], False), ([1.0, 31.0], True), ([], False), ([0.0, -5.0], False),
      ([0.0, 10.0, 10_000.0], True)],
 )  # fmt: skip
-def test_values_that_lie_wide_apart_are_shown_by_their_magnitude(values: list[float], is_log: bool) -> None:
+def test_widely_spread_values_have_a_logarithmic_axis(values: list[float], is_log: bool) -> None:
     assert axis_of(values, 0, 100).is_log is is_log
 
 
 @pytest.mark.parametrize("values", [[100.0, 1000.0], [0.3, 40_000.0], [7.0], [5.0, 5e7]], ids=str)
-def test_every_value_has_its_place_in_order(values: list[float]) -> None:
+def test_values_are_placed_in_order(values: list[float]) -> None:
     axis = axis_of(values, 0, 100)
     places = [axis.at(value) for value in values]
     assert places == sorted(places)
     assert all(0 <= place <= 100 for place in places)
 
 
-def test_what_is_outside_is_kept_at_the_edge() -> None:
+def test_outside_values_are_clamped_to_the_edge() -> None:
     axis = axis_of([1.0, 1000.0], 0, 100)
     assert (axis.at(-4.0), axis.at(1e9)) == (0, 100)
 

@@ -1,4 +1,4 @@
-"""What opens behind a cell has all that the verdict rests on."""
+"""The details of a report cell: all evidence of its verdict."""
 
 import re
 from html import unescape
@@ -9,7 +9,7 @@ from tests.support.audit_results import result, series, subject, verdict, with_e
 
 
 def _dialog(one: SubjectResult, text: str = "") -> str:
-    """The first."""
+    """Return the first verdict."""
     made = page(result(one), {each.statement: text for each in one.verdicts})
     return made[made.index("<dialog") : made.index("</dialog>")]
 
@@ -18,7 +18,7 @@ def _text(markup: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", markup)))
 
 
-def test_all_that_the_verdict_rests_on_is_told() -> None:
+def test_all_evidence_of_the_verdict_is_shown() -> None:
     one = with_everything().subjects[1]
     text = _text(_dialog(one, "Waits double."))
     for part in (
@@ -36,18 +36,18 @@ def test_raw_numbers_are_those_of_the_plot() -> None:
     assert "waited 101, 204 ms at least 53, 133 ms at most 180, 300 ms" in text
 
 
-def test_one_that_is_not_decided_says_what_would() -> None:
+def test_inconclusive_verdict_says_how_many_runs_would_decide() -> None:
     needs = verdict(state=State.INCONCLUSIVE, runs_needed=5)
     never = verdict(state=State.INCONCLUSIVE)
     assert "3 runs in real time; 5 more would decide" in _text(_dialog(subject("a", "1", needs)))
     assert "more runs would not decide" in _text(_dialog(subject("a", "1", never)))
 
 
-def test_a_verdict_without_attempts_has_no_plot() -> None:
+def test_verdict_without_attempts_has_no_plot() -> None:
     assert 'class="plot"' not in _dialog(subject("a", "1", verdict()))
 
 
-def test_a_finding_has_its_numbers_and_its_probe() -> None:
+def test_finding_has_its_numbers_and_its_probe() -> None:
     found = Finding(kind=FindingKind.STORM, probe="refused", why="412 connections", measured={"within_ms": 2100.0})
     text = _text(_dialog(subject("a", "1", findings=[found])))
     for part in ("Storm a 1", "412 connections", "within 2.1 s", "Probe refused"):

@@ -1,4 +1,4 @@
-"""A report on disk, and read again."""
+"""Writing and reading reports."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from sluice.errors import SluiceError
 from tests.support.audit_results import TEXTS, with_everything
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_report_is_read_back(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "report"
     written = write_report(with_everything(), folder, TEXTS)
     assert sorted(path.name for path in written) == ["junit.xml", "report.html", "report.json", "report.md"]
@@ -19,12 +19,12 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert read_report(folder) == read_report(folder / "report.json") == with_everything()
 
 
-def test_the_same_result_is_the_same_bytes() -> None:
+def test_same_result_gives_the_same_bytes() -> None:
     assert as_json(with_everything()) == as_json(with_everything())
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [
         (None, "cannot read the report: No such file or directory"),
         (b"{", "expected the report.json of an audit: "),
@@ -33,23 +33,23 @@ def test_the_same_result_is_the_same_bytes() -> None:
     ],
     ids=["no file", "no JSON", "another type", "no text"],
 )
-def test_what_is_no_report_is_told_with_its_file(content: bytes | None, told: str, tmp_path: Path) -> None:
+def test_invalid_report_is_reported_with_its_file(content: bytes | None, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(SluiceError) as error:
         read_report(tmp_path)
-    assert str(error.value).startswith(f"{file}: {told}")
+    assert str(error.value).startswith(f"{file}: {problem}")
 
 
-def test_a_missing_template_engine_is_reported_with_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_template_engine_is_reported_with_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "sluice.audit.report.page", raising=False)
     with pytest.raises(SluiceError, match=re.escape("jinja2 is not installed: pip install 'kafka-sluice[audit]'")):
         make_folder(tmp_path / "report")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(SluiceError, match="taken: cannot write the report: File exists"):
         write_report(with_everything(), tmp_path / "taken", TEXTS)

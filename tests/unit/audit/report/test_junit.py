@@ -1,4 +1,4 @@
-"""JUnit XML as CI servers read it: their schema in brief, and what is a failure and what is not."""
+"""JUnit XML for CI servers: the schema in brief, and the kinds of results that are failures."""
 
 from xml.etree.ElementTree import Element, fromstring
 
@@ -9,7 +9,7 @@ from sluice.audit.report.junit import junit
 from sluice.text.printable import printable
 from tests.support.audit_results import HOSTILE, result, subject, verdict, with_everything
 
-# What Jenkins' schema for JUnit files allows: children, and attributes, those that must be there with a `!`.
+# From Jenkins' schema for JUnit files: allowed children and attributes; `!` marks required ones.
 ALLOWED = {
     "testsuites": ({"testsuite"}, {"name", "time", "tests", "failures", "errors"}),
     "testsuite": (
@@ -35,13 +35,13 @@ def _check(element: Element) -> None:
         _check(child)
 
 
-def test_it_keeps_to_the_schema_whatever_clients_are_called() -> None:
+def test_xml_follows_the_schema_for_any_client_name() -> None:
     root = fromstring(junit(with_everything()))
     _check(root)
     assert root[2].get("name") == printable(f"{HOSTILE} {HOSTILE}")
 
 
-def test_suites_count_what_is_in_them() -> None:
+def test_suites_count_their_cases() -> None:
     for suite in fromstring(junit(with_everything())):
         cases = list(suite.iter("testcase"))
         assert int(suite.attrib["tests"]) == len(cases)
@@ -56,7 +56,7 @@ def _case(*arguments: object, **fields: object) -> Element:
     return case
 
 
-def test_a_case_is_named_by_client_kip_and_statement() -> None:
+def test_case_is_named_by_client_kip_and_statement() -> None:
     assert _case().attrib == {"name": "KIP-580/1", "classname": "audit.my_client.KIP-580", "time": "0"}
     assert len(_case()) == 0
 
@@ -69,7 +69,7 @@ def test_a_case_is_named_by_client_kip_and_statement() -> None:
         (Sort.PREDATES_KIP, "predates"),
     ],
 )
-def test_a_deviation_is_a_failure_with_the_numbers(sort: Sort, type_: str) -> None:
+def test_deviation_is_a_failure_with_the_numbers(sort: Sort, type_: str) -> None:
     numbers = {"first_gap_ms": 104.0, "ratio": 1.0}
     case = _case(State.DEVIATES, sort=sort, measured=numbers, expected={"first_gap_ms": "80 to 120 ms"}, path="closed")
     (failure,) = case
@@ -84,13 +84,13 @@ def test_a_deviation_is_a_failure_with_the_numbers(sort: Sort, type_: str) -> No
 
 
 @pytest.mark.parametrize("state", [State.INCONCLUSIVE, State.NOT_OBSERVABLE])
-def test_what_is_not_decided_is_skipped_with_the_reason(state: State) -> None:
+def test_inconclusive_case_is_skipped_with_the_reason(state: State) -> None:
     (skipped,) = _case(state)
     assert skipped.tag == "skipped"
     assert str(skipped.get("message")).endswith(": because")
 
 
-def test_a_client_that_could_not_be_run_is_an_error() -> None:
+def test_client_that_could_not_run_is_an_error() -> None:
     one = subject("a", "1", verdict(state=State.INCONCLUSIVE), problems=["it did not start", "nor then"])
     root = fromstring(junit(result(one)))
     assert root.get("errors") == "1"
@@ -100,7 +100,7 @@ def test_a_client_that_could_not_be_run_is_an_error() -> None:
     assert error.text == "it did not start\nnor then"
 
 
-def test_a_run_that_failed_beside_others_is_told_and_no_error() -> None:
+def test_one_failed_run_among_others_is_reported_without_an_error() -> None:
     root = fromstring(junit(result(subject("a", "1", verdict(), problems=["run 3 did not start"]))))
     assert root.get("errors") == "0"
     assert root.findtext(".//system-err") == "run 3 did not start"

@@ -1,4 +1,4 @@
-"""The matrix as Markdown: every verdict has its cell, every deviation its line, and names are only text."""
+"""The Markdown matrix: a cell per verdict, a line per deviation, and escaped names."""
 
 import re
 
@@ -23,8 +23,8 @@ def test_every_verdict_has_its_cell() -> None:
     assert _cells(row)[1:] == ["", "?", ""]
 
 
-def test_tables_are_whole() -> None:
-    """Each row has as many cells as the head of its table."""
+def test_tables_are_complete() -> None:
+    """Each row has as many cells as the table's header."""
     for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE):
         widths = {len(_cells(line)) for line in table.splitlines()}
         assert len(widths) == 1, table
@@ -39,8 +39,8 @@ def test_every_deviation_has_its_line_with_the_numbers() -> None:
     assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE
 
 
-def test_what_was_read_up_is_cited_once_in_full() -> None:
-    """The place is linked each time; numbers that say nothing are left out, and times go first."""
+def test_citation_is_complete_once_and_abbreviated_afterwards() -> None:
+    """Each occurrence is linked; empty numbers are omitted, and times come first."""
     numbers: dict[str, float | str] = {"too_long": 0, "too_short": 7, "waits": 9, "wait_1_ms": 101.0}
     first, second = (
         verdict(each, State.DEVIATES, why="too short", measured=numbers) for each in ("KIP-580/1", "KIP-580/2")
@@ -57,7 +57,7 @@ def test_what_was_read_up_is_cited_once_in_full() -> None:
 @pytest.mark.parametrize(
     ("versions", "heads"), [(["1", ""], "| a | b |"), (["1", "2"], "| a 1 | a 2 |")], ids=["apart", "two of one name"]
 )
-def test_versions_stand_in_a_matrix_where_they_tell_clients_apart(versions: list[str], heads: str) -> None:
+def test_versions_appear_in_the_matrix_only_to_distinguish_clients(versions: list[str], heads: str) -> None:
     names = ["a", "b"] if versions[1] == "" else ["a", "a"]
     page = markdown(
         result(*(subject(name, version, verdict()) for name, version in zip(names, versions, strict=True))), {}
@@ -65,12 +65,12 @@ def test_versions_stand_in_a_matrix_where_they_tell_clients_apart(versions: list
     assert f"| statement {heads}" in page.splitlines()
 
 
-def test_what_a_client_chose_is_text() -> None:
+def test_client_chosen_text_is_escaped() -> None:
     assert HOSTILE not in PAGE
     assert not re.search(r"(?<!\\)<", PAGE)
 
 
-def test_nothing_but_verdicts_is_a_page_without_the_rest() -> None:
+def test_verdicts_alone_make_a_page_without_other_sections() -> None:
     page = markdown(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
     assert "## KIP-91: Delivery timeout" in page
     assert not re.search(r"Deviations|Findings|Recovery", page)

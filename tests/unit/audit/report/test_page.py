@@ -1,4 +1,4 @@
-"""The page: whole in itself, with every verdict, and with nothing in it that a client could have put there."""
+"""The HTML page: self-contained, with every verdict, and safe against text chosen by clients."""
 
 import re
 from base64 import b64encode
@@ -16,7 +16,7 @@ _MAY_LOAD = {"src", "srcset", "action", "data", "poster", "xlink:href"}
 
 
 class _Reader(HTMLParser):
-    """Elements and their attributes, and that each is closed where it should be."""
+    """A parser that collects elements with attributes and checks that each is closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def read(text: str) -> _Reader:
     return _Reader(text)
 
 
-def test_nothing_is_loaded_from_anywhere(text: str, read: _Reader) -> None:
+def test_nothing_is_loaded_from_elsewhere(text: str, read: _Reader) -> None:
     for tag, attrs in read.elements:
         assert tag not in {"link", "iframe", "object", "embed", "img", "base"}
         assert not _MAY_LOAD & attrs.keys()
@@ -68,7 +68,7 @@ def test_only_its_own_script_may_run(text: str, read: _Reader) -> None:
     assert "default-src 'none'" in str(policy)
 
 
-def test_what_a_client_chose_is_text_everywhere(text: str, read: _Reader) -> None:
+def test_client_chosen_text_is_escaped_everywhere(text: str, read: _Reader) -> None:
     assert "<script>alert" not in text
     assert HOSTILE not in text
     assert not any(char in text for char in "\x1b\u202e")
@@ -84,16 +84,16 @@ def test_what_a_client_chose_is_text_everywhere(text: str, read: _Reader) -> Non
         ("\ud800", "\\ud800"),
         ('"><i>', "&#34;&gt;&lt;i&gt;"),
     ],
-    ids=["a color of terminals", "a turned direction", "an end of text", "half a character", "markup"],
+    ids=["a terminal color code", "a direction override", "an end-of-text character", "a lone surrogate", "markup"],
 )
-def test_the_name_of_a_client_is_visible_text(name: str, shown: str) -> None:
+def test_client_name_is_visible_text(name: str, shown: str) -> None:
     made = page(result(subject(name, "1", verdict(why=name))), {})
     assert made.count(f"<title>Audit of {shown} 1</title>") == 1
     assert f'title="{shown}"' in made
     assert name not in made
 
 
-def test_every_cell_leads_to_its_evidence(read: _Reader) -> None:
+def test_every_cell_links_to_its_evidence(read: _Reader) -> None:
     dialogs = [attrs["id"] for attrs in read.of("dialog")]
     links = [str(attrs["href"]).removeprefix("#") for attrs in read.of("a", "cell")]
     assert len(links) == sum(len(each.verdicts) for each in with_everything().subjects)
@@ -104,21 +104,21 @@ def test_every_cell_leads_to_its_evidence(read: _Reader) -> None:
     assert fragments <= set(ids)
 
 
-def test_a_statement_has_a_cell_for_each_client_tried_or_not() -> None:
+def test_statement_has_a_cell_for_each_client() -> None:
     read = _Reader(page(result(subject("a", "1", verdict()), subject("b", "1")), {}))
     assert [attrs["class"] for attrs in read.of("a", "cell")] == ["cell pass"]
     assert len(read.of("span", "none")) == 1
 
 
-def test_rows_with_deviations_are_marked_and_no_others() -> None:
+def test_only_rows_with_deviations_are_marked() -> None:
     one = subject("a", "1", verdict("KIP-580/1", State.DEVIATES), verdict("KIP-580/2"))
     assert len(_Reader(page(result(one), {})).of("tr", "deviates")) == 1
 
 
-def test_statements_and_recoveries_are_told(text: str) -> None:
+def test_statements_and_recoveries_are_shown(text: str) -> None:
     assert TEXTS["KIP-580/1"] in text
     assert "30.2 s" in text
 
 
-def test_a_report_of_nobody_is_a_page_too() -> None:
+def test_empty_report_is_a_page() -> None:
     assert _Reader(page(result(), {})).of("h1")

@@ -1,4 +1,4 @@
-"""What stands in the plots: dots where attempts were, bands where they were allowed."""
+"""Plots: a dot per attempt, and bands of the allowed times."""
 
 import re
 
@@ -18,14 +18,14 @@ def _points(path: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", path)]
 
 
-def test_each_attempt_is_a_dot_by_what_came_of_it() -> None:
+def test_each_attempt_is_a_dot_by_its_outcome() -> None:
     plot = attempts_plot([series([100, 200, 400])])
     assert [len(_points(path)) for path in _paths(plot, "failed")] == [3]
     assert [len(_points(path)) for path in _paths(plot, "succeeded")] == [1]
 
 
-def test_the_window_of_the_next_attempt_holds_one_that_keeps_to_the_rule() -> None:
-    """And only that: the first waited 100 ms, as it must, and the second as much, too short."""
+def test_window_contains_only_a_conforming_next_attempt() -> None:
+    """The first wait of 100 ms conforms; the second of 100 ms is too short."""
     plot = attempts_plot([series([100, 100])])
     windows = re.findall(r"M([\d.]+) [\d.]+H([\d.]+)", _paths(plot, "band")[0])
     dots = [x for path in _paths(plot, "dots") for x, _ in _points(path)]
@@ -33,11 +33,11 @@ def test_the_window_of_the_next_attempt_holds_one_that_keeps_to_the_rule() -> No
     assert inside == [True, False]
 
 
-def test_waits_lie_in_the_band_where_the_rule_was_kept() -> None:
-    """The third comes too early."""
+def test_conforming_waits_lie_in_the_band() -> None:
+    """The third attempt is too early."""
     plot = waits_plot([series([100, 200, 100])], None)
     corners = _points(_paths(plot, "band")[0])
-    tops, bottoms = corners[:6:2], corners[:5:-2]  # of each step, one corner of the two
+    tops, bottoms = corners[:6:2], corners[:5:-2]  # one of both corners of each step
     waits = _points(_paths(plot, "wait")[0])
     inside = [top[1] <= y <= bottom[1] for (_, y), top, bottom in zip(waits, tops, bottoms, strict=True)]
     assert inside == [True, True, False]
@@ -54,12 +54,12 @@ def test_waits_lie_in_the_band_where_the_rule_was_kept() -> None:
     ],
     ids=["exponential", "linear", "constant"],
 )  # fmt: skip
-def test_the_model_goes_through_the_waits_it_explains(fit: Fit, waits_ms: list[float]) -> None:
+def test_model_line_passes_through_the_waits(fit: Fit, waits_ms: list[float]) -> None:
     plot = waits_plot([series(waits_ms)], fit)
     assert _points(_paths(plot, "fit")[0]) == _points(_paths(plot, "wait")[0])
 
 
-def test_the_model_ends_where_the_rule_begins_anew() -> None:
+def test_model_line_ends_where_the_rule_restarts() -> None:
     again = msgspec.structs.replace(
         series([100, 200, 100, 200]), low_ms=[80, 160, 80, 160], high_ms=[120, 240, 120, 240]
     )
@@ -67,7 +67,7 @@ def test_the_model_ends_where_the_rule_begins_anew() -> None:
     assert len(_points(_paths(waits_plot([again], fit), "fit")[0])) == 2
 
 
-def test_a_fit_of_hours_of_doubling_is_still_a_number() -> None:
+def test_fit_of_hours_of_doubling_is_finite() -> None:
     fit = Fit(model="exponential", base_ms=100, multiplier=2, cap_ms=None, jitter=0, confidence=1, waits=2000)
     assert "inf" not in str(waits_plot([series([100.0] * 2000, banded=False)], fit))
 
@@ -81,7 +81,7 @@ ENDLESS = Series(
 @pytest.mark.parametrize(
     "many",
     [[], [series([])], [NO_BAND], [ENDLESS], [series([-3.0, 0.0])], [series([100], key=HOSTILE)] * 40],
-    ids=["nothing", "one attempt", "no rule", "a rule without an end", "waits below 0", "more than are drawn"],
+    ids=["nothing", "one attempt", "no rule", "a rule without an end", "waits below 0", "more than the drawn number"],
 )
 def test_anything_can_be_plotted(many: list[Series]) -> None:
     for plot in (attempts_plot(many), waits_plot(many, None)):

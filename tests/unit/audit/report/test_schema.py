@@ -1,4 +1,4 @@
-"""The published schema: it is fresh, it takes reports, and refuses what is none."""
+"""The published schema: current, satisfied by reports, and rejecting invalid ones."""
 
 import json
 from pathlib import Path
@@ -21,11 +21,11 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_published_schema_is_up_to_date() -> None:
-    assert PUBLISHED.read_text() == schema_text(), "sluice audit schema > docs/audit.schema.json writes it"
+def test_published_schema_is_current() -> None:
+    assert PUBLISHED.read_text() == schema_text(), "run `sluice audit schema > docs/audit.schema.json`"
 
 
-def test_reports_keep_to_it(validator: Any) -> None:
+def test_reports_satisfy_the_schema(validator: Any) -> None:
     validator.validate(json.loads(as_json(with_everything())))
 
 
@@ -44,5 +44,5 @@ def _wrong(**fields: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "report", [{}, {"subjects": []}, _wrong(state="fine"), _wrong(runs="3"), _wrong(why=None)], ids=str
 )
-def test_what_is_no_report_is_refused(report: dict[str, Any], validator: Any) -> None:
+def test_invalid_report_is_rejected(report: dict[str, Any], validator: Any) -> None:
     assert not validator.is_valid(report)

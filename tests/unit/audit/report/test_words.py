@@ -1,4 +1,4 @@
-"""Numbers and names as people write them."""
+"""Human-readable numbers and names."""
 
 import pytest
 
@@ -28,7 +28,7 @@ from tests.support.audit_results import subject, verdict
     [(0.41, "0.41 ms"), (12.34, "12.3 ms"), (999.4, "999 ms"), (1250, "1.25 s"), (125_000, "2 min 5 s"),
      (-40, "-40 ms"), (179_999, "3 min 0 s")],
 )  # fmt: skip
-def test_a_time_is_in_the_unit_that_one_would_say(value: float, words: str) -> None:
+def test_time_has_a_suitable_unit(value: float, words: str) -> None:
     assert milliseconds(value) == words
 
 
@@ -36,9 +36,9 @@ def test_a_time_is_in_the_unit_that_one_would_say(value: float, words: str) -> N
     ("version", "shown"),
     [("0.1.0.dev480+g3963666e9", "0.1.0.dev480"), ("2.16.1-rdkafka-2.16.0", "2.16.1-rdkafka-2.16.0"),
      ("1.0+abc", "1.0+abc")],
-    ids=["built from source", "of a library beneath", "of somebody's own"],
+    ids=["built from source", "of an underlying library", "of a custom client"],
 )  # fmt: skip
-def test_a_version_is_shown_without_its_commit(version: str, shown: str) -> None:
+def test_version_is_shown_without_its_commit(version: str, shown: str) -> None:
     assert name_of(subject("app", version).subject) == f"app {shown}"
 
 
@@ -51,7 +51,7 @@ def test_a_version_is_shown_without_its_commit(version: str, shown: str) -> None
         ("model", "linear", "linear"),
     ],
 )
-def test_a_number_is_written_by_its_name(name: str, value: float | str, words: str) -> None:
+def test_number_is_formatted_by_its_name(name: str, value: float | str, words: str) -> None:
     assert measured(name, value) == words
 
 
@@ -68,11 +68,11 @@ def _fit(model: str, multiplier: float, cap_ms: float | None, jitter: float) -> 
     ],
     ids=["exponential", "linear", "constant"],
 )
-def test_a_model_is_told_in_words(fit: Fit, words: str) -> None:
+def test_model_description(fit: Fit, words: str) -> None:
     assert fit_words(fit) == words
 
 
-def test_statements_are_in_the_order_of_their_numbers() -> None:
+def test_statements_are_sorted_by_number() -> None:
     ids = ["KIP-580/10", "KIP-580/2", "KIP-91/1", "KIP-580/2", "KIP-144/1"]
     assert in_order(ids) == ["KIP-91/1", "KIP-144/1", "KIP-580/2", "KIP-580/10"]
 
@@ -91,22 +91,22 @@ def test_each_kind_of_verdict_looks_different() -> None:
         (None, DIFFERS),
     ],
 )
-def test_deviations_are_told_apart_by_their_sort(sort: Sort | None, style: object) -> None:
+def test_deviations_are_distinguished_by_kind(sort: Sort | None, style: object) -> None:
     found = style_of(verdict(state=State.DEVIATES, sort=sort))
     assert found is style
     assert found in DEVIATIONS
 
 
-def test_verdicts_are_counted_by_how_they_look() -> None:
+def test_verdicts_are_counted_by_appearance() -> None:
     of_one = subject("shop", "1", verdict(state=State.NOT_OBSERVABLE), verdict(), verdict("KIP-580/2"))
     assert [(style.key, count) for style, count in counts(of_one).items()] == [("pass", 2), (UNSEEN.key, 1)]
 
 
-def test_settings_are_as_in_a_properties_file() -> None:
+def test_settings_are_formatted_as_properties() -> None:
     settings: dict[str, float | str | bool] = {"retries": 2147483647.0, "enable.idempotence": True, "acks": "a\nb"}
     assert setting_words(settings) == [("acks", "a\\nb"), ("enable.idempotence", "true"), ("retries", "2147483647")]
 
 
-def test_a_kip_that_is_not_known_has_no_title() -> None:
+def test_unknown_kip_has_no_title() -> None:
     assert title_of("KIP-580")
     assert (title_of("KIP-9999"), title_of("house rules")) == ("", "")

@@ -1,4 +1,4 @@
-"""When a verdict wants more runs, and how long a client takes to come back."""
+"""Additional runs for undecided verdicts, and recovery times of clients."""
 
 import pytest
 
@@ -19,16 +19,16 @@ PASSES, DEVIATES = verdict(State.PASS), verdict(State.DEVIATES)
     ("found", "before", "more"),
     [
         pytest.param(PASSES, None, 0, id="passes"),
-        pytest.param(DEVIATES, None, 1, id="deviates: nobody is blamed for one bad minute"),
+        pytest.param(DEVIATES, None, 1, id="deviates once: may be one bad minute"),
         pytest.param(DEVIATES, DEVIATES, 0, id="deviates again"),
-        pytest.param(PASSES, DEVIATES, 1, id="is another than before"),
+        pytest.param(PASSES, DEVIATES, 1, id="changed"),
         pytest.param(PASSES, PASSES, 0, id="passes again"),
         pytest.param(verdict(State.INCONCLUSIVE, 3), None, 3, id="needs three more"),
-        pytest.param(verdict(State.INCONCLUSIVE), DEVIATES, 0, id="no number would decide"),
-        pytest.param(verdict(State.NOT_OBSERVABLE), None, 0, id="cannot be seen"),
+        pytest.param(verdict(State.INCONCLUSIVE), DEVIATES, 0, id="is undecidable by more runs"),
+        pytest.param(verdict(State.NOT_OBSERVABLE), None, 0, id="is unobservable"),
     ],
 )
-def test_a_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None:
+def test_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None:
     assert _more_runs(found, before) == more
 
 
@@ -70,8 +70,8 @@ def produced(seq: int, at_ms: int, *codes: int, api: str = "Produce") -> Request
     ("until_ms", "recovered_ms"),
     [
         pytest.param(150, 250, id="is from the end of the fault to the first success"),
-        pytest.param(None, None, id="is not known where the fault outlasted the run"),
-        pytest.param(500, None, id="is not known where nothing succeeded"),
+        pytest.param(None, None, id="is unknown if the fault outlasted the run"),
+        pytest.param(500, None, id="is unknown without a success"),
     ],
 )
 def test_recovery(until_ms: int | None, recovered_ms: float | None) -> None:

@@ -1,10 +1,10 @@
-"""How late timers are."""
+"""Timer lag."""
 
 from sluice.audit.runs.timer_lag import LagMeter
 from sluice.clock import ManualClock
 
 
-def test_timers_that_are_in_time_are_not_late() -> None:
+def test_punctual_timers_have_no_lag() -> None:
     clock = ManualClock()
     meter = LagMeter(clock)
     late_ms = meter.measure()
@@ -13,14 +13,14 @@ def test_timers_that_are_in_time_are_not_late() -> None:
 
 
 class Stuttering(ManualClock):
-    """Calls what is due, 30 ms late, whenever it is asked to go on."""
+    """A clock that runs due calls 30 ms late."""
 
     def stumble(self) -> None:
         self._now_ms += 40
         self.advance(0)
 
 
-def test_what_one_in_fifty_timers_is_late_is_told_to_who_measured_then() -> None:
+def test_lag_of_one_in_fifty_timers_is_reported_for_the_interval() -> None:
     clock = Stuttering()
     meter = LagMeter(clock)
     before_ms = meter.measure()

@@ -1,4 +1,4 @@
-"""How settings get to a client, and what is told of them: by the tables of the clients that there are drivers for."""
+"""Settings passed to clients, and their effective values, by the drivers' tables."""
 
 import pytest
 
@@ -19,57 +19,57 @@ CLIENTS = (AIOKAFKA, CONFLUENT_KAFKA, JAVA, KAFKA_PYTHON, SLUICE)
     ("client", "given", "own"),
     [
         pytest.param(AIOKAFKA, {"retry.backoff.ms": 50}, {"retry_backoff_ms": 50}, id="by its own name"),
-        pytest.param(AIOKAFKA, {"delivery.timeout.ms": 50}, {}, id="one that it has not is left out"),
+        pytest.param(AIOKAFKA, {"delivery.timeout.ms": 50}, {}, id="a missing one is left out"),
         pytest.param(AIOKAFKA, {"fetch.max.wait.ms": 50}, {}, id="one of another role is left out"),
         pytest.param(
             CONFLUENT_KAFKA,
             {"request.timeout.ms": 50},
             {"log_level": 3, "socket.timeout.ms": 50, "request.timeout.ms": 50},
-            id="one that is two, and what it is always given",
+            id="one split in two, and a fixed one",
         ),
-        pytest.param(SLUICE, {"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}, id="ours has Kafka's"),
+        pytest.param(SLUICE, {"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}, id="ours has Kafka's names"),
     ],
 )
-def test_a_client_is_given(client: Client, given: dict[str, Setting], own: dict[str, Setting]) -> None:
+def test_settings_of_a_client(client: Client, given: dict[str, Setting], own: dict[str, Setting]) -> None:
     assert client.own(Role.PRODUCER, given) == own
 
 
-def test_what_was_given_is_in_force_and_else_what_is_documented() -> None:
+def test_effective_values_are_given_or_documented() -> None:
     settings = KAFKA_PYTHON.info(Role.PRODUCER, {"retry.backoff.ms": 7}, "3").settings
     assert settings["retry.backoff.ms"] == 7
     assert settings["reconnect.backoff.max.ms"] == 30_000
     assert (
         KAFKA_PYTHON.info(Role.PRODUCER, {"retry.backoff.max.ms": 7}, "3").settings["retry.backoff.max.ms"] == 1000
-    ), "it has no such setting: it is the KIP's"
+    ), "it has no such setting: the KIP's value"
 
 
-def test_a_setting_without_a_default_is_not_known_unless_it_is_given() -> None:
+def test_setting_without_a_default_is_unknown_unless_given() -> None:
     client = Client("c", "c", "", (Known("a", ("b",), None),), frozenset(), frozenset())
     assert client.info(Role.ADMIN, {}, "").settings == {}
     assert client.info(Role.ADMIN, {"a": 1}, "").settings == {"a": 1}
 
 
-def test_what_it_cannot_be_given_it_lacks() -> None:
+def test_unsupported_setting_is_missing() -> None:
     lacks = KAFKA_PYTHON.info(Role.PRODUCER, {}, "3").lacks
     assert {"retry.backoff.max.ms", "metadata.recovery.strategy"} <= lacks
     assert lacks.isdisjoint({"retry.backoff.ms", "delivery.timeout.ms"})
 
 
-def test_a_reconnect_backoff_that_is_set_alone_has_no_maximum() -> None:
+def test_reconnect_backoff_set_alone_has_no_maximum() -> None:
     given = {"reconnect.backoff.ms": 200}
     assert all("reconnect.backoff.max.ms" not in client.info(Role.PRODUCER, given, "").settings for client in CLIENTS)
 
 
-def test_ours_has_the_defaults_of_its_own_table() -> None:
+def test_sluice_has_the_defaults_of_its_own_table() -> None:
     config = producer_config({"bootstrap.servers": "127.0.0.1:1"})
-    told = SLUICE.info(Role.PRODUCER, {}, "").settings
-    assert {name: config.value(name) for name in told if name != "acks"} == {
-        name: value for name, value in told.items() if name != "acks"
+    settings = SLUICE.info(Role.PRODUCER, {}, "").settings
+    assert {name: config.value(name) for name in settings if name != "acks"} == {
+        name: value for name, value in settings.items() if name != "acks"
     }
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_every_setting_of_a_probe_is_some_clients(client: Client) -> None:
+def test_every_setting_of_a_probe_exists_in_a_client(client: Client) -> None:
     known = {row.name for one in CLIENTS for row in one.settings}
     assert {name for probe in PROBES.values() for name in probe.settings} <= known
     assert client.kips.isdisjoint(client.before)
@@ -78,6 +78,6 @@ def test_every_setting_of_a_probe_is_some_clients(client: Client) -> None:
     ), "no setting has two rows for one role"
 
 
-def test_what_is_not_installed_has_no_version() -> None:
+def test_missing_library_has_no_version() -> None:
     assert installed("a-client-that-nobody-wrote") == ""
     assert installed("aiokafka")

@@ -93,14 +93,14 @@ def test_summary_is_printed_and_report_is_written(audits: Audits, tmp_path: Path
 
 
 def test_json_output_has_the_same_verdicts(audits: Audits, tmp_path: Path) -> None:
-    told = json.loads(run(tmp_path, "--subject", "sluice", "--format", "json").stdout)
-    assert [each["name"] for each in told["subjects"]] == [each.subject.name for each in audits.result.subjects]
-    assert told["subjects"][0]["verdicts"] == {"pass": 4}
-    assert {each["statement"]: each["kind"] for each in told["subjects"][1]["deviations"]} == {
+    output = json.loads(run(tmp_path, "--subject", "sluice", "--format", "json").stdout)
+    assert [each["name"] for each in output["subjects"]] == [each.subject.name for each in audits.result.subjects]
+    assert output["subjects"][0]["verdicts"] == {"pass": 4}
+    assert {each["statement"]: each["kind"] for each in output["subjects"][1]["deviations"]} == {
         "KIP-580/1": "differs",
         "KIP-580/2": "violates",
     }
-    assert [Path(file).name for file in told["files"]] == ["report.json", "junit.xml", "report.html", "report.md"]
+    assert [Path(file).name for file in output["files"]] == ["report.json", "junit.xml", "report.html", "report.md"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_statements_without_required_settings_are_counted(audits: Audits, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("signals", "verdicts", "told", "written"),
+    ("signals", "verdicts", "output", "written"),
     [
         (1, [verdict()], "stopping; judging the results so far, press Ctrl-C again to skip that", True),
         (1, [], "Error: stopped by a signal before anything was measured", False),
@@ -149,12 +149,12 @@ def test_statements_without_required_settings_are_counted(audits: Audits, tmp_pa
     ids=["finished runs are reported", "no report without finished runs", "pressed twice, it ends at once"],
 )
 def test_ctrl_c(
-    signals: int, verdicts: list[Verdict], told: str, written: bool, audits: Audits, tmp_path: Path
+    signals: int, verdicts: list[Verdict], output: str, written: bool, audits: Audits, tmp_path: Path
 ) -> None:
     audits.signals, audits.result = signals, result(subject("a", "1", *verdicts))
     ended = run(tmp_path, "--subject", "sluice")
     assert ended.exit_code == 1
-    assert told in ended.stderr.splitlines()
+    assert output in ended.stderr.splitlines()
     assert (tmp_path / "out" / "report.json").exists() == written
 
 

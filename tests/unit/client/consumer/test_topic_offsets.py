@@ -31,17 +31,17 @@ def questions(stage: GroupStage) -> TopicOffsets:
         StaticBackoff(100),
         read_committed=False,
     )
-    stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, 5)
-    stage.two.answers["ListOffsets"] = lambda asked: offsets(asked, 9)
+    stage.one.answers["ListOffsets"] = lambda request: offsets(request, 5)
+    stage.two.answers["ListOffsets"] = lambda request: offsets(request, 9)
     return TopicOffsets(stage.client, stage.metadata, asking, Steps())
 
 
 def test_each_leader_is_queried_for_its_partitions() -> None:
     async def test(stage: GroupStage) -> None:
-        told = await questions(stage).list_offsets({P0: -1, P1: -2}, stage.deadline())
-        assert {partition: one.offset for partition, one in told.items()} == {P0: 5, P1: 9}
-        (asked,) = stage.two.asked("ListOffsets")
-        assert asked.message.topics[0].partitions[0].timestamp == -2
+        listed = await questions(stage).list_offsets({P0: -1, P1: -2}, stage.deadline())
+        assert {partition: one.offset for partition, one in listed.items()} == {P0: 5, P1: 9}
+        (request,) = stage.two.asked("ListOffsets")
+        assert request.message.topics[0].partitions[0].timestamp == -2
         assert not stage.metadata.retains_topic("t", False, 0.0), "no query is pending"
 
     at_group(test)
@@ -54,14 +54,14 @@ def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
 
-        def fails(asked: Asked) -> Answer:
+        def fails(request: Asked) -> Answer:
             if len(stage.one.asked("ListOffsets")) > 3:
-                return offsets(asked, 5)
-            return offsets(asked, -1, answer) if isinstance(answer, ErrorCode) else answer
+                return offsets(request, 5)
+            return offsets(request, -1, answer) if isinstance(answer, ErrorCode) else answer
 
         stage.one.answers["ListOffsets"] = fails
-        told = await asking.list_offsets({P0: -1, P1: -1}, stage.deadline())
-        assert {partition: one.offset for partition, one in told.items()} == {P0: 5, P1: 9}
+        listed = await asking.list_offsets({P0: -1, P1: -1}, stage.deadline())
+        assert {partition: one.offset for partition, one in listed.items()} == {P0: 5, P1: 9}
         assert len(stage.two.asked("ListOffsets")) == 1
         found = gaps(stage.one.asked_at_ms("ListOffsets"))
         assert all(step <= gap <= step + 20 for gap, step in zip(found, (100, 200, 300), strict=True)), found
@@ -72,7 +72,7 @@ def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer:
 def test_authorization_error_is_raised() -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
-        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         with pytest.raises(ApiException, match=r"^t-0: "):
             await asking.list_offsets({P0: -1}, stage.deadline())
 
@@ -83,7 +83,7 @@ def test_authorization_error_is_raised() -> None:
 def test_query_ends_at_the_deadline(topic: str) -> None:
     async def test(stage: GroupStage) -> None:
         asking = questions(stage)
-        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         began_ms = stage.network.now_ms
         with pytest.raises(TimeoutException):
             await asking.list_offsets({TopicPartition(topic, 0): -1}, stage.deadline(3000))

@@ -180,7 +180,7 @@ class TestLeaders:
         assert known.replicas == (1, 2)
 
     @pytest.mark.parametrize(
-        ("told", "expected"),
+        ("topic_metadata", "expected"),
         [
             pytest.param(topic(leader=2, epoch=4), LeaderAndEpoch(NODES[1], 5), id="an older epoch is ignored"),
             pytest.param(topic(leader=2, epoch=5), LeaderAndEpoch(NODES[2], 5), id="the same epoch is applied"),
@@ -193,10 +193,10 @@ class TestLeaders:
             pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="an unknown leader is ignored"),
         ],
     )
-    def test_leader_is_updated_by_epoch(self, told: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
+    def test_leader_is_updated_by_epoch(self, topic_metadata: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
         metadata = some_metadata()
         answer(metadata, 0.0, topic(epoch=5))
-        answer(metadata, 0.0, told)
+        answer(metadata, 0.0, topic_metadata)
         assert metadata.current_leader(T0) == expected
 
     def test_epochs_before_version_9_are_ignored(self) -> None:
@@ -240,15 +240,15 @@ class TestLeaders:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        "told",
+        "topic_metadata",
         [
             pytest.param(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), id="a topic error"),
             pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="a partition error"),
         ],
     )
-    def test_retriable_error_requests_an_update(self, told: MetadataResponseTopic) -> None:
+    def test_retriable_error_requests_an_update(self, topic_metadata: MetadataResponseTopic) -> None:
         metadata = some_metadata()
-        answer(metadata, 0.0, told)
+        answer(metadata, 0.0, topic_metadata)
         assert metadata.update_requested
         metadata.raise_topic_error("t")
 
@@ -284,19 +284,19 @@ class TestOfAProducer:
         assert metadata.time_to_next_update_ms(1.0) > 0
         metadata.add("u", 1.0)
         assert metadata.time_to_next_update_ms(1.0) == 0
-        asked = metadata.next_request(1.0)
-        assert asked.is_partial_update
-        assert [named.name for named in asked.request.topics or ()] == ["u"]
-        metadata.update(asked, response(topic("u")), LATEST, 1.0)
+        pending = metadata.next_request(1.0)
+        assert pending.is_partial_update
+        assert [named.name for named in pending.request.topics or ()] == ["u"]
+        metadata.update(pending, response(topic("u")), LATEST, 1.0)
         assert sorted(metadata.cluster.topics) == ["t", "u"]
         assert not metadata.update_requested
 
     def test_topic_added_during_an_update_is_requested_next(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
-        asked = metadata.next_request(0.0)
+        pending = metadata.next_request(0.0)
         metadata.add("u", 0.0)
-        metadata.update(asked, response(topic("t")), LATEST, 0.0)
+        metadata.update(pending, response(topic("t")), LATEST, 0.0)
         assert metadata.update_requested
         assert [named.name for named in metadata.next_request(0.0).request.topics or ()] == ["u"]
 

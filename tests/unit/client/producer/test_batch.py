@@ -138,22 +138,22 @@ class TestItsEnd:
         assert batch.fail(KafkaException("first"))
         assert not batch.complete(1, -1)
         assert not batch.fail(KafkaException("second"))
-        (told,) = batch.deliveries
-        assert isinstance(told, RecordingFuture)
-        assert str(told.error) == "first"
+        (delivered,) = batch.deliveries
+        assert isinstance(delivered, RecordingFuture)
+        assert str(delivered.error) == "first"
 
     def test_cancelled_futures_are_skipped(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(), 1000, 0, memory=0, ratio=1.0)
-        told = RecordingFuture(cancelled=True)
-        batch.try_append(0, None, b"", (), told)
+        delivered = RecordingFuture(cancelled=True)
+        batch.try_append(0, None, b"", (), delivered)
         batch.complete(0, -1)
-        assert told.result is None
+        assert delivered.result is None
 
     def test_some_records_can_have_a_different_error(self) -> None:
         batch = batch_of(*RECORDS[:3])
         batch.fail(KafkaException("the batch"), {1: KafkaException("this one")})
-        told = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)]
-        assert told == ["the batch", "this one", "the batch"]
+        delivered = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)]
+        assert delivered == ["the batch", "this one", "the batch"]
 
 
 class TestSplitting:

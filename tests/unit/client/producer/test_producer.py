@@ -101,20 +101,20 @@ class TestSending:
         assert testing.run(main()) == 0
 
     @pytest.mark.parametrize(
-        ("partition", "told"),
+        ("partition", "message"),
         [
             (None, r"^Topic unknown not present in metadata after 1500 ms.$"),
             (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
         ],
     )
-    def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, told: str) -> None:
+    def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, message: str) -> None:
         async def main() -> float:
             async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
                 given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}
                 async with Producer(given, random=Random(1)) as producer:
                     loop = asyncio.get_running_loop()
                     began = loop.time()
-                    with pytest.raises(TimeoutException, match=told):
+                    with pytest.raises(TimeoutException, match=message):
                         await producer.send("unknown", b"v", partition=partition)
                     return loop.time() - began
 
@@ -155,8 +155,8 @@ class TestSending:
     @pytest.mark.parametrize("name", ["max.request.size", "buffer.memory"])
     def test_too_large_record_is_rejected(self, name: str) -> None:
         async def test(stage: Stage) -> None:
-            told = rf"The message is 10082 bytes when serialized which is larger than 10000, .* {name} configuration"
-            with pytest.raises(errors.exception_of(10).__class__, match=told):
+            message = rf"The message is 10082 bytes when serialized which is larger than 10000, .* {name} configuration"
+            with pytest.raises(errors.exception_of(10).__class__, match=message):
                 await stage.send(bytes(10_000))
 
         on_stage(test, {name: 10_000, "batch.size": 1000})
@@ -222,9 +222,9 @@ class TestWhatTheBrokerRefuses:
             await stage.broker.cluster.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
             futures = [await stage.producer.send("compacted", b"v", key=key) for key in (b"k", None, b"k")]
             await stage.ended(*futures)
-            told = [str(future.exception()) for future in futures]
-            assert told[0] == told[2] == "it was in a batch with invalid records, which was not written"
-            assert told[1] != told[0]
+            messages = [str(future.exception()) for future in futures]
+            assert messages[0] == messages[2] == "it was in a batch with invalid records, which was not written"
+            assert messages[1] != messages[0]
 
         on_stage(test, {"linger.ms": 10})
 
@@ -323,6 +323,6 @@ def test_unavailable_broker_is_contacted_by_backoff_whatever_the_number_of_recor
 
     with caplog.at_level(logging.INFO, logger="sluice.client"):
         on_stage(test)
-    told = Counter(record.message for record in caplog.records if record.name == "sluice.client")
-    assert told["rebootstrap"] == 1
-    assert 30 < told["disconnected"] < 45, "0.8 to 1 s each at the cap"
+    counts = Counter(record.message for record in caplog.records if record.name == "sluice.client")
+    assert counts["rebootstrap"] == 1
+    assert 30 < counts["disconnected"] < 45, "0.8 to 1 s each at the cap"

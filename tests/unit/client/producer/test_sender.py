@@ -111,10 +111,10 @@ class Sending:
 
     @property
     def produced(self) -> list[Asked]:
-        return sorted(self.one.asked("Produce") + self.two.asked("Produce"), key=lambda asked: asked.at_ms)
+        return sorted(self.one.asked("Produce") + self.two.asked("Produce"), key=lambda request: request.at_ms)
 
 
-def answer(asked: Asked, code: int = 0, **fields: object) -> ProduceResponse:
+def answer(request: Asked, code: int = 0, **fields: object) -> ProduceResponse:
     """Return a response with the same error code for all partitions."""
     return ProduceResponse(
         responses=[
@@ -131,22 +131,22 @@ def answer(asked: Asked, code: int = 0, **fields: object) -> ProduceResponse:
                     for one in topic.partition_data
                 ],
             )
-            for topic in asked.message.topic_data
+            for topic in request.message.topic_data
         ]
     )
 
 
-def well(asked: Asked) -> ProduceResponse:
-    return answer(asked)
+def well(request: Asked) -> ProduceResponse:
+    return answer(request)
 
 
 def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked], Answer]:
     """Answer the first Produce request with this; answer later ones successfully."""
 
-    def handle(asked: Asked) -> Answer:
+    def handle(request: Asked) -> Answer:
         if len(broker.asked("Produce")) > 1:
-            return well(asked)
-        return answer(asked, first) if isinstance(first, int) else first
+            return well(request)
+        return answer(request, first) if isinstance(first, int) else first
 
     return handle
 
@@ -197,20 +197,20 @@ def test_stale_leader_requests_a_metadata_update(first: int, asks_for_metadata: 
     sending = Sending()
     sending.one.answers["Produce"] = first_then(first, sending.one)
     sending.put(b"a")
-    asked = len(sending.one.asked("Metadata"))
+    request = len(sending.one.asked("Metadata"))
     sending.run(2 * BACKOFF_MS)
-    assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > asked) is asks_for_metadata
+    assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > request) is asks_for_metadata
 
 
 def test_new_leader_named_in_a_response_is_used_at_once() -> None:
     sending = Sending()
 
-    def moved(asked: Asked) -> Answer:
-        told = answer(
-            asked, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+    def moved(request: Asked) -> Answer:
+        response = answer(
+            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
         )
-        told.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
-        return told
+        response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
+        return response
 
     sending.one.answers["Produce"] = moved
     (end,) = sending.put(b"a")
@@ -222,7 +222,7 @@ def test_new_leader_named_in_a_response_is_used_at_once() -> None:
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
 def test_fatal_error_fails_at_once(code: ErrorCode) -> None:
     sending = Sending()
-    sending.one.answers["Produce"] = lambda asked: answer(asked, code)
+    sending.one.answers["Produce"] = lambda request: answer(request, code)
     (end,) = sending.put(b"a")
     sending.run(500)
     assert len(sending.produced) == 1
@@ -233,7 +233,7 @@ def test_fatal_error_fails_at_once(code: ErrorCode) -> None:
 def test_invalid_records_are_reported_individually() -> None:
     sending = Sending()
     wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
-    sending.one.answers["Produce"] = lambda asked: answer(asked, ErrorCode.INVALID_RECORD, record_errors=wrong)
+    sending.one.answers["Produce"] = lambda request: answer(request, ErrorCode.INVALID_RECORD, record_errors=wrong)
     ends = sending.put(b"a", b"b", b"c")
     sending.run(20)
     assert [str(end.error) for end in ends] == [
@@ -246,7 +246,7 @@ def test_invalid_records_are_reported_individually() -> None:
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_retries_limit_the_attempts(retries: int) -> None:
     sending = Sending(retries=retries)
-    sending.one.answers["Produce"] = lambda asked: answer(asked, ErrorCode.NOT_ENOUGH_REPLICAS)
+    sending.one.answers["Produce"] = lambda request: answer(request, ErrorCode.NOT_ENOUGH_REPLICAS)
     (end,) = sending.put(b"a")
     sending.run(1000)
     assert len(sending.produced) == retries + 1
@@ -256,9 +256,9 @@ def test_retries_limit_the_attempts(retries: int) -> None:
 def test_too_large_batch_is_split_without_using_a_retry() -> None:
     sending = Sending(retries=0)
 
-    def small_ones(asked: Asked) -> ProduceResponse:
-        size = len(asked.message.topic_data[0].partition_data[0].records)
-        return answer(asked, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
+    def small_ones(request: Asked) -> ProduceResponse:
+        size = len(request.message.topic_data[0].partition_data[0].records)
+        return answer(request, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
 
     sending.one.answers["Produce"] = small_ones
     ends = sending.put(*[bytes(300)] * 3)
@@ -275,15 +275,15 @@ def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
     sending.run(5)
     sending.put(b"b")
     sending.run(50)
-    (asked,) = sending.produced
-    asked.answer(well(asked))
+    (request,) = sending.produced
+    request.answer(well(request))
     sending.run(5)
     assert len(sending.produced) == 2
 
 
-def sequence_of(asked: Asked) -> tuple[int, int]:
+def sequence_of(request: Asked) -> tuple[int, int]:
     """Return epoch and base sequence of the only batch in the request."""
-    header = read_header(asked.message.topic_data[0].partition_data[0].records)
+    header = read_header(request.message.topic_data[0].partition_data[0].records)
     return header.producer_epoch, header.base_sequence
 
 
@@ -319,10 +319,10 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
     (next_one,) = sending.put(b"next")
     for number in range(len(expected)):
         sending.run(2 * BACKOFF_MS)
-        asked = sending.produced[number]
-        asked.answer(answer(asked, next(following, ErrorCode.NONE)))
+        request = sending.produced[number]
+        request.answer(answer(request, next(following, ErrorCode.NONE)))
     sending.run(2)
-    assert [sequence_of(asked) for asked in sending.produced] == expected
+    assert [sequence_of(request) for request in sending.produced] == expected
     assert isinstance(refused.error, ApiException)
     assert refused.error.code == ErrorCode.INVALID_RECORD
     assert next_one.result is not None

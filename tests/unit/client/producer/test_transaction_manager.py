@@ -47,9 +47,9 @@ class TestTheId:
     def test_producer_id_is_requested_before_draining(self) -> None:
         manager = TransactionManager(StaticBackoff(100))
         assert not manager.may_drain(a_batch())
-        asked_at_ms = manager.next_request_ms()
-        assert asked_at_ms is not None
-        assert asked_at_ms < 0
+        due_ms = manager.next_request_ms()
+        assert due_ms is not None
+        assert due_ms < 0
         assert manager.request().transactional_id is None
 
     def test_producer_id_is_requested_once(self) -> None:

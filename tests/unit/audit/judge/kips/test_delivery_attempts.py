@@ -1,4 +1,4 @@
-"""KIP-91 by attempts: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
+"""KIP-91 statements about attempts, with request.timeout.ms=2000 and delivery.timeout.ms=5000."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ NOT_OBSERVABLE = State.NOT_OBSERVABLE
 
 
 def failing(statement: str, at_ms: Iterable[float], probe: str, *, ended_ms: float = 20_000, **given: float) -> Verdict:
-    """A batch that is answered REQUEST_TIMED_OUT at these times."""
+    """Return a batch whose attempts fail with REQUEST_TIMED_OUT at these times."""
     journal = Journal()
     for each in at_ms:
         journal.batch(each, each + 1, sequence=0, errors=[7])
@@ -24,18 +24,18 @@ def failing(statement: str, at_ms: Iterable[float], probe: str, *, ended_ms: flo
 @pytest.mark.parametrize(
     ("at_ms", "ended_ms", "state"),
     [
-        pytest.param([0, 2100, 4200], 20_000, PASS, id="before its time is over"),
-        pytest.param([0, 2100, 5080], 20_000, PASS, id="in the pass in which its time is over"),
+        pytest.param([0, 2100, 4200], 20_000, PASS, id="before its timeout"),
+        pytest.param([0, 2100, 5080], 20_000, PASS, id="in the sender pass of its timeout"),
         pytest.param([0, 2100, 5500], 20_000, DEVIATES, id="afterwards"),
-        pytest.param([0, 2100, 4200], 4900, INCONCLUSIVE, id="as long as anybody looked"),
+        pytest.param([0, 2100, 4200], 4900, INCONCLUSIVE, id="until the end of the observation"),
     ],
 )
-def test_kip_91_1_a_batch_is_sent(at_ms: list[float], ended_ms: float, state: State) -> None:
+def test_kip_91_1_last_attempt(at_ms: list[float], ended_ms: float, state: State) -> None:
     assert failing("KIP-91/1", at_ms, "produce-timed-out", ended_ms=ended_ms).state is state
 
 
 def unanswered(statement: str, tries: Sequence[tuple[float, float, int]]) -> Verdict:
-    """A batch that nobody answers: when it is sent, when the client leaves that connection, and which that is."""
+    """Return a batch without responses: its send times, and the time and connection of the client's close."""
     journal = Journal()
     for connection in sorted({connection for _, _, connection in tries}):
         first_ms = min(at_ms for at_ms, _, each in tries if each == connection)
@@ -49,32 +49,32 @@ def unanswered(statement: str, tries: Sequence[tuple[float, float, int]]) -> Ver
 @pytest.mark.parametrize(
     ("tries", "state"),
     [
-        pytest.param([(10, 2010, 1), (2110, 4110, 2), (4310, 6310, 3)], PASS, id="elsewhere, each time it timed out"),
+        pytest.param(
+            [(10, 2010, 1), (2110, 4110, 2), (4310, 6310, 3)], PASS, id="on another connection after each timeout"
+        ),
         pytest.param([(10, 1010, 1), (1110, 2110, 2)], DEVIATES, id="sooner"),
-        pytest.param([(10, 5000, 1), (2100, 5000, 1)], DEVIATES, id="on the connection that does not answer"),
-        pytest.param([(10, 2010, 1), (2110, 4110, 2), (5300, 7300, 3)], DEVIATES, id="after its time is over"),
+        pytest.param([(10, 5000, 1), (2100, 5000, 1)], DEVIATES, id="on the unresponsive connection"),
+        pytest.param([(10, 2010, 1), (2110, 4110, 2), (5300, 7300, 3)], DEVIATES, id="after its timeout"),
         pytest.param([(10, 2010, 1)], INCONCLUSIVE, id="never"),
     ],
 )
-def test_kip_91_4_a_batch_that_nobody_answers_is_sent_again(
-    tries: list[tuple[float, float, int]], state: State
-) -> None:
+def test_kip_91_4_attempts_of_an_unanswered_batch(tries: list[tuple[float, float, int]], state: State) -> None:
     assert unanswered("KIP-91/4", tries).state is state
 
 
 @pytest.mark.parametrize(
     ("left_ms", "state"),
     [
-        pytest.param(6300, PASS, id="when its request times out"),
-        pytest.param(5020, DEVIATES, id="when its own time is over"),
+        pytest.param(6300, PASS, id="at the request timeout"),
+        pytest.param(5020, DEVIATES, id="at the batch's own timeout"),
     ],
 )
-def test_kip_91_5_the_connection_of_a_batch_that_runs_out_of_time_is_left(left_ms: float, state: State) -> None:
+def test_kip_91_5_connection_of_an_expired_batch_is_closed(left_ms: float, state: State) -> None:
     tries = [(10.0, 2010.0, 1), (2110.0, 4110.0, 2), (4310.0, left_ms, 3)]
     assert unanswered("KIP-91/5", tries).state is state
 
 
-def test_kip_91_5_takes_one_on_its_way() -> None:
+def test_kip_91_5_requires_a_batch_in_flight() -> None:
     assert unanswered("KIP-91/5", [(10, 2010, 1), (2110, 4110, 2)]).state is INCONCLUSIVE
 
 
@@ -82,13 +82,13 @@ def test_kip_91_5_takes_one_on_its_way() -> None:
     ("answered_ms", "again_ms", "closed_ms", "state"),
     [
         pytest.param(5500, None, None, PASS, id="is ignored"),
-        pytest.param(5500, 5600, None, DEVIATES, id="makes it send the batch again"),
-        pytest.param(5500, None, 5510, DEVIATES, id="makes it close the connection"),
-        pytest.param(5500, None, 9000, PASS, id="has nothing to do with a connection that is closed later"),
-        pytest.param(4500, None, None, INCONCLUSIVE, id="was in time"),
+        pytest.param(5500, 5600, None, DEVIATES, id="repeats the batch"),
+        pytest.param(5500, None, 5510, DEVIATES, id="closes the connection"),
+        pytest.param(5500, None, 9000, PASS, id="is unrelated to a later close"),
+        pytest.param(4500, None, None, INCONCLUSIVE, id="was on time"),
     ],
 )
-def test_kip_91_6_an_answer_that_comes_late(
+def test_kip_91_6_late_response(
     answered_ms: float, again_ms: float | None, closed_ms: float | None, state: State
 ) -> None:
     journal = Journal()
@@ -104,12 +104,12 @@ def test_kip_91_6_an_answer_that_comes_late(
 @pytest.mark.parametrize(
     ("second_ms", "most", "state"),
     [
-        pytest.param(201, 1, PASS, id="after the answer"),
+        pytest.param(201, 1, PASS, id="after the response"),
         pytest.param(100, 1, DEVIATES, id="before it"),
-        pytest.param(100, 5, NOT_OBSERVABLE, id="before it, where five may be on their way"),
+        pytest.param(100, 5, NOT_OBSERVABLE, id="before the response, with five allowed in flight"),
     ],
 )
-def test_kip_91_7_a_second_request(second_ms: float, most: int, state: State) -> None:
+def test_kip_91_7_second_request(second_ms: float, most: int, state: State) -> None:
     journal = Journal()
     journal.batch(0, 200, sequence=0)
     journal.batch(second_ms, second_ms + 200, sequence=1)
@@ -117,7 +117,7 @@ def test_kip_91_7_a_second_request(second_ms: float, most: int, state: State) ->
     assert judge("KIP-91/7", [observed("in-flight-one", journal.events, settings=settings)]).state is state
 
 
-def test_kip_91_7_another_connection_has_requests_of_its_own() -> None:
+def test_kip_91_7_other_connections_do_not_count() -> None:
     journal = Journal()
     journal.batch(0, 200, sequence=0)
     journal.batch(100, 300, sequence=1, connection=2)
@@ -131,36 +131,34 @@ def test_kip_91_7_another_connection_has_requests_of_its_own() -> None:
     [
         pytest.param(False, True, 1000, PASS, id="is refused"),
         pytest.param(True, False, 1000, DEVIATES, id="is taken"),
-        pytest.param(False, False, 1000, INCONCLUSIVE, id="is followed by nothing"),
-        pytest.param(True, False, 2000, NOT_OBSERVABLE, id="is none, as it is as long as a request may take"),
+        pytest.param(False, False, 1000, INCONCLUSIVE, id="sends nothing"),
+        pytest.param(True, False, 2000, NOT_OBSERVABLE, id="is valid if it equals the request timeout"),
     ],
 )
-def test_kip_91_9_a_delivery_timeout_that_is_too_short(
-    connects: bool, rejected: bool, delivery_ms: float, state: State
-) -> None:
+def test_kip_91_9_too_short_delivery_timeout(connects: bool, rejected: bool, delivery_ms: float, state: State) -> None:
     journal = Journal()
     if connects:
         journal.connection(0, answers=True)
-    told = [callback("rejected", 0)] if rejected else []
+    callbacks_seen = [callback("rejected", 0)] if rejected else []
     settings = {**SETTINGS, "delivery.timeout.ms": delivery_ms}
-    run = observed("delivery-config", journal.events, settings=settings, callbacks=told, ended_ms=2000)
+    run = observed("delivery-config", journal.events, settings=settings, callbacks=callbacks_seen, ended_ms=2000)
     assert judge("KIP-91/9", [run]).state is state
 
 
 @pytest.mark.parametrize(
     ("tries", "state"),
     [
-        pytest.param(4, PASS, id="once more than its retries"),
+        pytest.param(4, PASS, id="once more than retries"),
         pytest.param(5, DEVIATES, id="twice more"),
-        pytest.param(3, DEVIATES, id="as often as its retries"),
+        pytest.param(3, DEVIATES, id="as often as retries"),
     ],
 )
-def test_kip_91_12_a_batch_is_sent(tries: int, state: State) -> None:
+def test_kip_91_12_number_of_attempts(tries: int, state: State) -> None:
     at_ms = [0.0, 101, 302, 703, 1504][:tries]
     assert failing("KIP-91/12", at_ms, "delivery-retries-exhausted", retries=3).state is state
 
 
-def test_kip_91_12_who_has_not_given_up_yet_may_send_it_again() -> None:
+def test_kip_91_12_unfinished_batch_may_be_repeated() -> None:
     verdict = failing("KIP-91/12", [0, 101], "delivery-retries-exhausted", ended_ms=500, retries=3)
     assert verdict.state is INCONCLUSIVE
 
@@ -168,13 +166,13 @@ def test_kip_91_12_who_has_not_given_up_yet_may_send_it_again() -> None:
 @pytest.mark.parametrize(
     ("waits", "ended_ms", "state"),
     [
-        pytest.param([100, 200, 400, 800, 1000, 1000, 1000], 20_000, PASS, id="until its time is over"),
-        pytest.param([100, 200], 20_000, DEVIATES, id="twice, and then no more"),
-        pytest.param([100, 200], 1000, INCONCLUSIVE, id="twice, as long as anybody looked"),
-        pytest.param([100] * 12, 1500, PASS, id="twelve times, as long as anybody looked"),
+        pytest.param([100, 200, 400, 800, 1000, 1000, 1000], 20_000, PASS, id="until its timeout"),
+        pytest.param([100, 200], 20_000, DEVIATES, id="twice, then never"),
+        pytest.param([100, 200], 1000, INCONCLUSIVE, id="twice, to the end of the observation"),
+        pytest.param([100] * 12, 1500, PASS, id="twelve times, to the end of the observation"),
     ],
 )
-def test_kip_91_14_a_batch_that_fails_is_sent_again(waits: list[float], ended_ms: float, state: State) -> None:
+def test_kip_91_14_attempts_of_a_failing_batch(waits: list[float], ended_ms: float, state: State) -> None:
     run = observed("produce-timed-out", failed_batch(waits, error=7).events, ended_ms=ended_ms)
     assert judge("KIP-91/14", [run]).state is state
 
@@ -182,11 +180,11 @@ def test_kip_91_14_a_batch_that_fails_is_sent_again(waits: list[float], ended_ms
 @pytest.mark.parametrize(
     ("error", "waits", "state"),
     [
-        pytest.param(29, [], PASS, id="is not sent again"),
-        pytest.param(29, [100], DEVIATES, id="is sent again"),
-        pytest.param(10, [0], INCONCLUSIVE, id="was too large, and may come in parts"),
-        pytest.param(7, [100], INCONCLUSIVE, id="did not fail for good"),
+        pytest.param(29, [], PASS, id="is not repeated"),
+        pytest.param(29, [100], DEVIATES, id="is repeated"),
+        pytest.param(10, [0], INCONCLUSIVE, id="was too large and may be split"),
+        pytest.param(7, [100], INCONCLUSIVE, id="had a retriable error"),
     ],
 )
-def test_kip_91_15_a_batch_that_failed_for_good(error: int, waits: list[float], state: State) -> None:
+def test_kip_91_15_batch_with_a_fatal_error(error: int, waits: list[float], state: State) -> None:
     assert judge("KIP-91/15", [observed("produce-no-retry", failed_batch(waits, error=error).events)]).state is state

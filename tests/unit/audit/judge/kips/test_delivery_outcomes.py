@@ -1,4 +1,4 @@
-"""KIP-91 by what a driver timed of records: 2000 ms is request.timeout.ms, 5000 ms delivery.timeout.ms."""
+"""KIP-91 statements about delivery results, with request.timeout.ms=2000 and delivery.timeout.ms=5000."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from tests.support.audit_events import Journal, callback, observed
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
-# Of a record: when it was sent, what became of it, and when.
+# Of a record: send time, result, and time of the result.
 TimedCallback = tuple[float, str, float]
 
 
@@ -24,7 +24,7 @@ def callbacks(*timed: TimedCallback) -> list[Callback]:
 
 
 @pytest.mark.parametrize("statement", ["KIP-91/2", "KIP-91/8", "KIP-91/13", "KIP-91/16"])
-def test_what_an_application_is_told_is_not_seen_of_a_client_without_a_driver(statement: str) -> None:
+def test_delivery_results_are_unobservable_without_a_driver(statement: str) -> None:
     probes = {"KIP-91/13": "delivery-long-outage", "KIP-91/16": "delivery-throttled"}
     run = observed(probes.get(statement, "delivery-mute"), [], ended_ms=20_000)
     assert judge(statement, [run]).state is State.NOT_OBSERVABLE
@@ -37,19 +37,19 @@ def in_time(*timed: TimedCallback, probe: str = "delivery-mute") -> Verdict:
 @pytest.mark.parametrize(
     ("timed", "state"),
     [
-        pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails when the time is over"),
+        pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails at the timeout"),
         pytest.param([(0, "failed", 5400)], DEVIATES, id="fails later"),
         pytest.param([(0, "failed", 4600)], DEVIATES, id="fails sooner"),
         pytest.param([(0, "failed", 5000), (100, "", 0)], DEVIATES, id="never ends"),
-        pytest.param([(0, "failed", 5000), (18_000, "", 0)], PASS, id="had not ended yet"),
+        pytest.param([(0, "failed", 5000), (18_000, "", 0)], PASS, id="is still pending"),
         pytest.param([(0, "delivered", 20)], INCONCLUSIVE, id="is delivered"),
     ],
 )
-def test_kip_91_2_a_record_that(timed: list[TimedCallback], state: State) -> None:
+def test_kip_91_2_record(timed: list[TimedCallback], state: State) -> None:
     assert in_time(*timed).state is state
 
 
-def test_kip_91_2_the_numbers_are_told() -> None:
+def test_kip_91_2_numbers_are_reported() -> None:
     assert in_time((0, "failed", 5010), (0, "failed", 5500)).measured == {
         "failed": 2,
         "never_ended": 0,
@@ -61,18 +61,18 @@ def test_kip_91_2_the_numbers_are_told() -> None:
 @pytest.mark.parametrize(
     ("timed", "state"),
     [
-        pytest.param([(0, "failed", 5000), (10, "failed", 5010)], PASS, id="as they were sent"),
-        pytest.param([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES, id="the other way round"),
-        pytest.param([(0, "failed", 5000.5), (10, "failed", 5000)], PASS, id="within a pass of the sender"),
+        pytest.param([(0, "failed", 5000), (10, "failed", 5010)], PASS, id="in send order"),
+        pytest.param([(0, "failed", 5010), (10, "failed", 5000)], DEVIATES, id="in reverse order"),
+        pytest.param([(0, "failed", 5000.5), (10, "failed", 5000)], PASS, id="within one sender pass"),
         pytest.param([(0, "delivered", 5010), (10, "failed", 5000)], INCONCLUSIVE, id="but one was delivered"),
     ],
 )
-def test_kip_91_8_records_of_a_partition_fail(timed: list[TimedCallback], state: State) -> None:
+def test_kip_91_8_order_of_failures_in_a_partition(timed: list[TimedCallback], state: State) -> None:
     run = observed("delivery-mute", [], callbacks=callbacks(*timed), ended_ms=20_000)
     assert judge("KIP-91/8", [run]).state is state
 
 
-def test_kip_91_8_partitions_have_no_order_between_them() -> None:
+def test_kip_91_8_partitions_are_unordered() -> None:
     timed = [callback("sent", 0, 0, 0), callback("sent", 1, 1, 1), callback("sent", 2, 2, 1)]
     ends = [callback("failed", 5000, 1, 1), callback("failed", 5010, 2, 1), callback("failed", 5050, 0, 0)]
     run = observed("delivery-mute", [], callbacks=[*timed, *ends], ended_ms=20_000)
@@ -82,15 +82,15 @@ def test_kip_91_8_partitions_have_no_order_between_them() -> None:
 @pytest.mark.parametrize(
     ("timed", "state"),
     [
-        pytest.param([(1500, "delivered", 5500)], PASS, id="is delivered when it is over"),
+        pytest.param([(1500, "delivered", 5500)], PASS, id="is delivered at the end"),
         pytest.param([(1500, "failed", 3500)], DEVIATES, id="fails after request.timeout.ms"),
-        pytest.param([(4000, "delivered", 5500)], INCONCLUSIVE, id="had not waited for request.timeout.ms"),
-        pytest.param([(500, "failed", 3500)], INCONCLUSIVE, id="was sent before"),
-        pytest.param([(1001, "failed", 6001)], INCONCLUSIVE, id="fails when its own time is over"),
+        pytest.param([(4000, "delivered", 5500)], INCONCLUSIVE, id="is younger than request.timeout.ms"),
+        pytest.param([(500, "failed", 3500)], INCONCLUSIVE, id="was sent before the outage"),
+        pytest.param([(1001, "failed", 6001)], INCONCLUSIVE, id="fails at its own timeout"),
     ],
 )
-def test_kip_91_13_a_record_that_waits_for_the_end_of_an_outage(timed: list[TimedCallback], state: State) -> None:
-    """From 1000 to 5500 ms nobody can be reached."""
+def test_kip_91_13_record_waiting_for_the_end_of_an_outage(timed: list[TimedCallback], state: State) -> None:
+    """No broker is reachable from 1000 to 5500 ms."""
     run = observed("delivery-long-outage", [], callbacks=callbacks(*timed), fault_ms=(1000, 5500), ended_ms=20_000)
     assert judge("KIP-91/13", [run]).state is state
 
@@ -106,13 +106,11 @@ def throttled(timed: Sequence[TimedCallback], throttle_ms: int) -> Verdict:
 @pytest.mark.parametrize(
     ("timed", "throttle_ms", "state"),
     [
-        pytest.param([(100, "failed", 5100)], 9000, PASS, id="fails when its time is over"),
+        pytest.param([(100, "failed", 5100)], 9000, PASS, id="fails at its timeout"),
         pytest.param([(100, "delivered", 9100)], 9000, DEVIATES, id="is delivered after the throttle"),
-        pytest.param([(100, "failed", 5100)], 3000, INCONCLUSIVE, id="is throttled for less"),
-        pytest.param([(4500, "delivered", 9100)], 9000, INCONCLUSIVE, id="comes so late that it has time"),
+        pytest.param([(100, "failed", 5100)], 3000, INCONCLUSIVE, id="is throttled for less than its timeout"),
+        pytest.param([(4500, "delivered", 9100)], 9000, INCONCLUSIVE, id="is late enough to outlast the throttle"),
     ],
 )
-def test_kip_91_16_a_record_that_waits_for_a_throttle(
-    timed: list[TimedCallback], throttle_ms: int, state: State
-) -> None:
+def test_kip_91_16_record_waiting_for_a_throttle(timed: list[TimedCallback], throttle_ms: int, state: State) -> None:
     assert throttled(timed, throttle_ms).state is state

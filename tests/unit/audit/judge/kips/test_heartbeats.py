@@ -27,19 +27,19 @@ def heartbeats(*at_ms: float) -> Journal:
         ([0, 100, 300, 640], [[100, 200, 340]]),
     ],
     ids=[
-        "two retries, and then the next regular one",
-        "retries until one is right",
-        "retries that are too early are no regular ones",
-        "when neither is due",
+        "two retries, then the next regular heartbeat",
+        "retries until success",
+        "early retries are not regular heartbeats",
+        "unrelated to retry and regular times",
     ],
 )
-def test_a_row_of_heartbeats(at_ms: list[float], gaps: list[list[float]]) -> None:
+def test_classification_of_heartbeats(at_ms: list[float], gaps: list[list[float]]) -> None:
     (sequence,) = call_sequences(heartbeats(*at_ms).events)
     parts = without_regular(sequence, BACKOFF, interval_ms=1000, late_ms=60)
     assert [[round(gap) for gap in part.gaps_ms()] for part in parts] == gaps
 
 
-def test_a_client_whose_retries_double_and_end_soon_passes() -> None:
+def test_client_with_doubling_retries_up_to_success_passes() -> None:
     at_ms = [from_ms + each for from_ms in range(0, 6000, 1000) for each in (0, 100, 300)]
     settings = {**SETTINGS, "heartbeat.interval.ms": 1000}
     run = observed("heartbeat-error", heartbeats(*at_ms).events, role=Role.CONSUMER, settings=settings)

@@ -1,4 +1,4 @@
-"""KIP-13/20, by throttles of 400 ms that answers told, and when the next request came on that connection."""
+"""KIP-13/20 with throttles of 400 ms: the time of the next request on the connection."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ TOLD_MS = 400
 def judged(
     next_ms: Sequence[float], *, api: str = "Produce", version: int = 9, beside_ms: float | None = None
 ) -> Verdict:
-    """`next_ms`: of each throttle, how long after the answer the next request came; `beside_ms`: and on another one."""
+    """Judge a run: `next_ms` has the delay of the next request per response, `beside_ms` that on another connection."""
     journal, at_ms = Journal(), 0.0
     for each in next_ms:
         journal.request(api, at_ms, at_ms + 1, version=version, throttle_ms=TOLD_MS)
@@ -28,20 +28,20 @@ def judged(
 @pytest.mark.parametrize(
     ("next_ms", "state"),
     [
-        pytest.param([400, 430], State.PASS, id="when it is over"),
-        pytest.param([398, 398], State.PASS, id="two milliseconds before, of clocks that are cut"),
+        pytest.param([400, 430], State.PASS, id="after the throttle"),
+        pytest.param([398, 398], State.PASS, id="two milliseconds early, by clock truncation"),
         pytest.param([396, 396], State.DEVIATES, id="four milliseconds before"),
         pytest.param([100, 100], State.DEVIATES, id="in the middle"),
-        pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which one may be by chance"),
+        pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which may be chance"),
         pytest.param([400], State.INCONCLUSIVE, id="once"),
-        pytest.param([5, 5], State.INCONCLUSIVE, id="so soon that it was on its way"),
+        pytest.param([5, 5], State.INCONCLUSIVE, id="so early that it was already in flight"),
     ],
 )
-def test_a_client_that_sends_again(next_ms: list[float], state: State) -> None:
+def test_next_request_is_sent(next_ms: list[float], state: State) -> None:
     assert judged(next_ms).state is state
 
 
-def test_another_connection_need_not_wait() -> None:
+def test_other_connections_need_not_wait() -> None:
     assert judged([400, 400], beside_ms=50).state is State.PASS
 
 
@@ -56,11 +56,11 @@ def test_another_connection_need_not_wait() -> None:
         ("OffsetCommit", 3, State.INCONCLUSIVE),
     ],
 )
-def test_only_versions_since_kip_219_have_to_wait(api: str, version: int, state: State) -> None:
+def test_only_versions_since_kip_219_must_wait(api: str, version: int, state: State) -> None:
     assert judged([100, 100], api=api, version=version).state is state
 
 
-def test_the_verdict_reports_the_numbers() -> None:
+def test_verdict_reports_the_numbers() -> None:
     verdict = judged([100, 400, 150])
     assert verdict.measured == {"throttles": 3, "followed": 3, "ignored": 2, "early": 2}
     assert (

@@ -1,4 +1,4 @@
-"""KIP-580, by requests that fail, and when the next one comes."""
+"""KIP-580 verdicts for failing requests and the waits between them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ def retried(
     return judge(statement, [observed(probe, failed_batch(waits).events, settings=settings, before=before)])
 
 
-def asked(
+def judged_calls(
     statement: str,
     probe: str,
     api: str,
@@ -40,7 +40,7 @@ def asked(
     error: int = 14,
     times: int = 2,
 ) -> Verdict:
-    """A call that fails, and then is answered, several times."""
+    """Return a call that fails and then succeeds, several times."""
     journal, at_ms = Journal(), 0.0
     for _ in range(times):
         for wait in waits:
@@ -53,8 +53,8 @@ def asked(
 
 GROWING = [
     pytest.param(RIGHT, PASS, id="double up to the maximum"),
-    pytest.param(CONSTANT, DEVIATES, id="stay the same"),
-    pytest.param([100, 200, 300, 400, 500, 600, 700], DEVIATES, id="grow by the same"),
+    pytest.param(CONSTANT, DEVIATES, id="stay constant"),
+    pytest.param([100, 200, 300, 400, 500, 600, 700], DEVIATES, id="grow linearly"),
     pytest.param([wait / 2 for wait in RIGHT], DEVIATES, id="are half as long"),
     pytest.param([300, 900, 1000, 1000, 1000, 1000], DEVIATES, id="are three times as long"),
     pytest.param([0] * 9, DEVIATES, id="are none"),
@@ -62,20 +62,20 @@ GROWING = [
 
 
 @pytest.mark.parametrize(("waits", "state"), [*GROWING, pytest.param([100, 200], INCONCLUSIVE, id="are two")])
-def test_kip_580_1_waits_that(waits: list[float], state: State) -> None:
+def test_kip_580_1_waits(waits: list[float], state: State) -> None:
     assert retried("KIP-580/1", waits).state is state
 
 
 @pytest.mark.parametrize(
     ("long", "batches", "state"),
     [
-        pytest.param(2, 8, PASS, id="two of eight: the machine's"),
-        pytest.param(3, 8, INCONCLUSIVE, id="three of eight, an eighth of all: more runs say"),
-        pytest.param(3, 6, DEVIATES, id="half of them: the client's"),
+        pytest.param(2, 8, PASS, id="two of eight: caused by the machine"),
+        pytest.param(3, 8, INCONCLUSIVE, id="three of eight, an eighth of all: more runs needed"),
+        pytest.param(3, 6, DEVIATES, id="half of them: caused by the client"),
         pytest.param(3, 60, PASS, id="three of many"),
     ],
 )
-def test_kip_580_1_waits_after_three_failures_that_are_too_long(long: int, batches: int, state: State) -> None:
+def test_kip_580_1_too_long_waits_after_three_failures(long: int, batches: int, state: State) -> None:
     thirds = [700] * long + [400] * (batches - long)
     runs = [
         observed("produce-timed-out", failed_batch([100, 200, third]).events, repetition=number)
@@ -90,10 +90,10 @@ def test_kip_580_1_waits_after_three_failures_that_are_too_long(long: int, batch
         pytest.param([200] * 6, 500, PASS, id="the maximum"),
         pytest.param([500] * 6, 500, DEVIATES, id="the base"),
         pytest.param([160, 240, 170, 230, 180, 220], 500, DEVIATES, id="the maximum with jitter"),
-        pytest.param([200] * 6, 100, NOT_OBSERVABLE, id="with a base that is below it"),
+        pytest.param([200] * 6, 100, NOT_OBSERVABLE, id="with a base below the maximum"),
     ],
 )
-def test_kip_580_3_waits_where_the_maximum_is_the_smaller(waits: list[float], base_ms: float, state: State) -> None:
+def test_kip_580_3_waits_with_a_maximum_below_the_base(waits: list[float], base_ms: float, state: State) -> None:
     assert retried("KIP-580/3", waits, "produce-base-above-max", with_retry(base_ms, 200)).state is state
 
 
@@ -103,22 +103,22 @@ def test_kip_580_3_waits_where_the_maximum_is_the_smaller(waits: list[float], ba
         pytest.param([200] * 6, 200, PASS, id="the same"),
         pytest.param([200, 400, 800, 800], 200, DEVIATES, id="growing"),
         pytest.param([170] * 6, 200, DEVIATES, id="shorter"),
-        pytest.param([200] * 6, 400, NOT_OBSERVABLE, id="with a maximum above it"),
+        pytest.param([200] * 6, 400, NOT_OBSERVABLE, id="with a maximum above the base"),
     ],
 )
-def test_kip_580_4_waits_where_base_and_maximum_are_the_same(waits: list[float], max_ms: float, state: State) -> None:
+def test_kip_580_4_waits_with_equal_base_and_maximum(waits: list[float], max_ms: float, state: State) -> None:
     assert retried("KIP-580/4", waits, "produce-constant-backoff", with_retry(200, max_ms)).state is state
 
 
 @pytest.mark.parametrize(
     ("partition", "waits", "state"),
     [
-        pytest.param(1, RIGHT, PASS, id="has its own"),
-        pytest.param(1, [1000] * 7, DEVIATES, id="has what another has come to"),
+        pytest.param(1, RIGHT, PASS, id="has its own backoff"),
+        pytest.param(1, [1000] * 7, DEVIATES, id="has the other batch's backoff"),
         pytest.param(0, RIGHT, INCONCLUSIVE, id="is of the same partition"),
     ],
 )
-def test_kip_580_5_a_batch_that_fails_beside_another(partition: int, waits: list[float], state: State) -> None:
+def test_kip_580_5_batch_failing_beside_another(partition: int, waits: list[float], state: State) -> None:
     journal = Journal()
     for number, each in ((0, RIGHT), (partition, waits)):
         at_ms = 20_000.0 * (partition == 0 and each is waits) + 2000 * number
@@ -132,13 +132,13 @@ def test_kip_580_5_a_batch_that_fails_beside_another(partition: int, waits: list
 @pytest.mark.parametrize(
     ("waits", "to", "state"),
     [
-        pytest.param([1, 2, 3], 2, PASS, id="goes at once"),
-        pytest.param([100, 95, 110], 2, DEVIATES, id="waits all the same"),
+        pytest.param([1, 2, 3], 2, PASS, id="is sent at once"),
+        pytest.param([100, 95, 110], 2, DEVIATES, id="waits nevertheless"),
         pytest.param([1, 100, 1], 2, INCONCLUSIVE, id="does both"),
         pytest.param([1, 2, 3], 1, INCONCLUSIVE, id="has no new leader"),
     ],
 )
-def test_kip_580_7_a_batch_that_was_sent_to_who_leads_no_more(waits: list[float], to: int, state: State) -> None:
+def test_kip_580_7_batch_sent_to_a_former_leader(waits: list[float], to: int, state: State) -> None:
     journal = Journal()
     for sequence, wait in enumerate(waits):
         at_ms = 3000.0 * sequence
@@ -147,7 +147,7 @@ def test_kip_580_7_a_batch_that_was_sent_to_who_leads_no_more(waits: list[float]
     assert judge("KIP-580/7", [observed("produce-new-leader", journal.events)]).state is state
 
 
-# Each with what is waited there, as far as it is to double.
+# Each call with its expected waits, as far as they double.
 CALLS = {
     "KIP-580/8": ("metadata-unknown-topic", "Metadata", Role.PRODUCER, 3),
     "KIP-580/10": ("commit-error", "OffsetCommit", Role.CONSUMER, 14),
@@ -158,33 +158,35 @@ CALLS = {
 
 @pytest.mark.parametrize("statement", CALLS)
 @pytest.mark.parametrize(("waits", "state"), GROWING)
-def test_of_calls_waits_that(statement: str, waits: list[float], state: State) -> None:
+def test_waits_of_calls(statement: str, waits: list[float], state: State) -> None:
     probe, api, role, error = CALLS[statement]
-    assert asked(statement, probe, api, waits, role=role, error=error).state is state
+    assert judged_calls(statement, probe, api, waits, role=role, error=error).state is state
 
 
 @pytest.mark.parametrize(
     ("waits", "state"),
     [
-        pytest.param([100, 210, 380, 1500, 2000], PASS, id="longer by a reconnect"),
-        pytest.param(CONSTANT, DEVIATES, id="the same each time"),
+        pytest.param([100, 210, 380, 1500, 2000], PASS, id="lengthened by a reconnect"),
+        pytest.param(CONSTANT, DEVIATES, id="constant"),
         pytest.param([100, 210, 380, 3000, 3000, 3000], DEVIATES, id="longer than both together"),
     ],
 )
 def test_kip_580_9_metadata_after_lost_connections(waits: list[float], state: State) -> None:
-    assert asked("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13).state is state
+    assert (
+        judged_calls("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13).state is state
+    )
 
 
 @pytest.mark.parametrize(
     ("waits", "state"),
     [
-        pytest.param([100, 200, 1150, 1150, 1150], PASS, id="longer by that of metadata"),
-        pytest.param([100] * 6, DEVIATES, id="the same each time"),
+        pytest.param([100, 200, 1150, 1150, 1150], PASS, id="lengthened by the metadata backoff"),
+        pytest.param([100] * 6, DEVIATES, id="constant"),
         pytest.param([100, 200, 2000, 2000, 2000], DEVIATES, id="longer than both"),
     ],
 )
-def test_kip_580_10_lookups_of_a_coordinator(waits: list[float], state: State) -> None:
-    verdict = asked("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
+def test_kip_580_10_coordinator_lookups(waits: list[float], state: State) -> None:
+    verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
     assert verdict.state is state
 
 
@@ -194,15 +196,15 @@ STATIC: list[float] = [100, 101, 105, 99, 100]
 @pytest.mark.parametrize(
     ("waits", "error", "state"),
     [
-        pytest.param(STATIC, 14, PASS, id="the same each time"),
+        pytest.param(STATIC, 14, PASS, id="constant"),
         pytest.param(RIGHT, 14, DEVIATES, id="doubling"),
         pytest.param([0] * 6, 14, DEVIATES, id="none"),
-        pytest.param([0] * 6, 79, PASS, id="none, as it was only told its member id"),
-        pytest.param([0] * 6, 27, PASS, id="none, as the group rebalances"),
+        pytest.param([0] * 6, 79, PASS, id="none, after MEMBER_ID_REQUIRED"),
+        pytest.param([0] * 6, 27, PASS, id="none, during a rebalance"),
     ],
 )
 def test_kip_580_12_waits_before_joins(waits: list[float], error: int, state: State) -> None:
-    assert asked("KIP-580/12", "join-error", "JoinGroup", waits, error=error).state is state
+    assert judged_calls("KIP-580/12", "join-error", "JoinGroup", waits, error=error).state is state
 
 
 @pytest.mark.parametrize(
@@ -216,15 +218,15 @@ def test_kip_580_12_waits_before_joins(waits: list[float], error: int, state: St
     ("waits", "state"),
     [
         pytest.param(STATIC, PASS, id="as in Kafka"),
-        pytest.param(RIGHT, PASS, id="as the KIP has it"),
+        pytest.param(RIGHT, PASS, id="as in the KIP"),
         pytest.param([400] * 6, DEVIATES, id="as neither"),
         pytest.param([20] * 6, DEVIATES, id="shorter"),
     ],
 )
-def test_of_what_kafka_left_static_waits(
+def test_waits_that_kafka_left_static(
     statement: str, probe: str, api: str, role: Role, waits: list[float], state: State
 ) -> None:
-    assert asked(statement, probe, api, waits, role=role, error=6).state is state
+    assert judged_calls(statement, probe, api, waits, role=role, error=6).state is state
 
 
 @pytest.mark.parametrize(
@@ -233,10 +235,10 @@ def test_of_what_kafka_left_static_waits(
         pytest.param([100, 200, 400, 800], 4, PASS, id="four times, without jitter"),
         pytest.param([80, 160, 320, 640], 4, PASS, id="as often as the shortest waits allow"),
         pytest.param([100] * 12, 10, DEVIATES, id="ten times"),
-        pytest.param([100, 200], 3, INCONCLUSIVE, id="three times, and then no more"),
+        pytest.param([100, 200], 3, INCONCLUSIVE, id="three times, then never"),
     ],
 )
-def test_kip_580_17_a_batch_is_sent_in_its_first_second(waits: list[float], sends: int, state: State) -> None:
+def test_kip_580_17_attempts_in_the_first_second(waits: list[float], sends: int, state: State) -> None:
     verdict = retried("KIP-580/17", waits)
     assert (verdict.state, verdict.measured["sends"]) == (state, sends)
 
@@ -244,9 +246,9 @@ def test_kip_580_17_a_batch_is_sent_in_its_first_second(waits: list[float], send
 @pytest.mark.parametrize(
     ("waits", "before", "state"),
     [
-        pytest.param(CONSTANT, ["KIP-580"], PASS, id="the same each time"),
+        pytest.param(CONSTANT, ["KIP-580"], PASS, id="constant"),
         pytest.param(RIGHT, ["KIP-580"], DEVIATES, id="doubling"),
-        pytest.param(CONSTANT, [], NOT_OBSERVABLE, id="of a client that is younger"),
+        pytest.param(CONSTANT, [], NOT_OBSERVABLE, id="of a newer client"),
     ],
 )
 def test_kip_580_18_waits_of_clients_older_than_the_kip(waits: list[float], before: list[str], state: State) -> None:

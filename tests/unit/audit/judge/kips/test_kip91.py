@@ -1,4 +1,4 @@
-"""Which of KIP-91's statements are about attempts, and which about what an application is told."""
+"""KIP-91 statements about attempts and about delivery results."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from tests.support.audit_events import SETTINGS, failed_batch, observed
 SEEN = [name for name, statement in STATEMENTS.items() if name.startswith("KIP-91/") and not statement.unobservable]
 
 
-def test_each_that_can_be_observed_has_one_rule() -> None:
+def test_each_observable_statement_has_one_rule() -> None:
     assert sorted(kip91.RULES) == sorted(SEEN)
     assert not delivery_attempts.RULES.keys() & delivery_outcomes.RULES.keys()
 
 
 @pytest.mark.parametrize("statement", SEEN)
-def test_what_an_application_is_told_takes_a_driver_and_what_is_sent_takes_none(statement: str) -> None:
+def test_delivery_results_require_a_driver_and_attempts_do_not(statement: str) -> None:
     settings = {
         **SETTINGS,
         "retries": 5,

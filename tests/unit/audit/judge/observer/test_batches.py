@@ -1,4 +1,4 @@
-"""Fact 3 about clients: the key of a retry is the batch, never the connection."""
+"""Fact 3 about clients: a retry is identified by its batch, not by its connection."""
 
 from sluice.audit.judge.model.attempts import AttemptSequence, Outcome
 from sluice.audit.judge.observer.batches import produce_sequences
@@ -6,60 +6,63 @@ from sluice.journal_events import TopicPartition
 from tests.support.audit_events import Journal
 
 
-def told(sequences: list[AttemptSequence]) -> dict[str, list[Outcome]]:
+def outcomes_by_batch(sequences: list[AttemptSequence]) -> dict[str, list[Outcome]]:
     return {sequence.key: [attempt.outcome for attempt in sequence.attempts] for sequence in sequences}
 
 
 ERROR, SUCCEEDED = Outcome.ERROR, Outcome.SUCCEEDED
 
 
-def test_batches_on_their_way_at_once_are_told_apart_by_their_sequences() -> None:
+def test_batches_in_flight_are_distinguished_by_sequences() -> None:
     journal = Journal()
     for at_ms, sequence in ((0, 0), (1, 1), (2, 2), (103, 0), (104, 1), (105, 2)):
         journal.batch(at_ms, at_ms + 0.5, sequence=sequence, errors=[7] if at_ms < 100 else [])
     found = produce_sequences(journal.events)
-    assert told(found) == {f"t-0@7.0.{number}": [ERROR, SUCCEEDED] for number in range(3)}
+    assert outcomes_by_batch(found) == {f"t-0@7.0.{number}": [ERROR, SUCCEEDED] for number in range(3)}
     assert [round(gap, 1) for sequence in found for gap in sequence.gaps_ms()] == [102.5] * 3
 
 
-def test_a_batch_that_is_sent_again_over_another_connection_is_the_same() -> None:
+def test_batch_repeated_over_another_connection_is_the_same() -> None:
     journal = Journal()
     journal.batch(0, ended_ms=10, sequence=0, connection=1)
     journal.batch(120, 121, sequence=0, connection=2)
-    assert told(produce_sequences(journal.events)) == {"t-0@7.0.0": [Outcome.DISCONNECTED, SUCCEEDED]}
+    assert outcomes_by_batch(produce_sequences(journal.events)) == {"t-0@7.0.0": [Outcome.DISCONNECTED, SUCCEEDED]}
 
 
 class TestWithoutNumbers:
-    def test_one_of_the_same_size_that_comes_after_a_failure_is_the_same(self) -> None:
+    def test_batch_of_the_same_size_after_a_failure_is_a_retry(self) -> None:
         journal = Journal()
         for at_ms, size, errors in ((0, 100, [7]), (1, 200, [7]), (101, 200, []), (102, 100, [])):
             journal.batch(at_ms, at_ms + 0.5, errors=errors, request_bytes=size)
         found = produce_sequences(journal.events)
-        assert told(found) == {"t-0~1": [ERROR, SUCCEEDED], "t-0~2": [ERROR, SUCCEEDED]}
+        assert outcomes_by_batch(found) == {"t-0~1": [ERROR, SUCCEEDED], "t-0~2": [ERROR, SUCCEEDED]}
         assert [round(sequence.gaps_ms()[0], 1) for sequence in found] == [101.5, 99.5]
 
-    def test_one_that_did_not_fail_is_not_sent_again(self) -> None:
+    def test_batch_after_a_success_is_new(self) -> None:
         journal = Journal()
         journal.batch(0, 1)
         journal.batch(10, 11)
-        assert told(produce_sequences(journal.events)) == {"t-0~1": [SUCCEEDED], "t-0~2": [SUCCEEDED]}
+        assert outcomes_by_batch(produce_sequences(journal.events)) == {"t-0~1": [SUCCEEDED], "t-0~2": [SUCCEEDED]}
 
-    def test_one_that_comes_before_the_failure_is_known_is_another(self) -> None:
+    def test_batch_before_the_failure_response_is_new(self) -> None:
         journal = Journal()
         journal.batch(0, 50, errors=[7])
         journal.batch(10, 60)
         assert len(produce_sequences(journal.events)) == 2
 
-    def test_partitions_have_batches_of_their_own(self) -> None:
+    def test_partitions_have_separate_batches(self) -> None:
         journal = Journal()
         journal.batch(0, 1, partition=0, errors=[7])
         journal.batch(100, 101, partition=1)
         assert len(produce_sequences(journal.events)) == 2
 
 
-def test_of_a_request_for_several_partitions_those_have_failed_that_come_again() -> None:
+def test_in_a_request_with_several_partitions_repeated_ones_have_failed() -> None:
     journal = Journal()
     both = [TopicPartition(topic="t", partition=n, producer_id=7, producer_epoch=0, base_sequence=0) for n in (0, 1)]
     journal.request("Produce", 0, 1, partitions=both, errors=[7])
     journal.request("Produce", 100, 101, partitions=both[:1])
-    assert told(produce_sequences(journal.events)) == {"t-0@7.0.0": [ERROR, SUCCEEDED], "t-1@7.0.0": [SUCCEEDED]}
+    assert outcomes_by_batch(produce_sequences(journal.events)) == {
+        "t-0@7.0.0": [ERROR, SUCCEEDED],
+        "t-1@7.0.0": [SUCCEEDED],
+    }

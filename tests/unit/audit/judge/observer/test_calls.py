@@ -1,4 +1,4 @@
-"""Fact 10 about clients: what is asked again and again without having failed is no retry."""
+"""Fact 10 about clients: a repeated request without a failure is not a retry."""
 
 import pytest
 
@@ -13,14 +13,14 @@ from tests.support.audit_events import Journal
     ["Heartbeat", "ConsumerGroupHeartbeat", "Fetch", "FindCoordinator", "Metadata"],
     ids=["heartbeats", "heartbeats of KIP-848", "long polls", "periodic lookups", "metadata by a minimum age"],
 )
-def test_what_did_not_fail_is_no_retry(api: str) -> None:
+def test_repeated_success_is_no_retry(api: str) -> None:
     journal = Journal()
     for at_ms in range(0, 3000, 300):
         journal.request(api, at_ms, at_ms + 200, version=0, group_id="g")
     assert call_sequences(journal.events) == []
 
 
-def test_a_retry_is_what_comes_after_a_failure_until_one_succeeds() -> None:
+def test_retries_follow_a_failure_until_a_success() -> None:
     journal = Journal()
     for at_ms, errors in ((0, [15]), (100, [15]), (300, []), (900, []), (1500, [15]), (1600, [])):
         journal.request("FindCoordinator", at_ms, at_ms + 1, errors=errors, group_id="g")
@@ -30,7 +30,7 @@ def test_a_retry_is_what_comes_after_a_failure_until_one_succeeds() -> None:
     assert [sequence.attempts[-1].outcome for sequence in found] == [Outcome.SUCCEEDED] * 2
 
 
-def test_groups_and_topics_are_asked_about_for_themselves() -> None:
+def test_groups_and_topics_have_separate_calls() -> None:
     journal = Journal()
     for number, name in enumerate(("a", "b")):
         topic = TopicPartition(topic=name, partition=-1)
@@ -45,7 +45,7 @@ def test_groups_and_topics_are_asked_about_for_themselves() -> None:
     ]
 
 
-def test_a_lost_connection_is_a_failure_too() -> None:
+def test_lost_connection_is_a_failure() -> None:
     journal = Journal()
     journal.request("Metadata", 0, ended_ms=5)
     journal.request("Metadata", 105, 106, connection=2)
@@ -57,7 +57,7 @@ def test_a_lost_connection_is_a_failure_too() -> None:
     assert sequence.gaps_ms() == [100]
 
 
-def test_a_join_is_join_group_and_the_sync_group_that_follows() -> None:
+def test_join_call_is_join_group_and_the_following_sync_group() -> None:
     journal = Journal()
     for api, at_ms, errors in (
         ("JoinGroup", 0, [14]),
@@ -73,7 +73,7 @@ def test_a_join_is_join_group_and_the_sync_group_that_follows() -> None:
     assert [attempt.outcome for attempt in sequence.attempts] == [Outcome.ERROR, Outcome.ERROR, Outcome.SUCCEEDED]
 
 
-def test_a_sync_group_alone_is_tried_again_by_itself() -> None:
+def test_sync_group_alone_is_retried_separately() -> None:
     journal = Journal()
     journal.request("JoinGroup", 0, 1, group_id="g")
     journal.request("SyncGroup", 2, 3, errors=[14], group_id="g")
@@ -82,7 +82,7 @@ def test_a_sync_group_alone_is_tried_again_by_itself() -> None:
     assert sequence.gaps_ms() == [100]
 
 
-def test_groups_that_are_none_of_kip_848_are_described_by_the_second_try() -> None:
+def test_classic_groups_are_described_by_the_second_api() -> None:
     journal = Journal()
     journal.request("ConsumerGroupDescribe", 0, 1, group_id="g", errors=[69])
     journal.request("DescribeGroups", 101, 102, group_id="g", errors=[14])
@@ -91,7 +91,7 @@ def test_groups_that_are_none_of_kip_848_are_described_by_the_second_try() -> No
     assert (sequence.kind, sequence.gaps_ms()) == (Kind.ADMIN, [100, 200])
 
 
-def test_who_describes_by_the_second_api_at_once_has_tried_once() -> None:
+def test_describing_by_the_second_api_at_once_is_one_attempt() -> None:
     journal = Journal()
     for at_ms, errors in ((0, [14]), (100, [])):
         journal.request("ConsumerGroupDescribe", at_ms, at_ms + 1, group_id="g", errors=[69])

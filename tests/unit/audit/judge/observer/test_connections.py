@@ -1,4 +1,4 @@
-"""Facts 4, 6 and 7 about clients: which connections are tries of the same thing, and how they failed."""
+"""Facts 4, 6 and 7 about clients: grouping of reconnect attempts, and kinds of failure."""
 
 import msgspec
 import pytest
@@ -17,18 +17,18 @@ def outcomes(sequence: AttemptSequence) -> list[Outcome]:
     return [attempt.outcome for attempt in sequence.attempts]
 
 
-def test_the_wait_is_from_the_end_of_one_connection_to_the_beginning_of_the_next() -> None:
+def test_wait_lasts_from_one_connections_end_to_the_next_ones_start() -> None:
     assert gaps(connect_sequences(closed_connections([50, 100, 200]).events)) == [[50, 100, 200]]
 
 
 class TestPaths:
-    """Clients take failures differently: it has to be told which it was."""
+    """Clients handle kinds of failure differently, so they are distinguished."""
 
     def test_accepted_then_closed(self) -> None:
         (sequence,) = connect_sequences(closed_connections([50]).events)
         assert (sequence.path, outcomes(sequence)) == (CLOSED, [Outcome.DISCONNECTED] * 2)
 
-    def test_accepted_and_held_until_the_client_gave_up(self) -> None:
+    def test_accepted_and_silent_until_the_client_gave_up(self) -> None:
         journal = Journal()
         journal.connection(0, 2000, by_client=True)
         (sequence,) = connect_sequences(journal.events)
@@ -40,21 +40,21 @@ class TestPaths:
         (sequence,) = connect_sequences(journal.events)
         assert (sequence.path, outcomes(sequence)) == (AFTER_VERSIONS, [Outcome.SUCCEEDED])
 
-    def test_lost_after_it_worked(self) -> None:
+    def test_lost_after_success(self) -> None:
         journal = Journal()
         number = journal.connection(0, 100, answers=True)
         journal.request("Metadata", 10, 11, connection=number)
         (sequence,) = connect_sequences(journal.events)
         assert sequence.path == LOST
 
-    def test_api_versions_that_is_answered_with_an_error_is_no_success(self) -> None:
+    def test_error_response_to_api_versions_is_no_success(self) -> None:
         journal = Journal()
         number = journal.connection(0, 3)
         journal.request("ApiVersions", 1, 2, connection=number, errors=[35])
         (sequence,) = connect_sequences(journal.events)
         assert outcomes(sequence) == [Outcome.ERROR]
 
-    def test_what_nobody_has_ended_yet_is_open(self) -> None:
+    def test_unfinished_connection_is_open(self) -> None:
         journal = Journal()
         journal.connection(0)
         (sequence,) = connect_sequences(journal.events)
@@ -63,21 +63,21 @@ class TestPaths:
 
 
 class TestTheKeyOfAReconnect:
-    """Client instance, broker and role: each has a backoff of its own."""
+    """Client instance, broker and role: each has a separate backoff."""
 
-    def test_brokers_have_rows_of_their_own(self) -> None:
+    def test_brokers_have_separate_sequences(self) -> None:
         journal = Journal()
         for broker, times in ((1, (0, 51, 152)), (2, (10, 71))):
             for at_ms in times:
                 journal.connection(at_ms, at_ms + 1, broker=broker)
         assert gaps(connect_sequences(journal.events)) == [[50, 100], [60]]
 
-    def test_hosts_have_rows_of_their_own(self) -> None:
+    def test_hosts_have_separate_sequences(self) -> None:
         one, other = closed_connections([50, 100], host="10.0.0.1"), closed_connections([60, 110], host="10.0.0.2")
         renumbered = [*one.events, *(_later_number(event) for event in other.events)]
         assert gaps(connect_sequences(sorted(renumbered, key=lambda event: event.at_ns))) == [[50, 100], [60, 110]]
 
-    def test_roles_that_are_connected_at_once_are_told_apart(self) -> None:
+    def test_simultaneous_roles_are_distinguished(self) -> None:
         journal = Journal()
         journal.connection(0, answers=True)
         broker = journal.connection(5, 100, answers=True)
@@ -88,7 +88,7 @@ class TestTheKeyOfAReconnect:
         assert [bootstrap.key, of_broker.key] == ["app to broker 1 as bootstrap", "app to broker 1 as broker"]
         assert gaps([bootstrap, of_broker]) == [[], [50]]
 
-    def test_coordinator_and_broker_of_a_consumer_are_told_apart_by_what_they_ask(self) -> None:
+    def test_coordinator_and_broker_connections_are_distinguished_by_their_apis(self) -> None:
         journal = Journal()
         coordinator, broker = journal.connection(0, 100, answers=True), journal.connection(1, 100, answers=True)
         journal.request("Heartbeat", 10, 11, connection=coordinator, group_id="g")
@@ -99,7 +99,7 @@ class TestTheKeyOfAReconnect:
         assert gaps(found) == [[], [50]]
         assert found[1].key == "app to broker 1 as broker"
 
-    def test_two_rows_that_fail_at_once_are_told_apart_by_when_they_were_due(self) -> None:
+    def test_simultaneously_failing_sequences_are_distinguished_by_due_times(self) -> None:
         journal = Journal()
         for at_ms in (0.0, 45.0, 136.0, 338.0):
             journal.connection(at_ms, at_ms + 1)
@@ -107,7 +107,7 @@ class TestTheKeyOfAReconnect:
             journal.connection(at_ms, at_ms + 1)
         assert gaps(connect_sequences(journal.events)) == [[44, 90, 201], [1000, 1000]]
 
-    def test_instances_with_one_client_id_are_told_apart_by_their_software(self) -> None:
+    def test_instances_with_one_client_id_are_distinguished_by_software(self) -> None:
         old, new = Journal(software=("rdkafka", "2.3")), Journal(software=("rdkafka", "2.12"))
         old.connection(0, 1, answers=False, names=False, port=41000)
         old.connection(51, 52, answers=False, names=False, port=41002)
@@ -116,7 +116,7 @@ class TestTheKeyOfAReconnect:
         events = sorted([*old.events, *new.events], key=lambda event: event.at_ns)
         assert gaps(connect_sequences(events)) == [[50], []]
 
-    def test_where_nothing_else_does_ports_that_are_near_tell_instances_apart(self) -> None:
+    def test_otherwise_close_ports_distinguish_instances(self) -> None:
         journal = Journal()
         for at_ms, port in ((0, 40000), (0.5, 50000), (51, 50001), (51.2, 40001)):
             journal.connection(at_ms, at_ms + 1, port=port)
@@ -131,14 +131,14 @@ def _later_number(event: AnyEvent) -> AnyEvent:
 
 
 class TestWhatIsNoRetry:
-    def test_a_connection_that_the_client_ended_begins_another_sequence(self) -> None:
+    def test_connection_closed_by_the_client_starts_a_new_sequence(self) -> None:
         journal = Journal()
         journal.connection(0, 100, answers=True, by_client=True)
         journal.connection(5000, answers=True)
         assert gaps(connect_sequences(journal.events)) == [[], []]
 
-    def test_a_success_stands_between_rows_of_failures(self) -> None:
-        """Fact 7: the reset point differs; the gap after a success is there to be judged."""
+    def test_success_separates_sequences_of_failures(self) -> None:
+        """Fact 7: clients differ in the reset point; the gap after a success is judged separately."""
         journal = Journal()
         journal.connection(0, 1)
         journal.connection(51, 60, answers=True)
@@ -151,23 +151,23 @@ class TestWhatIsNoRetry:
 @pytest.mark.parametrize(
     ("times", "most"),
     [([(0, 10), (20, 30)], 1), ([(0, 10), (5, 30), (6, 7)], 3)],
-    ids=["one after the other", "three at once"],
+    ids=["one after the other", "three simultaneously"],
 )
-def test_connections_that_are_being_made_at_once_are_counted(times: list[tuple[float, float]], most: int) -> None:
+def test_simultaneous_connection_attempts_are_counted(times: list[tuple[float, float]], most: int) -> None:
     journal = Journal()
     for at_ms, until_ms in times:
         journal.connection(at_ms, until_ms)
     assert most_half_open(connections(journal.events)) == most
 
 
-def test_a_connection_that_was_answered_is_not_being_made_any_more() -> None:
+def test_answered_connection_is_established() -> None:
     journal = Journal()
     journal.connection(0, 100, answers=True)
     journal.connection(50, 100, answers=True)
     assert most_half_open(connections(journal.events)) == 1
 
 
-def test_what_the_client_was_done_with_is_not_tried_again_while_another_one_was_lost() -> None:
+def test_connection_closed_by_the_client_is_not_retried_when_another_is_lost() -> None:
     journal = Journal(client_id="app")
     journal.connection(0, 40, by_client=True, answers=True)  # to the bootstrap address
     journal.connection(35, 60, answers=True)

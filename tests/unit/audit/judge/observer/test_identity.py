@@ -1,10 +1,10 @@
-"""Fact 5 about clients: not every one says who it is."""
+"""Fact 5 about clients: some do not name their software."""
 
 from sluice.audit.judge.observer.identity import identities
 from tests.support.audit_events import Journal
 
 
-def asked(journal: Journal) -> Journal:
+def with_requests(journal: Journal) -> Journal:
     journal.request("ApiVersions", 0, 1, version=3)
     journal.request("Metadata", 2, 3, version=12)
     journal.request("Metadata", 4, 5, version=12)
@@ -12,11 +12,11 @@ def asked(journal: Journal) -> Journal:
     return journal
 
 
-def test_one_that_names_its_software_is_known_by_that() -> None:
-    (one,) = identities(asked(Journal(client_id="shop", software=("apache-kafka-java", "4.0.0"))).events)
+def test_client_with_a_software_name_is_identified_by_it() -> None:
+    (one,) = identities(with_requests(Journal(client_id="shop", software=("apache-kafka-java", "4.0.0"))).events)
     assert (one.client_id, one.software, one.host) == ("shop", "apache-kafka-java 4.0.0", "10.0.0.1")
 
 
-def test_any_is_known_by_what_it_asks_for_in_which_order() -> None:
-    (one,) = identities(asked(Journal(client_id="")).events)
+def test_client_is_also_identified_by_its_sequence_of_apis() -> None:
+    (one,) = identities(with_requests(Journal(client_id="")).events)
     assert (one.software, one.fingerprint) == ("", "ApiVersions.3 Metadata.12 Fetch.11")

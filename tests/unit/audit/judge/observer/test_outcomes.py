@@ -5,13 +5,13 @@ from tests.support.audit_events import Journal
 
 
 def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
-    """Of each request, and whether anybody knows when it was over."""
+    """Return the outcome of each request, and whether its end is known."""
     found = Outcomes(journal.events)
     attempts = [found.attempt(event) for event in journal.events if isinstance(event, Request)]
     return [(attempt.outcome, attempt.ended_ns is not None) for attempt in attempts]
 
 
-def test_a_request_that_was_held_until_its_client_was_elsewhere_was_given_up() -> None:
+def test_request_delayed_until_its_client_left_was_given_up() -> None:
     journal = Journal()
     journal.connection(0, 5001, by_client=True)
     journal.batch(10, 5000)
@@ -19,7 +19,7 @@ def test_a_request_that_was_held_until_its_client_was_elsewhere_was_given_up() -
     assert ends(journal) == [(Outcome.ABANDONED, False)]
 
 
-def test_what_was_behind_it_was_given_up_too() -> None:
+def test_requests_after_it_were_given_up_too() -> None:
     journal = Journal()
     journal.connection(0, 5001, by_client=True)
     journal.batch(10, 5000)
@@ -28,7 +28,7 @@ def test_what_was_behind_it_was_given_up_too() -> None:
     assert ends(journal) == [(Outcome.ABANDONED, False)] * 2
 
 
-def test_a_slow_answer_that_somebody_waited_for_is_one() -> None:
+def test_slow_response_to_a_waiting_client_is_a_response() -> None:
     journal = Journal()
     journal.connection(0, 9000, by_client=True)
     journal.batch(10, 5000)
@@ -36,14 +36,14 @@ def test_a_slow_answer_that_somebody_waited_for_is_one() -> None:
     assert ends(journal) == [(Outcome.SUCCEEDED, True)]
 
 
-def test_a_client_that_closes_upon_a_slow_answer_had_it() -> None:
+def test_client_that_closes_after_a_slow_response_received_it() -> None:
     journal = Journal()
     journal.connection(0, 5001, by_client=True)
     journal.batch(10, 5000)
     assert ends(journal) == [(Outcome.SUCCEEDED, True)]
 
 
-def test_without_an_answer_it_matters_who_ended_the_connection() -> None:
+def test_without_a_response_the_closing_side_decides() -> None:
     journal = Journal()
     journal.connection(0, 20, by_client=True)
     journal.batch(10, ended_ms=20, connection=1)

@@ -1,4 +1,4 @@
-"""Fact 8 about clients: who must wait through a throttle, and what was on its way already."""
+"""Fact 8 about clients: connections that must wait for a throttle, and requests already in flight."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.audit_events import Journal
 
 
 def early(version: int, *came_ms: float, api: str = "Produce", connection: int = 1) -> list[float]:
-    """What comes too early of requests after an answer, at 0 ms, that tells to wait a second."""
+    """Return the premature requests after a response at 0 ms with a throttle of one second."""
     journal = Journal()
     journal.request(api, -1, 0, version=version, throttle_ms=1000)
     for at_ms in came_ms:
@@ -15,16 +15,16 @@ def early(version: int, *came_ms: float, api: str = "Produce", connection: int =
     return [round(at_ms) for span in throttled_spans(journal.events) for at_ms in span.early_ms]
 
 
-def test_what_comes_before_the_throttle_is_over_comes_too_early() -> None:
+def test_request_before_the_end_of_the_throttle_is_premature() -> None:
     assert early(9, 300, 600, 1000) == [300, 600]
 
 
-def test_a_millisecond_is_rounding() -> None:
+def test_one_millisecond_is_rounding() -> None:
     assert early(9, 999) == []
 
 
-@pytest.mark.parametrize("at_ms", [-0.5, 0, 3], ids=["before the answer", "with it", "as it is on its way"])
-def test_what_was_on_its_way_when_the_answer_came_is_not_too_early(at_ms: float) -> None:
+@pytest.mark.parametrize("at_ms", [-0.5, 0, 3], ids=["before the response", "with it", "while in flight"])
+def test_request_in_flight_at_the_response_is_not_premature(at_ms: float) -> None:
     assert early(9, at_ms) == []
 
 
@@ -32,15 +32,15 @@ def test_what_was_on_its_way_when_the_answer_came_is_not_too_early(at_ms: float)
     ("api", "version", "waits"),
     [("Produce", 5, False), ("Produce", 6, True), ("Fetch", 7, False), ("Fetch", 8, True), ("SaslHandshake", 1, False)],
 )
-def test_only_versions_count_whose_clients_wait_by_themselves(api: str, version: int, waits: bool) -> None:
+def test_only_versions_with_client_side_throttling_count(api: str, version: int, waits: bool) -> None:
     assert early(version, 300, api=api) == ([300] if waits else [])
 
 
-def test_another_connection_may_go_on() -> None:
+def test_other_connections_may_continue() -> None:
     assert early(9, 300, connection=2) == []
 
 
-def test_when_it_went_on_is_told() -> None:
+def test_end_of_the_wait_is_recorded() -> None:
     journal = Journal()
     journal.request("Produce", -1, 0, throttle_ms=1000)
     journal.request("Produce", 1007, 1008)

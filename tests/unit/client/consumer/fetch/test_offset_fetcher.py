@@ -29,7 +29,7 @@ def resetting(reset: OffsetReset = EARLIEST, *, read_committed: bool = False) ->
 class TestResets:
     def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self) -> None:
         stage = resetting()
-        stage.two.answers["ListOffsets"] = lambda asked: offsets(asked, 9)
+        stage.two.answers["ListOffsets"] = lambda request: offsets(request, 9)
         for _ in range(3):
             stage.look()
         assert [len(broker.asked("ListOffsets")) for broker in (stage.one, stage.two)] == [1, 1]
@@ -45,8 +45,8 @@ class TestResets:
         stage = resetting(reset)
         passed_ms = stage.network.now_ms
         stage.look()
-        (asked,) = stage.one.asked("ListOffsets")
-        found = asked.message.topics[0].partitions[0].timestamp
+        (request,) = stage.one.asked("ListOffsets")
+        found = request.message.topics[0].partitions[0].timestamp
         assert found == timestamp + (passed_ms if reset.duration_ms else 0)
 
     def test_read_committed_reset_requests_the_last_stable_offset(self) -> None:
@@ -56,7 +56,7 @@ class TestResets:
 
     def test_reset_by_duration_without_a_record_starts_at_the_end(self) -> None:
         stage = resetting(offset_reset("by_duration:PT10S"))
-        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1)
+        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1)
         stage.look()
         assert stage.subscriptions.state_of(P0).reset == LATEST
 
@@ -71,8 +71,8 @@ class TestResets:
     def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(self, answer: Answer | int) -> None:
         stage = resetting()
 
-        def fails(asked: Asked) -> Answer:
-            return offsets(asked, -1, answer) if isinstance(answer, int) else answer
+        def fails(request: Asked) -> Answer:
+            return offsets(request, -1, answer) if isinstance(answer, int) else answer
 
         stage.one.answers["ListOffsets"] = fails
         for _ in range(4 * BACKOFF_MS):
@@ -93,7 +93,7 @@ class TestResets:
 
     def test_unauthorized_reset_is_raised_to_the_application(self) -> None:
         stage = resetting()
-        stage.one.answers["ListOffsets"] = lambda asked: offsets(asked, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         stage.look()
         with pytest.raises(KafkaException, match=r"^t-0: "):
             stage.look()
@@ -114,8 +114,8 @@ def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -
     stage.assign(P0)
 
     def ended(_: Asked) -> Answer:
-        told = EpochEndOffset(partition=0, error_code=code, end_offset=end_offset, leader_epoch=epoch)
-        return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic="t", partitions=[told])])
+        end_of_epoch = EpochEndOffset(partition=0, error_code=code, end_offset=end_offset, leader_epoch=epoch)
+        return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic="t", partitions=[end_of_epoch])])
 
     stage.one.answers["OffsetForLeaderEpoch"] = ended
     stage.seek(P0, 7, epoch=3)
@@ -126,9 +126,9 @@ def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -
 class TestValidations:
     def test_validation_requests_the_end_offset_of_the_epoch(self) -> None:
         stage = validating(EARLIEST, 9, 3)
-        (asked,) = stage.one.asked("OffsetForLeaderEpoch")
-        partition = asked.message.topics[0].partitions[0]
-        assert (partition.leader_epoch, partition.current_leader_epoch, asked.message.replica_id) == (3, 4, -1)
+        (request,) = stage.one.asked("OffsetForLeaderEpoch")
+        partition = request.message.topics[0].partitions[0]
+        assert (partition.leader_epoch, partition.current_leader_epoch, request.message.replica_id) == (3, 4, -1)
         assert (stage.position(P0), stage.subscriptions.state_of(P0).state) == (7, FetchState.FETCHING)
 
     def test_truncation_moves_the_position_back(self) -> None:

@@ -30,8 +30,8 @@ def test_old_brokers_are_queried_for_one_group() -> None:
     async def test(stage: GroupStage) -> None:
         for broker in (stage.one, stage.two):
             broker.versions["FindCoordinator"] = (0, 3)
-            broker.answers["FindCoordinator"] = lambda asked: FindCoordinatorResponse(
-                node_id=2 if asked.message.key == "g" else -1, host="b", port=9092
+            broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+                node_id=2 if request.message.key == "g" else -1, host="b", port=9092
             )
         assert (await stage.coordinator.ensure()).host == "b"
 
@@ -48,9 +48,9 @@ def test_old_brokers_are_queried_for_one_group() -> None:
 )
 def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | ErrorCode) -> None:
     async def test(stage: GroupStage) -> None:
-        def fails(asked: Asked) -> Answer:
+        def fails(request: Asked) -> Answer:
             if len(stage.asked_at_ms("FindCoordinator")) > 4:
-                return stage.found(asked)
+                return stage.found(request)
             if isinstance(answer, ErrorCode):
                 return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=answer)])
             return answer

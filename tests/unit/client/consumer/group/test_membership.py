@@ -85,9 +85,9 @@ def test_member_joins_and_receives_its_assignment() -> None:
         assert await member.join() == Joined("range", [P0, P1])
         assert member.membership.generation == Generation(1, "m-1")
         assert not member.membership.needs_to_join()
-        (asked,) = stage.one.asked("JoinGroup")
-        assert (asked.message.session_timeout_ms, asked.message.rebalance_timeout_ms) == (SESSION_MS, POLL_MS)
-        (protocol,) = asked.message.protocols
+        (request,) = stage.one.asked("JoinGroup")
+        assert (request.message.session_timeout_ms, request.message.rebalance_timeout_ms) == (SESSION_MS, POLL_MS)
+        (protocol,) = request.message.protocols
         assert (protocol.name, read_subscription(protocol.metadata).topics) == ("range", ["t"])
         (synced,) = stage.one.asked("SyncGroup")
         assert (synced.message.generation_id, synced.message.member_id, synced.message.assignments) == (1, "m-1", [])
@@ -127,9 +127,9 @@ def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as
         member = Member(stage)
         well = stage.one.answers[api]
 
-        def once(asked: Asked) -> Answer:
+        def once(request: Asked) -> Answer:
             if len(stage.one.asked(api)) > 1:
-                return well(asked)
+                return well(request)
             return joined(code) if api == "JoinGroup" else SyncGroupResponse(error_code=code)
 
         stage.one.answers[api] = once
@@ -161,8 +161,8 @@ class TestHeartbeats:
             await member.beat(5500)
             assert all(gap == pytest.approx(INTERVAL_MS, abs=2) for gap in gaps(stage.asked_at_ms("Heartbeat")))
             assert len(stage.asked_at_ms("Heartbeat")) == 5
-            asked = stage.one.asked("Heartbeat")[0].message
-            assert (asked.group_id, asked.generation_id, asked.member_id) == ("g", 1, "m-1")
+            request = stage.one.asked("Heartbeat")[0].message
+            assert (request.group_id, request.generation_id, request.member_id) == ("g", 1, "m-1")
 
         at_group(test)
 

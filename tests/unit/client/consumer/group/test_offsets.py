@@ -46,11 +46,11 @@ def committed_with(*codes: int) -> Callable[[Asked], Answer]:
     """Answer commits with these error codes in turn; the last one repeats."""
     left = list(codes)
 
-    def handle(asked: Asked) -> Answer:
+    def handle(request: Asked) -> Answer:
         code = left.pop(0) if len(left) > 1 else left[0]
         partitions = [
             OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-            for one in asked.message.topics[0].partitions
+            for one in request.message.topics[0].partitions
         ]
         return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=partitions)])
 
@@ -62,8 +62,8 @@ class TestACommit:
         async def test(stage: GroupStage) -> None:
             stage.one.answers["OffsetCommit"] = committed_with(0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
-            (asked,) = stage.one.asked("OffsetCommit")
-            message, partition = asked.message, asked.message.topics[0].partitions[0]
+            (request,) = stage.one.asked("OffsetCommit")
+            message, partition = request.message, request.message.topics[0].partitions[0]
             assert (message.group_id, message.generation_id_or_member_epoch) == ("g", 3)
             assert (message.member_id, message.group_instance_id) == ("member", "instance")
             assert (partition.partition_index, partition.committed_offset) == (0, 7)
@@ -148,8 +148,8 @@ class TestACommit:
 def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], Answer]:
     """Answer with the committed offset of partition 0, in the requested version's form."""
 
-    def handle(asked: Asked) -> Answer:
-        if asked.version < 8:
+    def handle(request: Asked) -> Answer:
+        if request.version < 8:
             old = OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
             topic = OffsetFetchResponseTopic(name="t", partitions=[old])
             return OffsetFetchResponse(topics=[topic], error_code=group_code)
@@ -195,8 +195,8 @@ class TestCommittedOffsets:
     def test_retriable_fetch_error_is_retried(self, fails: Callable[[Asked], Answer]) -> None:
         async def test(stage: GroupStage) -> None:
             well = committed_offset(7)
-            stage.one.answers["OffsetFetch"] = lambda asked: (
-                fails(asked) if len(stage.one.asked("OffsetFetch")) < 3 else well(asked)
+            stage.one.answers["OffsetFetch"] = lambda request: (
+                fails(request) if len(stage.one.asked("OffsetFetch")) < 3 else well(request)
             )
             found = await Offsets(stage).of_group.committed([P0], stage.deadline())
             assert found == {P0: OffsetAndMetadata(7, "m")}
