@@ -119,10 +119,8 @@ def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
 @pytest.mark.parametrize("version", range(6))
 def test_each_producer_gets_its_own_id_with_epoch_0(version: int) -> None:
     broker = VirtualBroker()
-    answers = [broker.client().ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
-    assert [(answer.error_code, answer.producer_id, answer.producer_epoch) for answer in answers] == [
-        (0, n, 0) for n in range(3)
-    ]
+    responses = [broker.client().ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
+    assert [(r.error_code, r.producer_id, r.producer_epoch) for r in responses] == [(0, n, 0) for n in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -147,13 +145,8 @@ def test_invalid_init_producer_id_is_rejected(fields: dict[str, Any], code: int)
 @pytest.mark.parametrize("version", range(4))
 def test_broker_coordinates_each_group(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
-    coordinator = broker.client().ask(FindCoordinatorRequest(key="group"), version)
-    assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (
-        0,
-        3,
-        "kafka.example",
-        9093,
-    )
+    found = broker.client().ask(FindCoordinatorRequest(key="group"), version)
+    assert (found.error_code, found.node_id, found.host, found.port) == (0, 3, "kafka.example", 9093)
 
 
 @pytest.mark.parametrize("version", range(4, 7))
@@ -172,8 +165,8 @@ def test_several_coordinators_are_found_in_one_request(version: int) -> None:
 def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(version: int) -> None:
     broker = VirtualBroker("node.id=3", "transaction.state.log.num.partitions=4")
     response = broker.client().ask(FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1), version)
-    coordinator = response.coordinators[0] if version >= 4 else response
-    assert (coordinator.error_code, coordinator.node_id) == (0, 3)
+    found = response.coordinators[0] if version >= 4 else response
+    assert (found.error_code, found.node_id) == (0, 3)
     assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
 
 
@@ -182,14 +175,9 @@ def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(versi
 def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
     response = VirtualBroker().client().ask(request, version)
-    coordinator = response.coordinators[0] if version >= 4 else response
-    assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (
-        ErrorCode.INVALID_REQUEST,
-        -1,
-        "",
-        -1,
-    )
-    assert coordinator.error_message
+    found = response.coordinators[0] if version >= 4 else response
+    assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
+    assert found.error_message
 
 
 # -- DescribeCluster ---------------------------------------------------------------------------------------------------
@@ -260,11 +248,8 @@ def with_epochs() -> VirtualBroker:
     ],
 )
 def test_epoch_ends_where_the_next_one_starts(version: int, epoch: int, expected: tuple[int, int]) -> None:
-    result = end_of(with_epochs(), version, epoch)
-    assert (result.error_code, result.leader_epoch if version >= 1 else expected[0], result.end_offset) == (
-        0,
-        *expected,
-    )
+    end = end_of(with_epochs(), version, epoch)
+    assert (end.error_code, end.leader_epoch if version >= 1 else expected[0], end.end_offset) == (0, *expected)
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -183,10 +183,7 @@ def test_records_written_by_apache_kafka_are_read() -> None:
     modern, regex = consumer_group(broker, "modern"), consumer_group(broker, "regex")
     assert (modern.group_epoch, modern.assignment_epoch, list(modern.static_members)) == (3, 3, ["j1"])
     assert sorted(set(indexes) for target in modern.target.values() for indexes in target.values()) == [{0}, {1}]
-    assert [dict(epochs) for member in modern.members.values() for epochs in member.assigned.values()] == [
-        {1: 3},
-        {0: 2},
-    ]
+    assert [dict(epochs) for m in modern.members.values() for epochs in m.assigned.values()] == [{1: 3}, {0: 2}]
     assert {name: resolved.topics for name, resolved in regex.regexes.items()} == {"(^t.*)": {"t"}}
     offsets = {name: {at: one.offset for at, one in groups.offsets.of_group(name).items()} for name in groups.groups}
     assert offsets == {

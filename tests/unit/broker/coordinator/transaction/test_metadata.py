@@ -55,23 +55,18 @@ def test_only_an_ongoing_transaction_can_commit(state: TransactionState) -> None
 
 def test_start_time_is_kept_until_the_next_transaction_starts() -> None:
     first, second = frozenset({TopicPartition("t", 0)}), frozenset({TopicPartition("t", 1)})
-    metadata = with_next_epoch(START, 30_000, None, 2000)
-    assert isinstance(metadata, TransactionMetadata)
-    assert (metadata.producer_epoch, metadata.start_ms, metadata.timeout_ms) == (0, -1, 30_000)
-    metadata = with_partitions(metadata, first, 0, 3000)
-    metadata = with_partitions(metadata, second, 0, 4000)
-    assert (metadata.start_ms, metadata.last_update_ms, metadata.partitions) == (3000, 4000, first | second)
-    metadata = completed(prepared(metadata, S.PREPARE_COMMIT, 0, -1, 5000), 6000)
-    assert (metadata.start_ms, metadata.last_update_ms, metadata.partitions, metadata.state) == (
-        3000,
-        6000,
-        frozenset(),
-        S.COMPLETE_COMMIT,
-    )
-    assert with_partitions(metadata, first, 0, 7000).start_ms == 7000
+    tx = with_next_epoch(START, 30_000, None, 2000)
+    assert isinstance(tx, TransactionMetadata)
+    assert (tx.producer_epoch, tx.start_ms, tx.timeout_ms) == (0, -1, 30_000)
+    tx = with_partitions(tx, first, 0, 3000)
+    tx = with_partitions(tx, second, 0, 4000)
+    assert (tx.start_ms, tx.last_update_ms, tx.partitions) == (3000, 4000, first | second)
+    tx = completed(prepared(tx, S.PREPARE_COMMIT, 0, -1, 5000), 6000)
+    assert (tx.start_ms, tx.last_update_ms, tx.partitions, tx.state) == (3000, 6000, frozenset(), S.COMPLETE_COMMIT)
+    assert with_partitions(tx, first, 0, 7000).start_ms == 7000
 
 
 def test_abort_without_a_transaction_sets_the_start_time() -> None:
-    metadata = with_next_epoch(START, 30_000, None, 2000)
-    assert isinstance(metadata, TransactionMetadata)
-    assert prepared(metadata, S.PREPARE_ABORT, 2, -1, 5000).start_ms == 5000
+    tx = with_next_epoch(START, 30_000, None, 2000)
+    assert isinstance(tx, TransactionMetadata)
+    assert prepared(tx, S.PREPARE_ABORT, 2, -1, 5000).start_ms == 5000

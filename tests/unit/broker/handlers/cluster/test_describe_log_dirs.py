@@ -11,7 +11,7 @@ from tests.support.virtual_broker import VirtualBroker
 SIZE = len(batch())
 
 
-def topic_filter(name: str, *indexes: int) -> DescribableLogDirTopic:
+def describable(name: str, *indexes: int) -> DescribableLogDirTopic:
     return DescribableLogDirTopic(topic=name, partitions=list(indexes))
 
 
@@ -25,13 +25,10 @@ def describe(broker: VirtualBroker, topics: list[DescribableLogDirTopic] | None,
 
 def sizes(result: Any) -> dict[str, dict[int, int]]:
     assert all(
-        (partition.offset_lag, partition.is_future_key) == (0, False)
-        for topic in result.topics
-        for partition in topic.partitions
+        (item.offset_lag, item.is_future_key) == (0, False) for topic in result.topics for item in topic.partitions
     )
     return {
-        topic.name: {partition.partition_index: partition.partition_size for partition in topic.partitions}
-        for topic in result.topics
+        topic.name: {item.partition_index: item.partition_size for item in topic.partitions} for topic in result.topics
     }
 
 
@@ -40,17 +37,9 @@ def sizes(result: Any) -> dict[str, dict[int, int]]:
     [
         pytest.param(None, {"a": {0: SIZE, 1: 0}, "b": {0: 0}}, id="null requests all topics"),
         pytest.param([], {}, id="empty list"),
-        pytest.param(
-            [topic_filter("a", 0, 7), topic_filter("no", 0)],
-            {"a": {0: SIZE}},
-            id="unknown partitions and topics are omitted",
-        ),
-        pytest.param(
-            [topic_filter("a", 1), topic_filter("a", 0, 1)],
-            {"a": {0: SIZE, 1: 0}},
-            id="duplicate topic is returned once",
-        ),
-        pytest.param([topic_filter("a", 7)], {}, id="topic without a known partition is omitted"),
+        pytest.param([describable("a", 0, 7), describable("no", 0)], {"a": {0: SIZE}}, id="unknown items are omitted"),
+        pytest.param([describable("a", 1), describable("a", 0, 1)], {"a": {0: SIZE, 1: 0}}, id="duplicate topic"),
+        pytest.param([describable("a", 7)], {}, id="topic without a known partition is omitted"),
     ],
 )
 def test_partition_sizes_are_returned(

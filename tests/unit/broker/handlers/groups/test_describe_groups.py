@@ -32,14 +32,10 @@ def test_stable_group_is_fully_described(version: int) -> None:
     assert (group.error_code, group.group_id, group.group_state) == (0, "group", "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
     assert group.authorized_operations == (GROUP_OPERATIONS if version >= 3 else NOT_REQUESTED)
-    [described] = group.members
-    assert (described.member_id, described.client_id, described.client_host) == (
-        member.member_id,
-        "client",
-        "/127.0.0.1",
-    )
-    assert described.group_instance_id == ("i" if version >= 4 else None)
-    assert (described.member_metadata, described.member_assignment) == (subscription("t"), member.member_id.encode())
+    [item] = group.members
+    assert (item.member_id, item.client_id, item.client_host) == (member.member_id, "client", "/127.0.0.1")
+    assert item.group_instance_id == ("i" if version >= 4 else None)
+    assert (item.member_metadata, item.member_assignment) == (subscription("t"), member.member_id.encode())
 
 
 def test_rebalancing_group_is_described_without_protocol_and_metadata() -> None:
@@ -52,9 +48,7 @@ def test_rebalancing_group_is_described_without_protocol_and_metadata() -> None:
     assert [group.group_state for group in states] == ["PreparingRebalance", "CompletingRebalance"]
     for group in states:
         assert (group.protocol_type, group.protocol_data) == ("consumer", "")
-        assert [(described.member_id, described.member_metadata) for described in group.members] == [
-            (member.member_id, b"")
-        ]
+        assert [(item.member_id, item.member_metadata) for item in group.members] == [(member.member_id, b"")]
 
 
 @pytest.mark.parametrize("version", range(7))

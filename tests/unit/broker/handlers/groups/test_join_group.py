@@ -16,11 +16,9 @@ VERSIONS = range(10)
     ("fields", "code"),
     [
         pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
+        pytest.param({"session_timeout_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT, id="session timeout too short"),
         pytest.param(
-            {"session_timeout_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT, id="session timeout below the minimum"
-        ),
-        pytest.param(
-            {"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT, id="session timeout above the maximum"
+            {"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT, id="session timeout too long"
         ),
         pytest.param({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, id="empty protocol type"),
         pytest.param({"protocols": []}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, id="no protocols"),

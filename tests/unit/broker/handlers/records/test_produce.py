@@ -111,7 +111,7 @@ def corrupt() -> bytes:
         pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="truncated batch"),
     ],
 )
-def test_invalid_produce_returns_kafkas_error_and_appends_nothing(
+def test_invalid_produce_returns_an_error_and_appends_nothing(
     request_: ProduceRequest, version: int, code: ErrorCode
 ) -> None:
     broker = VirtualBroker("message.max.bytes=1000")
@@ -194,10 +194,7 @@ def test_last_records_of_a_duplicate_partition_are_appended(version: int) -> Non
     ]
     client = broker.client()
     (topic_response,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
-    assert [
-        (partition.index, partition.error_code, partition.base_offset)
-        for partition in topic_response.partition_responses
-    ] == [
+    assert [(item.index, item.error_code, item.base_offset) for item in topic_response.partition_responses] == [
         (0, 0, 0),
         (1, 0, 0),
     ]
@@ -234,9 +231,7 @@ def test_duplicate_batch_is_stored_once_and_gets_the_same_response() -> None:
     [
         pytest.param(sequenced(2, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="sequence gap"),
         pytest.param(sequenced(1, epoch=0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
-        pytest.param(
-            sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch with a sequence above 0"
-        ),
+        pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch, sequence above 0"),
     ],
 )
 def test_out_of_order_sequence_or_older_epoch_is_rejected(data: bytes, code: ErrorCode) -> None:
@@ -303,10 +298,7 @@ def test_partition_error_is_returned_with_the_pending_partitions() -> None:
     client.send(request, 9)
     broker.advance(100)
     answers = client.answer().message.responses[0].partition_responses
-    assert [answer.error_code for answer in answers] == [
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
+    assert [item.error_code for item in answers] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_acks_all_with_only_errors_does_not_wait() -> None:

@@ -34,15 +34,8 @@ def test_partitions_are_led_by_the_broker(version: int) -> None:
     assert (found.name, found.error_code, found.is_internal) == ("t", 0, False)
     assert found.topic_id == (topic.topic_id if version >= 10 else ZERO_UUID)
     partitions = [
-        (
-            part.partition_index,
-            part.error_code,
-            part.leader_id,
-            part.replica_nodes,
-            part.isr_nodes,
-            part.offline_replicas,
-        )
-        for part in found.partitions
+        (p.partition_index, p.error_code, p.leader_id, p.replica_nodes, p.isr_nodes, p.offline_replicas)
+        for p in found.partitions
     ]
     assert partitions == [(0, 0, 3, [3], [3], []), (1, 0, 3, [3], [3], [])]
 

@@ -130,16 +130,10 @@ def test_active_producers_of_a_partition_are_described() -> None:
     first_partition, other = described(broker, "t", 0, 1)
     assert (first_partition.error_code, other.error_code, other.active_producers) == (0, 0, [])
     assert [
-        (
-            state.producer_id,
-            state.producer_epoch,
-            state.last_sequence,
-            state.coordinator_epoch,
-            state.current_txn_start_offset,
-        )
-        for state in first_partition.active_producers
+        (p.producer_id, p.producer_epoch, p.last_sequence, p.coordinator_epoch, p.current_txn_start_offset)
+        for p in first_partition.active_producers
     ] == [(0, 0, 1, -1, 1), (1, 1, -1, 0, -1)]
-    assert {state.last_timestamp for state in first_partition.active_producers} == {WALL_START_MS}
+    assert {p.last_timestamp for p in first_partition.active_producers} == {WALL_START_MS}
 
 
 @pytest.mark.parametrize(
@@ -153,9 +147,5 @@ def test_active_producers_of_a_partition_are_described() -> None:
 def test_unknown_partition_is_rejected(topic: str, code: ErrorCode, has_message: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
-    (described_partition,) = described(broker, topic, 1)
-    assert (
-        described_partition.partition_index,
-        described_partition.error_code,
-        described_partition.error_message is not None,
-    ) == (1, code, has_message)
+    (result,) = described(broker, topic, 1)
+    assert (result.partition_index, result.error_code, result.error_message is not None) == (1, code, has_message)

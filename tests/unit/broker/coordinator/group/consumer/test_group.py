@@ -63,17 +63,10 @@ def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
         pytest.param({}, 0, 0, id="current epoch"),
         pytest.param({"partition": 3}, 0, 0, id="current epoch, other partition"),
         pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="future epoch"),
-        pytest.param({"generation_id": 5}, 0, 0, id="epoch in which it got the partition"),
-        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="epoch before it got the partition"),
-        pytest.param(
-            {"generation_id": 7, "partition": 1}, 0, 0, id="epoch in which it got a partition that it must revoke"
-        ),
-        pytest.param(
-            {"generation_id": 6, "partition": 1},
-            STALE,
-            ILLEGAL,
-            id="epoch before it got a partition that it must revoke",
-        ),
+        pytest.param({"generation_id": 5}, 0, 0, id="first epoch of the partition"),
+        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="epoch before the partition"),
+        pytest.param({"generation_id": 7, "partition": 1}, 0, 0, id="first epoch of a partition to revoke"),
+        pytest.param({"generation_id": 6, "partition": 1}, STALE, ILLEGAL, id="epoch before a partition to revoke"),
         pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier epoch, other partition"),
         pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="unknown member"),
         pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="no member"),
@@ -85,7 +78,7 @@ def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
         pytest.param({"version": 0, "transactional": True}, 0, 0, id="transaction, version 0"),
     ],
 )
-def test_commit_requires_a_valid_member_and_epoch(fields: dict[str, Any], code: int, classic_code: int) -> None:
+def test_commit_requires_valid_member_and_epoch(fields: dict[str, Any], code: int, classic_code: int) -> None:
     topic = make_broker().partition().topic
     request = commit(topic, **fields)
     assert make_group(topic).commit_error(request) == code
@@ -114,7 +107,7 @@ def test_one_invalid_partition_rejects_the_whole_commit() -> None:
         pytest.param(None, 9, UNKNOWN, UNKNOWN, id="epoch without member id"),
     ],
 )
-def test_offset_fetch_requires_a_valid_member_and_epoch(
+def test_offset_fetch_requires_valid_member_and_epoch(
     member_id: str | None, epoch: int, code: int, classic_code: int
 ) -> None:
     topic = make_broker().partition().topic

@@ -40,12 +40,8 @@ JOINS: dict[str, Any] = {
     ("version", "fields", "message"),
     [
         pytest.param(1, {"member_id": ""}, "MemberId can't be empty.", id="no member id in version 1"),
-        pytest.param(
-            0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty.", id="no member id in a later epoch"
-        ),
-        pytest.param(
-            0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id when leaving"
-        ),
+        pytest.param(0, {"member_id": " ", "member_epoch": 3}, "MemberId can't be empty.", id="no member id to stay"),
+        pytest.param(0, {"member_id": "", "member_epoch": -1}, "MemberId can't be empty.", id="no member id to leave"),
         pytest.param(1, {"group_id": " "}, "GroupId can't be empty.", id="no group id"),
         pytest.param(1, {"instance_id": ""}, "InstanceId can't be empty.", id="empty instance id"),
         pytest.param(1, {"rack_id": "\t"}, "RackId can't be empty.", id="blank rack id"),
@@ -201,7 +197,7 @@ def member_with_previous_epoch() -> tuple[VirtualBroker, ConsumerMember]:
         pytest.param(1, {0}, ErrorCode.FENCED_MEMBER_EPOCH, id="earlier epoch"),
     ],
 )
-def test_previous_epoch_is_accepted_if_the_member_owns_no_other_partitions(
+def test_previous_epoch_is_accepted_if_owned_partitions_match(
     epoch: int, partitions: set[int] | None, code: int
 ) -> None:
     broker, member = member_with_previous_epoch()
