@@ -18,7 +18,7 @@ class StoredConfigs(ABC):
     rows: Mapping[str, Property]
     source: str
     no_name: str  # Kafka's message for describing the empty name
-    unknown: tuple[ErrorCode, str]
+    unknown: tuple[ErrorCode, str]  # Kafka's error for an unknown key, and the start of its message
 
     def __init__(self) -> None:
         self._own: dict[str, Mapping[str, str]] = {}

@@ -243,6 +243,7 @@ class ClassicProtocol:
             ctx, member.awaiting_sync = member.awaiting_sync, None
             if ctx is not None:
                 self._responses.add_when_replicated(ctx, group.group_id, _sync_response(group, member))
+                # The session may have expired while the request was parked.
                 self.restart_session(group, member)
         group.transition_to(STABLE, self._runtime.now_ms())
         self._runtime.state_journal.record_change(group)
