@@ -44,14 +44,14 @@ class RequestEntities(NamedTuple):
 
 
 def name_of(topic_id: bytes, topics_by_id: Topics) -> str:
-    """Return the name of a topic, or its id in hexadecimal if it is unknown."""
+    """Return a topic's name, or its id in hexadecimal if it is unknown."""
     topic = topics_by_id.get(topic_id)
     return topic_id.hex() if topic is None else topic.name
 
 
 @cache
 def reader_of(api_key: int) -> Read:
-    """Return `read(request, topics_by_id)` for the requests of an API, which returns the entities."""
+    """Return `read(request, topics_by_id)`."""
     api = API_KEYS[api_key]
     used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
     if not used:
@@ -68,7 +68,7 @@ def reader_of(api_key: int) -> Read:
 
 @cache
 def all_topics_selector(api_key: int) -> SelectsAll:
-    """Return `selects_all(request, version)` for the requests of an API: whether a request selects all topics."""
+    """Return `selects_all(request, version)`: whether a request selects all topics."""
     api = API_KEYS[api_key]
     source = Source()
     source.begin_function("def selects_all(request, version):")

@@ -57,7 +57,7 @@ _GROUPS = {
 
 @cache
 def codes_of(api_key: int) -> dict[ErrorCode, str]:
-    """Return the codes that responses of an API may contain, with their levels."""
+    """Return the possible codes with their levels."""
     return {
         ErrorCode[name]: level
         for level, declared in _declared(API_KEYS[api_key].response, TOP)
@@ -71,7 +71,7 @@ def apis_of(code: ErrorCode) -> list[int]:
 
 
 def codes_in(response: Message) -> Iterator[int]:
-    """Yield the error codes in a response in order, without NONE."""
+    """Yield error codes in order, without NONE."""
     for name, is_list in _error_fields(type(response)):
         value = getattr(response, name)
         if is_list:
@@ -96,7 +96,7 @@ def _declared(cls: type[Message], level: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _error_fields(cls: type[Message]) -> tuple[tuple[str, bool], ...]:
-    """Return a message's error codes and lists with error codes, as (name, is a list)."""
+    """Return fields as (name, is a list)."""
     return tuple(
         (field.name, field.is_array)
         for field in fields_of(cls)

@@ -32,7 +32,7 @@ from .types import TOPIC_ID, TOPIC_NAME
 
 
 class ResponseItem(NamedTuple):
-    """The entities of an item in a response; None: its lists have no such entity."""
+    """The entities of an item; None: its lists have no such entity."""
 
     topic: str | None = None
     partition: int | None = None
@@ -63,7 +63,6 @@ class ErrorLevel(NamedTuple):
 
     @property
     def is_in_request(self) -> bool:
-        """Whether the request has all lists of the level."""
         return all(step.request_list for step in self.steps)
 
 
@@ -85,7 +84,7 @@ def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
 
 
 def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
-    """Return the level of this name; in a version without it, the level that has its errors instead, if any."""
+    """Return the level of this name; in a version without it, the level that has its errors, if any."""
     levels = levels_of(api_key, version)
     if name not in levels:
         code = _error_code(API_KEYS[api_key].response)
@@ -104,7 +103,7 @@ def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
 
 
 def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Message:
-    """Return the response in which every item of a request failed. Null lists have no items."""
+    """Fail every item. Null lists have no items."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return _no_user_altered(request, code)
     response = _failed(API_KEYS[api_key].response, code)

@@ -14,7 +14,6 @@ class ErrorCode(IntEnum):
 
     # The defaults are for type checkers: ErrorCode(3) looks up a member without this call.
     def __new__(cls, code: int, retriable: bool = False, message: str = "") -> "ErrorCode":
-        """Create the member for `code`."""
         self = int.__new__(cls, code)
         self._value_ = code
         self.retriable = retriable

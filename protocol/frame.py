@@ -35,12 +35,12 @@ class FrameSizeError(RemoteProtocolError):
 
 
 class FramePool:
-    """Shared state of one thread's frame readers: the scratch buffer, spare buffers, the budget for large frames."""
+    """Shared state of one thread's frame readers."""
 
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
     def __init__(self, budget_bytes: int | None) -> None:
-        """Create a pool; `budget_bytes` limits all large frames together (None: unlimited)."""
+        """`budget_bytes` limits all large frames together (None: unlimited)."""
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget_bytes = budget_bytes
         self.reserved_bytes = 0
@@ -71,7 +71,7 @@ class FramePool:
         return True
 
     def release(self, size: int) -> None:
-        """Release a reservation and call the waiting callbacks in order."""
+        """Release a reservation; call the waiting callbacks in order."""
         self.reserved_bytes -= size
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
@@ -114,7 +114,7 @@ class FrameReader:
         self.end = 0
 
     def limit(self, max_frame_bytes: int, name: str) -> None:
-        """Set the maximum frame size; `name` is the property that specifies it."""
+        """Set the maximum size; `name` is the property that specifies it."""
         self._max_frame_bytes = max_frame_bytes
         self._limit_name = name
 
@@ -198,7 +198,6 @@ class FrameReader:
         self._position = self._filled
 
     def close(self) -> None:
-        """Release everything; the reader is not used again."""
         self._large_bytes = 0
         self.drop_rest()
         self._release_buffer()

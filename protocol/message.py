@@ -54,7 +54,6 @@ class Field:
         return value is None or value == self.tagged_default()
 
     def tagged_default(self) -> object:
-        """Return the value of an absent tagged field in Kafka."""
         return self.struct() if self.struct is not None and not self.is_array else self.default
 
 
@@ -62,7 +61,6 @@ _fields: dict[type[Message], tuple[Field, ...]] = {}
 
 
 def fields_of(cls: type[Message]) -> tuple[Field, ...]:
-    """Return the fields of `cls` in wire order."""
     fields = _fields.get(cls)
     if fields is None:
         defaults = cls()

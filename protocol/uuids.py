@@ -15,12 +15,11 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
 
 
 def printed_uuid(uuid: bytes | bytearray) -> str:
-    """Return Kafka's printed form, 22 characters."""
     return urlsafe_b64encode(uuid).decode().rstrip("=")
 
 
 def uuid_from_printed(printed: str) -> bytes | None:
-    """Return the 16 bytes of a printed id, or None if it is not an id."""
+    """Return None for an invalid id."""
     try:
         raw = urlsafe_b64decode(printed + "==")
     except ValueError:

@@ -21,8 +21,6 @@ _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class Api:
-    """One API: its key, its name without `Request`, its versions, and its messages, imported on demand."""
-
     __slots__ = (
         "_messages",
         "flexible_since",
@@ -44,7 +42,7 @@ class Api:
 
     @property
     def module(self) -> str:
-        """The name of the API's modules, here and in the broker's handlers: `api_versions` for ApiVersions."""
+        """The name of the API's modules, here and in the broker's handlers."""
         return _WORD_START.sub("_", self.name).lower()
 
     @property
@@ -56,22 +54,17 @@ class Api:
         return self._load()[1]
 
     def request_header_version(self, version: int) -> int:
-        """Return the header version for a request of `version`."""
         return 2 if version >= self.flexible_since else 1
 
     def response_header_version(self, version: int) -> int:
-        """Return the header version for a response of `version`.
-
-        Always 0 for ApiVersions (KIP-511): the client does not know the broker's versions yet.
-        """
+        """Return 0 for ApiVersions (KIP-511): the client does not know the broker's versions yet."""
         return 1 if version >= self.flexible_since and self.key != ApiKey.API_VERSIONS else 0
 
     def has_throttle_time(self, version: int) -> bool:
-        """Return whether a response of `version` has a throttle time."""
         return any(field.name == "throttle_time_ms" and version in field.versions for field in fields_of(self.response))
 
     def client_throttles(self, version: int) -> bool:
-        """Return whether a client applies the throttle time of a response of `version` itself (KIP-219)."""
+        """Return whether a client applies the throttle time itself (KIP-219)."""
         versions: Versions = self.response.VERSIONS  # type: ignore[attr-defined] # all responses have versions
         return version in versions.client_throttles
 

@@ -55,7 +55,7 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
 
 
 def source(cls: type[Message], version: int) -> str:
-    """Return the source of the decoder and the encoder of `cls`: the fast ones, if any, then the general ones."""
+    """Return the source of decoder and encoder: the fast ones, if any, then the general ones."""
     generators: list[Generator] = [decode_source, encode_source]
     if cls.SINGLE is not None:
         generators = [*(_single_generator(kind) for kind in ("decode", "encode")), *generators]
@@ -63,7 +63,7 @@ def source(cls: type[Message], version: int) -> str:
 
 
 def load(generated: Source, name: str, file: str) -> Callable[..., object]:
-    """Compile generated source and return its function `name`. Tracebacks show the source as `file`."""
+    """Compile source and return its function `name`. Tracebacks show the source as `file`."""
     text = generated.text()
     exec(compile(text, file, "exec"), generated.objects)  # noqa: S102 # our own text, made only of field names
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -27,7 +27,7 @@ from .source import (
 
 
 def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `decode(buf, pos, end)`, which decodes the message in `buf[pos:end]`."""
+    """Generate `decode(buf, pos, end)`."""
 
     def ending(source: Source) -> None:
         source.line("if pos != end:")
@@ -38,7 +38,7 @@ def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `decode_prefix(buf, pos, end)`, which also returns the next position."""
+    """Generate `decode_prefix(buf, pos, end)`, which also returns the next position."""
 
     def ending(source: Source) -> None:
         source.line("if pos > end:")
@@ -101,7 +101,7 @@ class _Reader:
         self._length = ("", 0)  # of that string: variable, and a number to add
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Emit the reads of a `cls` into `variable`, with nothing pending afterwards."""
+        """Emit the reads of `cls`, with nothing pending afterwards."""
         values: dict[str, str] = {}
         for field in plain_fields(cls, self._version):
             values[field.name] = self._source.name(field.name)
@@ -118,7 +118,7 @@ class _Reader:
             self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
 
     def field(self, field: Field, variable: str) -> None:
-        """Emit the reads of one field into `variable`; its end may stay pending."""
+        """Emit the reads of one field; its end may stay pending."""
         nullable = self._version in field.null
         if field.is_array:
             self._array(field, variable, nullable)

@@ -25,7 +25,7 @@ from .source import (
 
 
 def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Return the source of `encode(message, parts)`, which appends the encoded message to `parts`."""
+    """Generate `encode(message, parts)`."""
     source = Source()
     source.use("varints", wire.varints)
     tagged: list[tuple[str, Field]] = []
@@ -71,14 +71,13 @@ class _Writer:
         self._pieces: list[str] = []  # bytes expressions before them
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Emit the writes of the `cls` in `variable`; their end may stay pending."""
+        """Emit the writes of `cls`; their end may stay pending."""
         for field in plain_fields(cls, self._version):
             self.field(field, f"{variable}.{field.name}")
         if self._flexible:
             self._tags(cls, variable)
 
     def field(self, field: Field, value: str) -> None:
-        """Emit the writes of one field, whose value is the expression `value`."""
         nullable = self._version in field.null
         if field.is_array:
             self._array(field, value, nullable)
@@ -241,7 +240,7 @@ def _encoded(field: Field, value: str) -> str:
 
 
 def is_default(field: Field, value: str) -> str:
-    """Return the condition under which a tagged field with the expression `value` is omitted."""
+    """Return the condition under which a tagged field is omitted."""
     if field.default is None:
         return f"{value} is None"
     if field.is_array:

@@ -129,8 +129,6 @@ def _decoder_source(kind: str, shape: "_Shape", is_end: str, returns: str) -> So
 
 
 class _Shape:
-    """The wire format of a message class with `SINGLE`, in one version."""
-
     def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
         assert cls.SINGLE is not None, f"{cls.__name__} has no SINGLE"
         self.cls = cls
@@ -139,7 +137,7 @@ class _Shape:
         self.single = cls.SINGLE
 
     def items(self) -> list[_Item]:
-        """Return all items in wire order, with adjacent constants merged."""
+        """Return all items in wire order; adjacent constants are merged."""
         merged: list[_Item] = []
         for item in self._struct_items(self.cls, ""):
             before = merged[-1] if merged else None

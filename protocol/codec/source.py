@@ -64,7 +64,7 @@ class Source:
         return _free(wanted, self._global_names, self.objects.keys())
 
     def use(self, name: str, value: object) -> str:
-        """Make `value` available to the source as `name`; return the name."""
+        """Make `value` available to the source."""
         assert self.objects.setdefault(name, value) is value, f"{name} is already another object"
         return name
 
@@ -104,13 +104,12 @@ def plain_fields(cls: type[Message], version: int) -> list[Field]:
 
 
 def tagged_fields(cls: type[Message], version: int) -> list[Field]:
-    """Return the tagged fields of `cls` in `version`, by ascending tag."""
     found = [field for field in fields_of(cls) if version in field.versions and field.tag is not None]
     return sorted(found, key=lambda field: field.tag or 0)
 
 
 def default_literal(field: Field, source: Source) -> str:
-    """Return source text for a field's default; mutable defaults are new objects at each evaluation."""
+    """Return source text; mutable defaults are new objects at each evaluation."""
     default = field.default
     if isinstance(default, Message):
         assert field.struct is not None
@@ -122,7 +121,7 @@ def default_literal(field: Field, source: Source) -> str:
 
 
 def smallest(field: Field, version: int, flexible: bool) -> int:
-    """Return the minimum size in bytes of one value, or array element, of `field`."""
+    """Return the minimum size in bytes of one value or array element."""
     if field.struct is not None:
         inner = plain_fields(field.struct, version)
         return sum(least_size(each, version, flexible) for each in inner) + flexible  # plus the count of tagged fields
@@ -133,7 +132,7 @@ def smallest(field: Field, version: int, flexible: bool) -> int:
 
 
 def least_size(field: Field, version: int, flexible: bool) -> int:
-    """Return the minimum size in bytes of `field` as a whole."""
+    """Return the minimum size in bytes of the whole field."""
     if field.is_array:
         return calcsize(">" + count_code(flexible))
     if field.struct is not None and version in field.null:

@@ -48,7 +48,7 @@ def wrong_end(excess: int) -> MalformedError:
 
 
 def wrong_count(field: str, count: int, left: int) -> MalformedError:
-    """Return the error for an array's count that is negative (-1: null) or above the remaining bytes."""
+    """Return the error for a count that is negative (-1: null) or above the remaining bytes."""
     if count == -1:
         return MalformedError(f"{field}: expected an array, got null")
     return MalformedError(f"{field}: invalid count {count} with {left} bytes left")
@@ -62,7 +62,7 @@ def wrong_size(field: str, size: int, left: int) -> MalformedError:
 
 
 def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """Return the unsigned varint with the given `first` byte, and the position after it."""
+    """Return the unsigned varint and the position after it."""
     value, shift = first & 0x7F, 7
     while True:
         byte = buf[pos]

@@ -53,7 +53,6 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def size_in_bytes(self) -> int:
-        """Size of the whole batch, including the header."""
         return self.length + LOG_OVERHEAD
 
     @property
@@ -90,12 +89,12 @@ class BatchHeader(msgspec.Struct, gc=False):
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """Return `sequence + increment`, which wraps from 2147483647 to 0."""
+    """Add to a sequence number, which wraps from 2147483647 to 0."""
     return sequence + increment if sequence <= _INT32_MAX - increment else increment - (_INT32_MAX - sequence) - 1
 
 
 def read_header(data: Bytes, position: int = 0) -> BatchHeader:
-    """Return the header of the magic 2 batch at `position`, without checking the checksum.
+    """Return a magic 2 header without checking the checksum.
 
     Raises:
         InvalidRecords: CORRUPT_MESSAGE if fewer than 61 bytes remain, or the header specifies a smaller size.
@@ -139,7 +138,7 @@ def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def iter_batches(data: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each magic 2 batch in `data`. Raises like `batch_bounds`."""
+    """Yield position and header of each magic 2 batch. Raises like `batch_bounds`."""
     for position, _, _ in batch_bounds(data):
         yield position, read_header(data, position)
 

@@ -164,7 +164,7 @@ def _append_bytes(parts: list[bytes], content: bytes | None) -> None:
 
 
 def varint(value: int) -> bytes:
-    """Return `value`, of 32 or 64 bits, as a zigzag varint."""
+    """Return a zigzag varint of 32 or 64 bits."""
     rest = value << 1 if value >= 0 else ~value << 1 | 1
     if rest < 128:
         return _VARINTS[rest]

@@ -39,7 +39,6 @@ class Message:
 
     @property
     def compression(self) -> int:
-        """Codec id. Raises InvalidRecords if it is unknown."""
         return check_codec(self.attributes & CODEC_MASK)
 
     @property
@@ -95,7 +94,7 @@ class Message:
         return Record(self.offset, self.timestamp, self.key, self.value)
 
     def __str__(self) -> str:
-        """Return Kafka's text for the record; like in Kafka, it raises for a truncated record."""
+        """Return Kafka's text; as in Kafka, a truncated record raises."""
         timestamp = f"{_TIMESTAMP_TYPES[self.timestamp_type]}={self.timestamp}, " if self.magic > 0 else ""
         sizes = f"key={len(self.key or b'')} bytes, value={len(self.value or b'')} bytes"
         attributes = f"attributes={_signed_byte(self.attributes)}, compression={NAMES[self.compression]}"
@@ -146,7 +145,7 @@ def _iter_inner(wrapper: Message, inner: list[Message]) -> Iterator[Message]:
 
 
 def _base_offset(wrapper: Message, last_inner_offset: int) -> int:
-    """Return the number to add to inner offsets: 0 if they are absolute."""
+    """Return what to add to inner offsets: 0 if they are absolute."""
     # Producers, such as librdkafka, send wrapper offset 0; then the inner offsets are absolute.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0

@@ -70,7 +70,7 @@ class Appendable(msgspec.Struct, gc=False):
 
 
 class LogValidator:
-    """The validation of one append. `codec` is that of the received records."""
+    """The validation of one append; `codec` is that of the received records."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class LogValidator:
         return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
-        """Return position, size and magic of the first batch; check that it is the only one if required."""
+        """Return position, size and magic; check that the batch is the only one if required."""
         batches = batch_bounds(self.data)
         first = next(batches, None)
         if first is None:
@@ -212,7 +212,7 @@ class LogValidator:
         return read_stream(bytes(section), failure, header)
 
     def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:
-        """Return all of `records`, from `wrapper` if given; raise InvalidRecords with all of their errors."""
+        """Validate from `wrapper`, if given; raise InvalidRecords with all errors."""
         valid = []
         errors: RecordErrors = []
         code = ErrorCode.INVALID_RECORD

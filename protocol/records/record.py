@@ -193,7 +193,7 @@ def ensure_header_name(size: int) -> None:
 
 
 def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    """Return the length-prefixed bytes at `position`, None for a negative length; IndexError if truncated."""
+    """Return None for a negative length; IndexError if truncated."""
     size, position = read_varint(buffer, position)
     if size < 0:
         return None, position
@@ -203,7 +203,7 @@ def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """Return the 32-bit zigzag varint at `position`, and the position after it. Raises IndexError, VarintError."""
+    """Read a 32-bit zigzag varint. Raises IndexError, VarintError."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -238,7 +238,7 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def int64(value: int) -> int:
-    """Return `value` as a Java long, which wraps."""
+    """Wrap like a Java long."""
     return (value + 2**63) % 2**64 - 2**63
 
 

@@ -181,7 +181,7 @@ def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeade
 
 
 def _skip(section: bytes, position: int, size: int) -> int:
-    """Return the position after `size` bytes (0 if negative); raise IndexError if they are missing."""
+    """Return the next position; raise IndexError if bytes are missing."""
     if size > len(section) - position:
         raise IndexError(position)
     return position + max(size, 0)

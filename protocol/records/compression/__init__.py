@@ -21,7 +21,7 @@ MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 
 def check_codec(codec: int) -> int:
-    """Return `codec`; raise InvalidRecords if it is unknown (5 to 7)."""
+    """Raise InvalidRecords for an unknown codec (5 to 7)."""
     if codec > ZSTD:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
     return codec
@@ -58,7 +58,7 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
 
 
 def compress(codec: int, section: Bytes, magic: int, level: int | None = None) -> bytes:
-    """Return `section` as compressed by a producer of this `magic`; `level` None is the codec's default."""
+    """Compress as a producer of this `magic`; `level` None is the codec's default."""
     if check_codec(codec) == NONE:
         return bytes(section)
     if codec == GZIP:

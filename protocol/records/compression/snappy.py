@@ -77,7 +77,7 @@ def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, s
 
 
 def _uncompressed_bytes(block: memoryview) -> int:
-    """Return the uncompressed size at the start of a raw stream."""
+    """Return the size at the start of a raw stream."""
     size = shift = 0
     for byte in block[:_VARINT_BYTES]:
         size |= (byte & 0x7F) << shift
