@@ -28,8 +28,6 @@ class Evidence(TypedDict, total=False):
 
 
 class VerdictDetails(Evidence, total=False):
-    """The parts of a verdict besides its text."""
-
     measured: dict[str, float | str]
     expected: dict[str, str]
 
@@ -77,12 +75,11 @@ class Case:
 
     @cached_property
     def found(self) -> list[list[AttemptSequence]]:
-        """The sequences of attempts of each run."""
         return [split_calls(sequences(each.events), each.callbacks) for each in self.observations]
 
     @cached_property
     def lag_ms(self) -> float:
-        """The largest lag of the broker's timers in any run."""
+        """The largest timer lag in any run."""
         return max(each.lag_ms for each in self.observations)
 
     def tolerance(self, base_ms: float) -> Tolerance:
@@ -106,7 +103,7 @@ class Case:
         )
 
     def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
-        """Return the waits of all sequences of these kinds; `regroup` rearranges the sequences of a run."""
+        """Collect waits of these kinds; `regroup` rearranges the sequences of a run."""
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
@@ -115,7 +112,7 @@ class Case:
         ]
 
     def _with_timeouts(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
-        """Return the sequences with end times for attempts that the broker did not see end.
+        """Estimate the end of attempts that the broker did not see end.
 
         The client gave these up after request.timeout.ms or later, but before its next attempt.
         """
@@ -160,7 +157,6 @@ class Case:
         )
 
     def evidence(self, found: Sequence[Track], backoff: Backoff | None, allowed: Tolerance) -> Evidence:
-        """Return the longest series and the fit of the waits."""
         return {
             "series": [each.series(backoff, allowed) for each in longest_tracks(found)],
             "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling needs no secure randomness)
@@ -193,7 +189,7 @@ WaitJudge = Callable[[Case, list[Track], Backoff], Verdict]
 def judge_waits(
     case: Case, kinds: Sequence[Kind], backoff: Backoff, judge_tracks: WaitJudge, regroup: Regroup | None = None
 ) -> Verdict:
-    """Judge the waits of these kinds, using only the runs in which the broker did not lag too much."""
+    """Judge waits, using only runs in which the broker did not lag too much."""
     prompt = case.without_lagging_runs(min(backoff.base_ms, backoff.max_ms))
     if isinstance(prompt, Verdict):
         return prompt
@@ -213,7 +209,7 @@ def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:
 
 
 def rows_of(found: Iterable[Track]) -> list[list[float]]:
-    """Return the waits of all tracks, one row per streak of failures."""
+    """Return waits, one row per streak of failures."""
     return [row for each in found for row in each.rows()]
 
 

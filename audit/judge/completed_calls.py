@@ -20,7 +20,7 @@ _SAME_NS = 1_000_000
 
 
 def split_calls(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> list[AttemptSequence]:
-    """Return the sequences split into one per call, ordered by first attempt."""
+    """Return one sequence per call, ordered by first attempt."""
     failed = [callback.at_ns for callback in callbacks if callback.event == "call-failed"]
     made = [callback.at_ns for callback in callbacks if callback.event == "started"]
     parts = [part for sequence in found for part in _parts(sequence, made, failed if sequence.kind in _CALLED else [])]

@@ -35,27 +35,26 @@ class Backoff(NamedTuple):
 
     @property
     def steps_to_cap(self) -> int:
-        """The number of doublings until the maximum is reached."""
         steps, value = 0, self.base_ms
         while 0 < value < self.max_ms:
             steps, value = steps + 1, value * MULTIPLIER
         return steps
 
     def value_ms(self, failures: int) -> float:
-        """Return the wait after `failures` + 1 consecutive failures, without jitter."""
+        """Return the wait without jitter."""
         if self.is_constant:
             return self.max_ms
         return min(self.base_ms * float(MULTIPLIER) ** min(failures, self.steps_to_cap), self.max_ms)
 
     def band_ms(self, failures: int) -> tuple[float, float]:
-        """Return the shortest and the longest wait with jitter."""
+        """Return shortest and longest wait with jitter."""
         value = self.value_ms(failures)
         if self.is_constant:
             return value, max(value, self.other_delay_ms)
         return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.other_delay_ms)
 
     def in_words(self) -> str:
-        """Return the waits as text, such as 100, 200, 400 ... 1000 ms ± 20 %."""
+        """Return text such as 100, 200, 400 ... 1000 ms ± 20 %."""
         if self.is_constant:
             return f"{self.max_ms:g} ms each time"
         values = [f"{self.value_ms(number):g}" for number in range(min(self.steps_to_cap + 1, 3))]
@@ -65,13 +64,12 @@ class Backoff(NamedTuple):
 
 
 def number(settings: Settings, name: str) -> float | None:
-    """Return a numeric setting; None if it is not known."""
     value = settings.get(name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def retry_backoff(settings: Settings) -> Backoff | None:
-    """Return the backoff of KIP-580; None if its settings are not known."""
+    """Return None if the settings are not known."""
     base_ms, max_ms = number(settings, "retry.backoff.ms"), number(settings, "retry.backoff.max.ms")
     return None if base_ms is None or max_ms is None else Backoff(base_ms, max_ms)
 
@@ -82,7 +80,7 @@ def static_backoff(settings: Settings) -> Backoff | None:
 
 
 def reconnect_backoff(settings: Settings) -> Backoff | None:
-    """Return the backoff of KIP-144; None if its settings are not known.
+    """Return None if the settings are not known.
 
     A client connects only when it has a request to send, and that request may itself be waiting for a retry backoff.
     """
@@ -101,17 +99,17 @@ class Tolerance(NamedTuple):
     late_ms: float
 
     def later(self, more_ms: float) -> "Tolerance":
-        """Return the tolerance with `more_ms` added to the late side."""
+        """Add `more_ms` to the late side."""
         return self._replace(late_ms=self.late_ms + more_ms)
 
 
 def longest_lag_ms(base_ms: float) -> float:
-    """Return the largest timer lag of the broker with which waits of `base_ms` or more can be judged."""
+    """Return the largest timer lag with which waits of `base_ms` or more can be judged."""
     return max(_LONGEST_LAG_MS, base_ms / 2)
 
 
 def tolerance(base_ms: float, lag_ms: float, *, virtual: bool) -> Tolerance:
-    """Return the tolerance for waits of `base_ms` or more, if the broker's timers lagged by `lag_ms`."""
+    """Return the tolerance for waits of `base_ms` or more."""
     if virtual:
         return Tolerance(_EARLY_MS, max(_LATE_VIRTUAL_MS, base_ms / 2))
     return Tolerance(_EARLY_MS + lag_ms, max(_LATE_MS, base_ms / 2) + lag_ms)

@@ -45,7 +45,7 @@ class _Run(NamedTuple):
 
 
 def findings(observations: Sequence[Observation]) -> list[Finding]:
-    """Return the findings of the runs of one probe with one client: the worst of each kind."""
+    """Return the worst finding of each kind."""
     runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
     found: list[Finding] = []
     for detect in _DETECTORS:
@@ -162,7 +162,7 @@ def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -
 
 
 def _cut_short(one: Observation) -> set[tuple[int, int]]:
-    """Return connection and arrival time of requests whose response the client may not have read.
+    """Find requests, by connection and arrival, whose response the client may not have read.
 
     A fault truncated the response, or the connection ended at that moment.
     """
@@ -200,7 +200,7 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Return the sequences without overlapping sequences of connections to one broker.
+    """Leave out overlapping sequences of connections to one broker.
 
     Their attempts may be assigned to the wrong sequence. An overlap of a few attempts is accepted.
     """
@@ -218,7 +218,7 @@ def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
 
 
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
-    """Return the first of two consecutive short waits that follow many long ones, and the median of the long ones."""
+    """Return the first of two consecutive short waits after many long ones, and the median of these."""
     in_row: list[float] = []
     bounded = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
     for wait, following in pairwise(bounded):

@@ -87,7 +87,7 @@ class _Model(NamedTuple):
 
 
 def fit(rows: Rows, random: Random) -> Fit | None:
-    """Return the backoff that explains the waits best; None for fewer than three waits."""
+    """Return None for fewer than three waits."""
     waits = sum(map(len, rows))
     if waits < _LEAST_WAITS:
         return None
@@ -150,7 +150,7 @@ def _criterion(squared: float, count: int, parameters: int) -> float:
 
 
 def _around(steps: Sequence[_Step], value_of: Callable[[int], float]) -> float:
-    """Return the sum of squared distances of the waits' logarithms from `value_of`."""
+    """Return the squared distances of the waits' logarithms from `value_of`."""
     squared = 0.0
     for number, step in enumerate(steps):
         if step.size:
@@ -247,7 +247,7 @@ def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[f
 
 
 def _ratios(rows: Rows, model: _Model, steps: int) -> list[float]:
-    """Return the waits of the first `steps` of each row, divided by the growth of the model."""
+    """Divide each row's first waits by the growth of the model."""
     ratios = [waited_ms / model.grown(number) for row in rows for number, waited_ms in enumerate(row[:steps])]
     return _near(ratios) or [row[0] for row in rows if row]
 
@@ -287,7 +287,7 @@ _DENSITIES: tuple[Callable[[float], float], ...] = (_uniform, _looked_at_once, _
 
 
 def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float]) -> tuple[float, float, float]:
-    """Return the highest likelihood of a density over all ranges, and the range that reaches it."""
+    """Return the highest likelihood over all ranges, and its range."""
     count, least, most = len(ratios), min(ratios), max(ratios)
     margin = (most - least) / (count - 1)
     if log_density is _uniform:

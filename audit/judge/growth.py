@@ -35,7 +35,6 @@ class _Off(NamedTuple):
 
 
 def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance) -> Verdict:
-    """Judge whether all these waits are within the band of the backoff."""
     waits = [wait for track in tracks for wait in track.waits]
     steps = max((wait.failures for wait in waits), default=-1) + 1
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
@@ -95,7 +94,7 @@ def _steps_are_off(waits: Sequence[Wait], off: _Off) -> bool:
 
 
 def share_is_off(short: int, long: int, waits: int) -> bool:
-    """Return whether this many waits that are too short, or too long, rule out chance."""
+    """Return whether this many short or long waits rule out chance."""
     is_short = short >= _SURELY and short > _SHORT_SHARE * waits
     return is_short or (long >= _SURELY_LONG and long > _LONG_SHARE * waits)
 
@@ -124,7 +123,7 @@ def _range(low_ms: float, high_ms: float) -> str:
 
 
 def numbers(waits: Sequence[Wait], backoff: Backoff) -> tuple[dict[str, float | str], dict[str, str]]:
-    """Return the median wait after each number of failures, and the expected range."""
+    """Return the median after each number of failures, and the expected range."""
     measured: dict[str, float | str] = {}
     expected: dict[str, str] = {}
     for failures in range(min(backoff.steps_to_cap + 1, 8)):

@@ -71,7 +71,7 @@ def _follows(name: str, subject: SubjectInfo) -> bool:
 
 
 def _refused(statement: Statement, observations: Sequence[Observation]) -> str:
-    """Return why a client rejected its settings in every run; "" if it accepted them in one."""
+    """Return why a client rejected its settings in every run, else ""."""
     runs = [one for one in observations if one.probe in statement.probes]
     reasons = [[each.text or each.error for each in one.callbacks if each.event == "rejected"] for one in runs]
     return reasons[0][0] if runs and all(reasons) else ""
@@ -101,7 +101,7 @@ _STATIC = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 
 
 def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
-    """Return the verdict on the waits of one sequence, for callers that have events but no runs of probes.
+    """Judge one sequence, for callers without runs of probes.
 
     Every deviation counts as one from the KIP, because the client's own documentation is not known here.
     """

@@ -17,7 +17,7 @@ _MAY_BE_CHANCE = "{} waits are too short and {} too long, which may be chance"
 
 
 def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
-    """Judge whether waits, once grown, are between 80 % of the maximum and `above` times the maximum."""
+    """Judge whether grown waits are between 80 % and `above` times the maximum."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
@@ -70,7 +70,7 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
 
 
 def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
-    """Judge whether the first wait of each streak of failures is the base ± 20 %."""
+    """Judge whether the first wait of each streak is the base ± 20 %."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     first = [wait for track in tracks for wait in track.waits if wait.failures == 0]
@@ -102,7 +102,7 @@ def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdic
 
 
 def judge_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
-    """Judge whether there is a wait of at least the base; it may be longer, if the client has nothing to send."""
+    """Judge whether there is a wait of at least the base; without data to send, it may be longer."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     waits = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == 0]

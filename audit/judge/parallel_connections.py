@@ -28,7 +28,7 @@ class _Lane:
         self.is_free = False  # the client closed the last connection itself
 
     def too_early_ms(self, attempt: Attempt, backoff: Backoff) -> float:
-        """Return by how much an attempt would be too early here; inf while the last connection is open."""
+        """Return inf while the last connection is open."""
         last = self.attempts[-1]
         if last.ended_ns is None or last.ended_ns > attempt.at_ns:
             return inf
@@ -44,7 +44,7 @@ class _Lane:
 
 
 def separate_lanes(found: Iterable[AttemptSequence], backoff: Backoff, early_ms: float) -> list[AttemptSequence]:
-    """Return the same attempts in lanes that obey the backoff where possible."""
+    """Return lanes that obey the backoff where possible."""
     by_client: dict[str, list[AttemptSequence]] = {}
     for sequence in found:
         by_client.setdefault(sequence.key.partition(" as ")[0], []).append(sequence)

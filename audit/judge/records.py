@@ -26,12 +26,11 @@ class Record(NamedTuple):
 
     @property
     def took_ms(self) -> float:
-        """Time from sending to the end."""
         return (self.ended_ns - self.sent_ns) / 1e6
 
 
 def records(callbacks: Iterable[Callback]) -> list[Record]:
-    """Return all sent records, in the order of sending."""
+    """Return all sent records in order."""
     sent: dict[int, Callback] = {}
     ends: dict[int, Callback] = {}
     for callback in callbacks:
@@ -52,11 +51,10 @@ def records(callbacks: Iterable[Callback]) -> list[Record]:
 
 
 def observed_until_ns(observation: Observation) -> int:
-    """Return when the observation of the client ended; closing it ends its work."""
+    """Return the end of the observation; closing the client ends its work."""
     closed = [callback.at_ns for callback in observation.callbacks if callback.event == "closed"]
     return min([observation.ended_ns, *closed])
 
 
 def has_records(observations: Sequence[Observation]) -> bool:
-    """Return whether a driver reported any sent record."""
     return any(callback.event == "sent" for one in observations for callback in one.callbacks)

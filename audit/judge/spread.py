@@ -37,7 +37,7 @@ _SHORTEST_MS = 0.5
 def judge_jitter(
     case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance, *, least: int, is_one_draw: bool
 ) -> Verdict:
-    """Judge whether waits spread as with Kafka's jitter; `least` waits are required."""
+    """Judge whether the spread is that of Kafka's jitter; `least` waits are required."""
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
         return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
@@ -119,7 +119,7 @@ def _but_late(waits: Sequence[float]) -> list[float]:
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
-    """Return half the spread of the waits, relative to the median wait after the same number of failures.
+    """Return half the spread relative to the median after the same number of failures.
 
     The longest tenth may be late, and is dropped. The result is extrapolated to the full range of uniform draws.
     """

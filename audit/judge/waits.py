@@ -35,14 +35,14 @@ class Wait(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A sequence with the waits before each attempt but the first."""
+    """A sequence with its waits."""
 
     sequence: AttemptSequence
     repetition: int
     waits: list[Wait]
 
     def rows(self) -> list[list[float]]:
-        """Return the waits, one row per streak of failures."""
+        """Return waits, one row per streak of failures."""
         rows: list[list[float]] = []
         for wait in self.waits:
             if wait.failures == 0 or not rows:
@@ -73,7 +73,7 @@ class Track(NamedTuple):
 
 
 def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
-    """Return the waits of one run's sequences, which are ordered by first attempt."""
+    """Return tracks, ordered by first attempt."""
     made: list[Track] = []
     last_ns: dict[str, int] = {}  # by partition: the last attempt of any batch that precedes later ones
     for sequence in found:
@@ -85,7 +85,7 @@ def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]
 
 
 def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: int = 0) -> Track:
-    """Return the waits of a sequence; earlier batches had to go first until `blocked_until_ns`."""
+    """Compute the waits; earlier batches had to go first until `blocked_until_ns`."""
     waits: list[Wait] = []
     failures = 0
     for (before, after), waited_ms in zip(pairwise(sequence.attempts), sequence.gaps_ms(), strict=True):
@@ -121,10 +121,9 @@ def ended_ns(attempt: Attempt) -> int:
 
 
 def partition_of(sequence: AttemptSequence) -> str:
-    """Return the TOPIC-PARTITION of a batch."""
     return sequence.key.partition("@")[0].partition("~")[0]
 
 
 def longest_tracks(found: Sequence[Track]) -> list[Track]:
-    """Return the tracks with the most attempts, up to the limit of a report."""
+    """Return those with the most attempts, up to the limit of a report."""
     return sorted(found, key=lambda each: -len(each.waits))[:_MOST_SERIES]

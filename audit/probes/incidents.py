@@ -101,25 +101,23 @@ def cluster(
 
 
 def broken(from_s: float, for_s: float, rule: Rule, *meanwhile: Rule) -> Step:
-    """Return a step with temporary faults."""
     return Step(at=f"{from_s}s", fault=rule, during=f"{for_s}s", meanwhile=meanwhile)
 
 
 def down(node_id: int, from_s: float, for_s: float) -> Step:
-    """Return a step that kills a broker and restarts it."""
+    """Kill a broker, then restart it."""
     return Step(at=f"{from_s}s", kill=node_id, during=f"{for_s}s" if for_s else UNSET)
 
 
 def error(code: str, api: str, schedule: str | None = None, partition: int | None = None) -> Rule:
-    """Return a rule that responds with an error code instead of handling the request."""
+    """Respond with an error code instead of handling the request."""
     return Rule(action=Error(code), api=api, schedule=schedule, partition=partition)
 
 
 def closing(api: str | list[str], schedule: str | None = None, *, broker: int | None = None) -> Rule:
-    """Return a rule that closes the connection instead of responding."""
+    """Close the connection instead of responding."""
     return Rule(action=Close(), api=api, schedule=schedule, broker=broker)
 
 
 def rule(action: AnyAction, api: str | list[str] | None = None, schedule: str | None = None) -> Rule:
-    """Return a rule with any other action."""
     return Rule(action=action, api=api, schedule=schedule)

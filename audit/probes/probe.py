@@ -95,7 +95,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def role(self) -> Role:
-        """The role of the client."""
         return _ROLES[type(self.workload)]
 
     @property

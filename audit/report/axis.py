@@ -18,7 +18,7 @@ class Axis(NamedTuple):
     is_log: bool
 
     def at(self, value: float) -> float:
-        """Return the coordinate of a value, clamped to the axis."""
+        """Return the coordinate, clamped to the axis."""
         kept = min(max(value, self.low), self.high)
         if self.is_log:
             share = log10(kept / self.low) / log10(self.high / self.low)
@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 
 def axis_of(values: list[float], start: float, end: float) -> Axis:
-    """Return an axis for all values: linear from 0, or logarithmic if they span orders of magnitude."""
+    """Return a linear axis from 0, or a logarithmic one if values span orders of magnitude."""
     positive = [value for value in values if value > 0]
     high = max(positive, default=1.0)
     low = min(positive, default=1.0)

@@ -40,5 +40,4 @@ def citations() -> dict[tuple[str, str], Citation]:
 
 
 def cited(subject: str, statement: str) -> Citation | None:
-    """Return the citation for a client and a statement or kind of finding."""
     return citations().get((subject.removesuffix("-virtual"), statement))

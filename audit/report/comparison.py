@@ -101,7 +101,7 @@ def compare(before: AuditResult, now: AuditResult) -> Comparison:
 
 
 def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
-    """Return results by name; several versions of one client in a report have the version in the name."""
+    """Return results by name; if a report has several versions of a client, the name has the version."""
     names = [each.subject.name for each in result.subjects]
     return {
         each.subject.name
@@ -112,7 +112,7 @@ def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
 
 
 def _verdicts(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change | None]:
-    """Yield one change per statement; None if unchanged."""
+    """Yield None for an unchanged verdict."""
     old = {verdict.statement: verdict for verdict in before.verdicts}
     new = {verdict.statement: verdict for verdict in now.verdicts}
     for statement in in_order([*old, *new]):

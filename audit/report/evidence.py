@@ -22,7 +22,7 @@ class Figure(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The evidence of one verdict or finding.
+    """One verdict or finding.
 
     style: of a verdict; a finding has its name in `finding` instead
     allowed: legend of the plots' band
@@ -50,7 +50,7 @@ class Evidence(NamedTuple):
         return [(name, self.measured.get(name, ""), self.expected.get(name, "")) for name in names]
 
     def figures(self) -> tuple[Figure | None, Figure | None]:
-        """Return the plots of attempts and of waits; None without data."""
+        """Plot attempts and waits; None without data."""
         if not any(each.at_ms for each in self.series):
             return None, None
         has_band = any(each.low_ms for each in self.series)
@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
 
 
 def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, text: str) -> Evidence:
-    """Return the evidence of a verdict; `text` is the statement's."""
+    """`text` is the statement's."""
     deviates = verdict.state is State.DEVIATES
     return Evidence(
         identity,
@@ -85,7 +85,6 @@ def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, tex
 
 
 def finding_evidence(identity: str, result: SubjectResult, finding: Finding) -> Evidence:
-    """Return the evidence of a finding."""
     return Evidence(
         identity,
         result.subject,
@@ -107,7 +106,7 @@ def _runs_words(result: SubjectResult, verdict: Verdict) -> str:
 
 
 def sequence_words(series: Series) -> str:
-    """Return a sequence's kind and key, and the number of its attempts by outcome."""
+    """Return kind, key, and the number of attempts by outcome."""
     seconds = milliseconds(series.at_ms[-1]) if series.at_ms else "0 s"
     kinds = [f"{series.outcomes.count(kind)} {kind}" for kind in dict.fromkeys(series.outcomes)]
     outcomes = f"{len(series.at_ms)} attempts in {seconds}" + (f" ({', '.join(kinds)})" if kinds else "")

@@ -40,7 +40,7 @@ def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder, so that errors show before the audit. Raises SluiceError."""
+    """Create the folder before the audit, so that errors show early. Raises SluiceError."""
     _page()
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,12 +63,12 @@ def _page() -> Callable[[AuditResult, Mapping[str, str]], str]:
 
 
 def as_json(result: AuditResult) -> bytes:
-    """Return report.json; sets are sorted, so that equal results give equal bytes."""
+    """Sort sets, so that equal results give equal bytes."""
     return msgspec.json.format(msgspec.json.encode(result, order="deterministic"), indent=2) + b"\n"
 
 
 def read_report(path: Path) -> AuditResult:
-    """Return the result in report.json, or in a folder that contains it. Raises SluiceError."""
+    """Read report.json, or a folder that contains it. Raises SluiceError."""
     file = path / JSON if path.is_dir() else path
     try:
         content = file.read_bytes()

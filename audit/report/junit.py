@@ -75,7 +75,7 @@ def _case(verdict: Verdict, result: SubjectResult) -> Element:
 
 
 def _class(result: SubjectResult, what: str) -> str:
-    """Return a class name; CI servers split it at dots, so names must not contain any."""
+    """Remove dots: CI servers split class names there."""
     return f"audit.{_clean(result.subject.name).replace('.', '_')}.{_clean(what)}"
 
 
@@ -92,5 +92,5 @@ def _seconds(seconds: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return text without control characters, most of which XML cannot represent."""
+    """Remove control characters, most of which XML cannot represent."""
     return printable(text)

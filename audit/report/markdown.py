@@ -28,7 +28,7 @@ _MOST_NUMBERS = 4  # per deviation
 
 
 def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
-    """Return the whole report except the evidence; `texts` are the statements by id."""
+    """Write all except the evidence; `texts` are the statements by id."""
     lines = [
         f"Measured by sluice {result.sluice}, {_text(moment(result.began))}, on {_text(result.machine)}.",
         "",
@@ -92,7 +92,7 @@ def _numbers(verdict: Verdict) -> str:
 
 
 def _citation(name: str, what: str, cited_before: set[str]) -> str:
-    """Return the citation of a deviation or finding, shortened if `cited_before` has it; "" without a citation."""
+    """Shorten the citation if `cited_before` has it."""
     citation = cited(name, what)
     if citation is None:
         return ""
@@ -127,7 +127,7 @@ def _recovery(result: AuditResult) -> Iterator[str]:
 
 
 def _heads(result: AuditResult) -> list[str]:
-    """Return the clients' names, with versions only to distinguish clients of one name."""
+    """Add versions only to distinguish clients of one name."""
     names = Counter(subject.subject.name for subject in result.subjects)
     return [
         _name(subject) if names[subject.subject.name] > 1 else _text(subject.subject.name)
@@ -140,5 +140,5 @@ def _name(subject: SubjectResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text with all markup escaped: clients choose their names."""
+    """Escape all markup: clients choose their names."""
     return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", printable(text))

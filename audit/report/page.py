@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def page(result: AuditResult, texts: Mapping[str, str]) -> str:
-    """Return the page; `texts` are the statements by id."""
+    """`texts` are the statements by id."""
     statements = statements_of(result)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def _environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Return a value as text without control characters; already escaped markup is unchanged."""
+    """Remove control characters; escaped markup is unchanged."""
     if hasattr(value, "__html__"):
         return value
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

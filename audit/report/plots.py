@@ -51,7 +51,7 @@ class Plot(NamedTuple):
 
 
 def attempts_plot(series: Sequence[Series]) -> Plot:
-    """Return the attempts, one row per sequence, with the allowed times of the next attempt between them."""
+    """Draw one row per sequence, with the allowed times of the next attempt."""
     shown = series[:MOST_SERIES]
     bottom = _TOP + _ROW * len(shown)
     last = max((each.at_ms[-1] for each in shown if each.at_ms), default=0.0)
@@ -63,7 +63,7 @@ def attempts_plot(series: Sequence[Series]) -> Plot:
 
 
 def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
-    """Return the waits before each retry, with the allowed band and the fitted model."""
+    """Draw the wait before each retry, with allowed band and fitted model."""
     shown = [each for each in series if each.waited_ms][:MOST_SERIES]
     retries = max((len(each.waited_ms) for each in shown), default=1)
     lows, highs = _band(shown)
@@ -86,12 +86,12 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
 
 
 def _until_reset(lows: Sequence[float], retries: int) -> int:
-    """Return the number of retries before the backoff restarts; a model covers one streak of failures."""
+    """Count retries before the backoff restarts; a model covers one streak."""
     return next((at for at, (before, low) in enumerate(pairwise(lows), 1) if low < before), retries)
 
 
 def _aside(number: int, of: int, retries: int) -> float:
-    """Return the horizontal offset that keeps dots of parallel sequences from hiding each other."""
+    """Return an offset that separates dots of parallel sequences."""
     return 0.0 if of == 1 or retries > _FEW_RETRIES else _HALF_STEP * (number / (of - 1) - 0.5)
 
 
@@ -120,7 +120,7 @@ def _window(series: Series, at: int, y: float, along: Axis) -> str:
 
 
 def _band(shown: Sequence[Series]) -> tuple[list[float], list[float]]:
-    """Return the smallest lower and the largest upper bound before each retry."""
+    """Return the lowest lower and highest upper bound before each retry."""
     lows = [min(_there(each)) for each in zip_longest(*(one.low_ms for one in shown))]
     highs = [max(_there(each)) for each in zip_longest(*(one.high_ms for one in shown))]
     largest = max((wait for each in shown for wait in each.waited_ms), default=1.0)

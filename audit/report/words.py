@@ -69,7 +69,6 @@ def style_of(verdict: Verdict) -> VerdictStyle:
 
 
 def counts(result: SubjectResult) -> dict[VerdictStyle, int]:
-    """Return the number of verdicts of each style that occurs."""
     styles = [style_of(verdict) for verdict in result.verdicts]
     return {style: styles.count(style) for style in STYLES if style in styles}
 
@@ -92,12 +91,12 @@ def moment(text: str) -> str:
 
 
 def in_order(statements: Iterable[str]) -> list[str]:
-    """Return statements without duplicates, ordered by KIP and number."""
+    """Remove duplicates; order by KIP and number."""
     return sorted(set(statements), key=_place)
 
 
 def statements_of(result: AuditResult) -> list[str]:
-    """Return all statements that any subject has a verdict for."""
+    """Return statements with a verdict for any subject."""
     return in_order(verdict.statement for subject in result.subjects for verdict in subject.verdicts)
 
 
@@ -110,13 +109,11 @@ def kip_of(statement: str) -> str:
 
 
 def title_of(kip: str) -> str:
-    """Return a KIP's title; "" if not known."""
     number = kip.removeprefix("KIP-")
     return KIPS.get(int(number), "") if number.isdecimal() else ""
 
 
 def milliseconds(value: float) -> str:
-    """Return a time in a readable unit."""
     if not isfinite(value):
         return "no end"
     if abs(value) < 1000:
@@ -132,7 +129,7 @@ def number(value: float) -> str:
 
 
 def measured(name: str, value: float | str) -> str:
-    """Return a measured value; names that end in _ms are times."""
+    """Format a measured value; names that end in _ms are times."""
     if isinstance(value, str):
         return value
     return milliseconds(value) if name.endswith("_ms") else number(value)
@@ -143,7 +140,6 @@ def label(name: str) -> str:
 
 
 def fit_words(fit: Fit) -> str:
-    """Return a fitted model as text."""
     parts = [f"{fit.model}: {milliseconds(fit.base_ms)}"]
     if fit.model == "exponential":
         parts.append(f"× {fit.multiplier:.3g} each time")
@@ -156,7 +152,7 @@ def fit_words(fit: Fit) -> str:
 
 
 def setting_words(settings: Mapping[str, float | str | bool]) -> list[tuple[str, str]]:
-    """Return settings ordered by name, formatted as in a properties file."""
+    """Format settings as in a properties file, ordered by name."""
     return [(name, _property(value)) for name, value in sorted(settings.items())]
 
 

@@ -46,7 +46,7 @@ class RunResult(NamedTuple):
 
 
 class ProbeRun:
-    """A run, from before the start of the subject until after its end."""
+    """A run, from before the subject's start until after its end."""
 
     def __init__(
         self, broker: Broker, subject: Subject, probe: Probe, seed: int, clock: Clock, starting: asyncio.Lock
@@ -85,7 +85,7 @@ class ProbeRun:
             await self._end()
 
     def events(self) -> list[AnyEvent]:
-        """Return the journal events of the run, without connections opened earlier."""
+        """Return the run's events, without connections opened earlier."""
         events = self._broker.journal.events(after=self.first_seq)
         own = {event.connection for event in events if isinstance(event, ConnectionOpened)}
         return [event for event in events if not isinstance(event, ClientEvent) or event.connection in own]
@@ -153,7 +153,7 @@ class ProbeRun:
         return "" if ended is None else f"the client ended: {ended}".replace(self._broker.bootstrap, "{bootstrap}")
 
     async def _end(self) -> None:
-        """End the subject, and only then the faults, so that it does not react to their end."""
+        """End the subject before the faults, so that it does not react to their end."""
         try:
             if self._running is not None:
                 await self._running.end()
@@ -172,7 +172,7 @@ async def run(
     starting: asyncio.Lock,
     lag: Callable[[], Callable[[], float]],
 ) -> RunResult:
-    """Run a probe once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
+    """Run once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
     config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
@@ -242,7 +242,7 @@ def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int
 
 
 def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
-    """Return the subject with the version that the client sent (KIP-511), if none is known."""
+    """Use the version that the client sent (KIP-511), if none is known."""
     versions = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
     return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 

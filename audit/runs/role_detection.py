@@ -25,7 +25,7 @@ _BY_API = {
 
 
 async def detect_role(subject: Subject, clock: Clock) -> Role:
-    """Return the role. Raises SubjectError for a command that does not start, ends, or sends no conclusive request."""
+    """Raise SubjectError for a command that does not start, ends, or sends no conclusive request."""
     async with Broker() as broker:
         await broker.cluster.create_topic(TOPIC)
         job = Job(bootstrap=broker.bootstrap, role=Role.PRODUCER, workload=Produce(), settings={}, seed=0)

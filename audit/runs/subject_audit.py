@@ -35,8 +35,6 @@ _JUDGED_ONCE_MORE = 1.5
 
 
 class AuditContext(NamedTuple):
-    """The parts that the audits of several subjects share."""
-
     budget: Budget
     on_progress: Callable[[Progress], None]
     seed: int
@@ -47,8 +45,6 @@ class AuditContext(NamedTuple):
 
 
 class SubjectAudit:
-    """The audit of one subject."""
-
     def __init__(self, subject: Subject, probes: Sequence[Probe], context: AuditContext) -> None:
         self._subject = subject
         self._probes = {probe.name: probe for probe in probes}
@@ -73,7 +69,7 @@ class SubjectAudit:
         self._version = ""
 
     async def measure(self) -> SubjectResult:
-        """Measure and judge. Raises SubjectError for a subject that cannot be started."""
+        """Measure and judge, or raise SubjectError."""
         await self._judge.forget()
         more = {name: probe.least for name, probe in self._probes.items()}
         while more and await self._round(more):
@@ -90,7 +86,7 @@ class SubjectAudit:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     async def _round(self, more: dict[str, int]) -> int:
-        """Run each probe this often while time is left; return the number of runs.
+        """Run each probe while time is left; return the number of runs.
 
         All probes run once before any runs again, so that a small budget covers each of them.
         """
@@ -176,7 +172,7 @@ class SubjectAudit:
     # -- verdicts ------------------------------------------------------------------------------------------------------
 
     async def _judged(self) -> dict[str, int]:
-        """Judge the statements with new runs; return the number of further runs by probe."""
+        """Judge new runs; return the number of further runs by probe."""
         self._report_progress("judging")
         began_ms = self._clock.monotonic_ms()
         more: Counter[str] = Counter()
@@ -236,7 +232,7 @@ def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
 
 
 def recovered_after_ms(observation: Observation, role: Role) -> float | None:
-    """Return the time from the end of the last fault to the next success, or None."""
+    """Return the time from the last fault's end to the next success, or None."""
     until_ns = observation.fault_until_ns
     if until_ns is None:
         return None

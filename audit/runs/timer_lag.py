@@ -19,7 +19,7 @@ class LagMeter:
         self._wait()
 
     def measure(self) -> Callable[[], float]:
-        """Start a measurement; the returned function returns its 99th percentile."""
+        """Start measuring; the returned function returns the 99th percentile."""
         mark = len(self._late_ms)
 
         def late_ms() -> float:

@@ -61,7 +61,7 @@ WorkerRequest = Keep | Forget | Judge | Find | Run
 
 
 class Worker:
-    """The worker process as seen by its parent; it handles one request at a time."""
+    """The worker process in its parent; it handles one request at a time."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -87,7 +87,6 @@ class Worker:
         return result
 
     async def end(self) -> None:
-        """End the process; the next request starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:
@@ -95,7 +94,7 @@ class Worker:
             await process.wait()
 
     async def _request(self, request: WorkerRequest) -> WorkerResponse:
-        """Send a request and return the response. Raises SluiceError for an error in the process."""
+        """Send a request; raise SluiceError for an error in the process."""
         data = msgspec.msgpack.encode(request)
         async with self._turn:
             if self._process is None:

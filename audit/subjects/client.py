@@ -60,7 +60,7 @@ class Client(NamedTuple):
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
 
     def own(self, role: Role, given: Mapping[str, Setting]) -> dict[str, Setting]:
-        """Return the settings for the client, by its own names."""
+        """Rename settings to the client's own names."""
         known = {own: given[row.name] for row in self._of(role) if row.name in given for own in row.own}
         return {**self.fixed.get(role, {}), **known}
 
@@ -86,7 +86,7 @@ class Client(NamedTuple):
 
 
 def _is_set_alone(name: str, given: Mapping[str, Setting]) -> bool:
-    """Return whether this maximum is unset but its base is set; KIP-144 then uses the base."""
+    """Return whether only the base is set; KIP-144 then uses it as the maximum."""
     return name == "reconnect.backoff.max.ms" and name not in given and "reconnect.backoff.ms" in given
 
 

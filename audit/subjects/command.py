@@ -28,7 +28,7 @@ class CommandSubject:
     virtual = False
 
     def __init__(self, command: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> None:
-        """Create it; `settings` are its known settings by Kafka's names. Raises ConfigError for an invalid command."""
+        """Create it with the known settings by Kafka's names. Raises ConfigError."""
         try:
             self._words = shlex.split(command)
         except ValueError as error:

@@ -54,7 +54,7 @@ def _own(client: Client, job: Job) -> Job:
 
 
 async def start_driver(client: Client, job: Job, on_callback: OnCallback, **environment: str) -> SubjectProcess:
-    """Start a client's driver as a process, with its job on standard input."""
+    """Start a driver with its job on standard input."""
 
     def on_line(line: bytes) -> None:
         try:
@@ -87,7 +87,7 @@ class VirtualSubject(DrivenSubject):
         return msgspec.structs.replace(super().info(role, settings), name=self.name)
 
     def load(self) -> Driver:
-        """Import the driver and the library, which must happen before time is virtual."""
+        """Import driver and library, which must happen before time is virtual."""
         return cast(Driver, import_module(self.client.driver))  # mypy does not see a module's functions as a protocol
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:

@@ -76,7 +76,7 @@ class _Jvm:
 
     @classmethod
     async def start(cls, pyspark: str) -> "_Jvm":
-        """Start a JVM. Raises SubjectError if it does not start."""
+        """Start a JVM, or raise SubjectError."""
         lines: asyncio.Queue[str] = asyncio.Queue()  # port, then token
         java = _java(pyspark)
         jars = await asyncio.to_thread(fetched_jars, pyspark, java)

@@ -40,7 +40,6 @@ class _Batch(NamedTuple):
 
     @property
     def last_ms(self) -> float:
-        """Time from the first attempt to the last."""
         return (self.sequence.attempts[-1].at_ns - self.first_ns) / _NS_PER_MS
 
     @property
@@ -48,7 +47,6 @@ class _Batch(NamedTuple):
         return any(attempt.outcome is Outcome.SUCCEEDED for attempt in self.sequence.attempts)
 
     def was_observed_for(self, ms: float) -> bool:
-        """Return whether the observation covers this time after the first attempt."""
         return (self.until_ns - self.first_ns) / _NS_PER_MS >= ms
 
 
@@ -152,7 +150,7 @@ def _retries_unanswered(case: Case) -> Verdict:
 
 
 def _first_unanswered_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
-    """Return, by run and connection, the arrival of the first unanswered request, which times out first."""
+    """Find, by run and connection, the first unanswered request, which times out first."""
     found: dict[tuple[int, int], int] = {}
     for batch in batches:
         for attempt in batch.sequence.attempts:

@@ -163,7 +163,6 @@ def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
 
 
 def _after_success(tracks: list[Track]) -> list[Track]:
-    """Return only the waits after the loss of a successful connection."""
     found: list[Track] = []
     for track in tracks:
         attempts = track.sequence.attempts

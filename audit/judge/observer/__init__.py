@@ -17,6 +17,6 @@ __all__ = ["sequences"]
 
 
 def sequences(events: Sequence[AnyEvent]) -> list[AttemptSequence]:
-    """Return the sequences of attempts of all clients, ordered by first attempt."""
+    """Return all clients' sequences, ordered by first attempt."""
     found = [*connect_sequences(events), *produce_sequences(events), *call_sequences(events)]
     return sorted(found, key=lambda sequence: sequence.attempts[0].at_ns)

@@ -21,15 +21,13 @@ from .outcomes import Outcomes
 
 
 class Sent(NamedTuple):
-    """One batch in one request."""
-
     request: Request
     partition: TopicPartition
     is_alone: bool
 
 
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return each batch with all its attempts, ordered by first attempt."""
+    """Return batches, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     made: dict[str, list[Sent]] = {}
@@ -62,8 +60,6 @@ def _key(sent: Sent) -> str:
 
 
 class _Unnumbered:
-    """Assigns keys to batches of producers that are not idempotent."""
-
     def __init__(self) -> None:
         self._failed: dict[tuple[str, str], list[tuple[str, Sent]]] = {}  # by client and partition
         self._count = 0

@@ -66,7 +66,7 @@ _MOST_TOPICS_IN_KEY = 3
 
 
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return failed requests with their retries, ordered by first attempt."""
+    """Return failed requests, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)
@@ -105,7 +105,7 @@ def _kind(request: Request) -> Kind:
 
 
 def _calls(requests: Iterable[Request], outcomes: Outcomes) -> list[tuple[Request, Attempt]]:
-    """Return requests as attempts in the order of their start, with the two requests of a pair merged."""
+    """Return attempts in order; the two requests of a pair are one."""
     calls: list[tuple[Request, Attempt]] = []
     begun: dict[str, int] = {}  # by operation: index of the attempt whose second request may follow
     for request in requests:

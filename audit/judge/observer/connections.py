@@ -77,12 +77,10 @@ class Connection(msgspec.Struct, kw_only=True):
 
     @property
     def is_identified(self) -> bool:
-        """Whether client id, software or purpose is known."""
         return bool(self.client_id or self.software != ("", "")) or bool(self.requests)
 
     @property
     def roles(self) -> frozenset[str]:
-        """The purposes that its requests show."""
         apis = {request.api for request in self.requests}
         return frozenset(
             role for role, own in (("coordinator", _COORDINATOR), ("broker", _BROKER)) if not apis.isdisjoint(own)
@@ -114,7 +112,7 @@ class Connection(msgspec.Struct, kw_only=True):
 
 
 def connections(events: Iterable[AnyEvent]) -> list[Connection]:
-    """Return all connections, ordered by their start; without an open event, the first event counts as the start."""
+    """Order connections by their start; without an open event, the first event counts."""
     found: dict[int, Connection] = {}
     for event in events:
         if not isinstance(event, ClientEvent) or event.connection < 0:
@@ -148,8 +146,6 @@ def _begun(event: ClientEvent) -> Connection:
 
 
 class ConnectionSequence:
-    """Connections that are attempts at the same operation."""
-
     def __init__(self, first: Connection) -> None:
         self.connections = [first]
         self.client_id, self.software = first.client_id, first.software
@@ -161,7 +157,6 @@ class ConnectionSequence:
         return self.connections[0].broker
 
     def can_continue_with(self, one: Connection) -> bool:
-        """Return whether a connection may be the next attempt of this sequence."""
         last = self.connections[-1]
         if last.host != one.host or last.broker != one.broker:
             return False
@@ -173,7 +168,7 @@ class ConnectionSequence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client closed the last connection after use, so that nothing has to be retried."""
+        """Whether the client closed the last connection after use."""
         last = self.connections[-1]
         return last.by_client and last.outcome is Outcome.SUCCEEDED
 
@@ -184,7 +179,7 @@ class ConnectionSequence:
         return same_id and same_software
 
     def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
-        """Return how far a connection is from being due, then the port distance, then which sequence ended earlier."""
+        """Return the distance from being due, then the port distance, then the end."""
         last = self.connections[-1]
         assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = (one.opened_ns - last.closed_ns) / 1e6
@@ -209,12 +204,11 @@ class ConnectionSequence:
 
 
 def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
-    """Return the distance of a wait from the range, as the logarithm of a factor."""
+    """Return the distance from the range, as the logarithm of a factor."""
     return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
 
 
 def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
-    """Group connections by the operation that they attempt."""
     made: list[ConnectionSequence] = []
     for one in found:
         able = [sequence for sequence in made if sequence.can_continue_with(one)]
@@ -228,7 +222,7 @@ def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
 
 
 def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return the attempts to connect, by client, broker and purpose.
+    """Group attempts by client, broker and purpose.
 
     A connection that the client closed after use has not failed: a new sequence begins after it.
     """

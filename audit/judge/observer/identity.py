@@ -28,7 +28,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identities(events: Iterable[AnyEvent]) -> list[Identity]:
-    """Return each client once, ordered by first request."""
+    """Return clients, ordered by first request."""
     used: dict[tuple[str, str, str], dict[str, None]] = {}
     for event in events:
         if isinstance(event, Request):

@@ -17,8 +17,6 @@ _AT_ONCE_NS = 20 * _NS_PER_MS
 
 
 class Outcomes:
-    """The outcomes of the requests among some events."""
-
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         self._closed_ns: dict[int, int] = {}  # by connection; only those closed by the client
         self._opened_ns: dict[tuple[str, int], list[int]] = {}  # by host and broker
@@ -36,7 +34,6 @@ class Outcomes:
                 self._gone_ns.setdefault(request.connection, request.at_ns)
 
     def attempt(self, request: Request) -> Attempt:
-        """Return a request as an attempt."""
         outcome, ended_ns = self._end(request)
         return Attempt(
             at_ns=request.received_ns,

@@ -40,7 +40,7 @@ class ThrottledSpan(msgspec.Struct, frozen=True, kw_only=True):
 def throttled_spans(
     events: Iterable[AnyEvent], *, slack_ms: float = _SLACK_MS, early_ms: float = 1.0
 ) -> list[ThrottledSpan]:
-    """Return all throttle spans by time. Requests in the last `early_ms` of a throttle do not count as early."""
+    """Return spans by time. Requests in the last `early_ms` do not count as early."""
     by_connection: dict[int, list[Request]] = {}
     for event in events:
         if isinstance(event, Request):

@@ -50,7 +50,6 @@ class _Sending:
         self.due_s = [time.monotonic()] * workload.pending
 
     def send_due(self) -> None:
-        """Send the records that are due."""
         now_s = time.monotonic()
         due, self.due_s = [at for at in self.due_s if at <= now_s], [at for at in self.due_s if at > now_s]
         for _ in due:

@@ -24,8 +24,6 @@ _RETRY_AFTER_S = 0.1  # after a failed call
 
 
 class JavaClients:
-    """The clients of one job, in sequence."""
-
     def __init__(self, gateway: JavaGateway, job: Job, on_callback: OnCallback) -> None:
         self._jvm = gateway.jvm
         self._kafka = gateway.jvm.org.apache.kafka
@@ -39,7 +37,6 @@ class JavaClients:
         self._settings.put("client.id", f"audit-{job.role}")
 
     def run(self) -> None:
-        """Run until the process is ended."""
         work = self._job.workload
         while True:
             try:
@@ -56,7 +53,6 @@ class JavaClients:
             self.close()
 
     def close(self) -> None:
-        """Close the open client without waiting."""
         client, self._open = self._open, None
         if client is not None:
             client.close(self._jvm.java.time.Duration.ofMillis(0))
@@ -127,7 +123,7 @@ class JavaClients:
 
 
 def _error_text(error: Py4JJavaError) -> str:
-    """Return the Java class of the innermost exception, and the first line of its message."""
+    """Return the innermost exception's Java class and first line."""
     found = error.java_exception
     while (cause := found.getCause()) is not None:
         found = cause

@@ -24,14 +24,13 @@ def print_line(callback: Callback) -> None:
 
 
 class DriverReporter:
-    """Reports the callbacks of one client with timestamps, and numbers its records."""
+    """Reports callbacks of one client with timestamps, and numbers its records."""
 
     def __init__(self, on_callback: OnCallback) -> None:
         self._on_callback = on_callback
         self._numbers: Iterator[int] = count()
 
     def event(self, event: str, error: BaseException | str | None = None) -> None:
-        """Report an event without a record."""
         self._report(event, error=error)
 
     def sent(self, partition: int) -> int:
@@ -45,11 +44,9 @@ class DriverReporter:
         self._report("delivered", number, partition, offset)
 
     def failed(self, number: int, partition: int, error: BaseException | str) -> None:
-        """Report a record that the client gave up."""
         self._report("failed", number, partition, error=error)
 
     def received(self, value: bytes | None, partition: int, offset: int) -> None:
-        """Report a record that was read."""
         number = int(value) if value is not None and value.isdigit() else -1
         self._report("received", number, partition, offset)
 
