@@ -54,7 +54,7 @@ class AdminClient:
 
 
 def admin_address(given: str, option: str = "--admin") -> str:
-    """Return the address without a trailing slash, which browsers add. Raises ConfigError."""
+    """Remove a trailing slash, which browsers add. Raises ConfigError."""
     try:
         parts = urlsplit(given)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -66,13 +66,12 @@ def admin_address(given: str, option: str = "--admin") -> str:
 
 
 def token_header(token: str | None) -> dict[str, str]:
-    """Return the header with the token; empty without a token."""
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
 @contextmanager
 def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
-    """Open a response to be read. Raises SluiceError, also for errors while it is read."""
+    """Open a response to be read; raise SluiceError, also for errors during reading."""
     try:
         with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
             yield answer
@@ -103,7 +102,6 @@ def _describe(error: Exception) -> str:
 
 
 def _is_kafka(admin: str) -> bool:
-    """Return whether a Kafka broker responds at this address."""
     parts = urlsplit(admin)
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 80), _PROBE_TIMEOUT_S) as connection:

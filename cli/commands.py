@@ -50,7 +50,7 @@ class Group(click.Group):
 
 
 def no_such_option(error: click.NoSuchOption) -> click.UsageError:
-    """Return the error with a suggestion and the known options."""
+    """Add a suggestion and the known options."""
     params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
     known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
     hint = meant(error.option_name, known)
@@ -58,13 +58,12 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
 
 
 def _sentence(command: click.Command) -> str:
-    """Return the first sentence of a command's help on one line."""
+    """Return the help's first sentence on one line."""
     first, end, _ = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")
     return f"{first}." if end else first
 
 
 def _path(ctx: click.Context) -> str:
-    """Return the command's names after `sluice`."""
     names: list[str] = []
     at: click.Context | None = ctx
     while at is not None and at.parent is not None:

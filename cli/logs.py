@@ -32,7 +32,7 @@ class TextFormatter(logging.Formatter):
     """Lines like `2026-01-01T00:00:00.000Z WARNING sluice.broker: connection closed peer=[::1]:4711 reason="..."`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; values with a space, a quote or a control character are quoted."""
+        """Quote values with a space, a quote or a control character."""
         words = [f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"]
         words += [f"{name}={_quote(value)}" for name, value in (_fields(record) | _where(record)).items()]
         return " ".join(words)
@@ -42,7 +42,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: `time`, `level`, `logger`, `message` and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line; values that JSON does not support are converted to text."""
+        """Convert values that JSON does not support to text."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname,
@@ -59,7 +59,6 @@ def _quote(value: object) -> str:
 
 
 def set_up_logging(log_format: str) -> None:
-    """Write log lines from level INFO to stderr, as `text` or `json`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

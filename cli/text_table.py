@@ -23,12 +23,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal; None if standard output is not a terminal."""
+    """Return None if standard output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
-    """Shrink the widest columns until all fit, but never below their longest word."""
+    """Shrink the widest columns, never below their longest word."""
     while sum(widths) > room:
         wide = [number for number, width in enumerate(widths) if width > words[number]]
         if not wide:

@@ -17,15 +17,13 @@ _MOST_NAMED = 3  # running probes to show
 
 
 class Screen(Protocol):
-    """A display of each client's progress."""
-
     def show(self, progress: Progress) -> None:
         """Show the progress of one client."""
 
 
 @contextmanager
 def open_screen(console: Console) -> Iterator[Screen]:
-    """Return bars, removed at the end; without a terminal, occasional lines per client."""
+    """Show bars until the end; without a terminal, occasional lines per client."""
     if not console.is_terminal:
         yield _Lines(console)
         return

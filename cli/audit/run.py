@@ -151,7 +151,7 @@ def _measured(
 
 
 def _found(result: "AuditResult", fail_on: tuple[str, ...]) -> str:
-    """Return the number of results that --fail-on includes, in words; empty if there are none."""
+    """Return the number of results that --fail-on includes, in words, or ""."""
     from sluice.audit.report.words import style_of
 
     wanted = {key for each in fail_on for key in _FAIL_ON[each]}

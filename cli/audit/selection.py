@@ -15,7 +15,7 @@ _VIRTUAL = "-virtual"
 
 
 def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[str], *, virtual: bool) -> list[Subject]:
-    """Return these clients; without words all available ones, which are printed to stderr. Raises SluiceError."""
+    """Return these clients; default: all available ones, printed to stderr. Raises SluiceError."""
     configured = dict(map(_setting, settings))
     if not words:
         found = [each for each in SUBJECTS.values() if each.virtual is virtual and each.missing() is None]
@@ -57,7 +57,7 @@ def _setting(word: str) -> tuple[str, Setting]:
 
 
 def chosen_probes(words: Sequence[str]) -> list[Probe]:
-    """Return these probes in the order of the catalogue; without words all. Raises ConfigError."""
+    """Return these probes in the catalogue's order; default: all. Raises ConfigError."""
     names = {name for word in words for name in _names(word)} if words else set(PROBES)
     return [probe for name, probe in PROBES.items() if name in names]
 

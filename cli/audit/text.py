@@ -33,7 +33,7 @@ _MOST_PROBLEMS = 3
 
 
 def summary(result: AuditResult, files: Sequence[Path]) -> Iterator[str]:
-    """Return the lines of a summary, colored on a terminal."""
+    """Yield the lines of a summary, colored on a terminal."""
     for subject in result.subjects:
         yield from _subject(subject)
         yield ""
@@ -67,7 +67,7 @@ def _subject(result: SubjectResult) -> Iterator[str]:
 
 
 def _needs_settings(verdict: Verdict) -> bool:
-    """Return whether the verdict needs the client's settings, as more runs would not decide it."""
+    """Return whether settings would decide the verdict and more runs would not."""
     return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
 
 
@@ -98,7 +98,7 @@ def _as_dict(result: SubjectResult) -> dict[str, object]:
 
 
 def could_not_be_run(result: AuditResult) -> list[str]:
-    """Return the clients without verdicts because their runs failed."""
+    """Return clients without verdicts, as their runs failed."""
     decided = (State.PASS, State.DEVIATES)
     return [
         printable(subject.subject.name)

@@ -31,7 +31,7 @@ class DemoBroker:
         self._admin = admin
 
     async def scrape(self) -> "Scrape":
-        """Read /metrics. Raises SluiceError if the broker does not respond."""
+        """Read /metrics, or raise SluiceError."""
         return await asyncio.to_thread(self._scrape)
 
     def _scrape(self) -> "Scrape":
@@ -44,7 +44,7 @@ class DemoBroker:
 
 
 class Scrape:
-    """The broker's metrics of each client at one moment; 0 if there are none yet."""
+    """Metrics of each client at one moment; 0 if there are none yet."""
 
     def __init__(self, exposition: str) -> None:
         self._values: dict[tuple[str, str, str], float] = {}
@@ -56,17 +56,16 @@ class Scrape:
                     self._values[sample.name, labels["resource"], client_id] = sample.value
 
     def byte_rate(self, kind: str, client_id: str) -> float:
-        """Return the enforced rate over the quota's windows, in bytes/s."""
+        """Return the rate over the quota's windows, in bytes/s."""
         return self._values.get(("kafka_server_quota_byte_rate", kind, client_id), 0.0)
 
     def throttle_s(self, kind: str, client_id: str) -> float:
-        """Return the total throttle time of a client in seconds."""
         return self._values.get(("sluice_throttle_seconds_total", kind, client_id), 0.0)
 
 
 @asynccontextmanager
 async def running_broker(overrides: Sequence[str]) -> AsyncIterator[DemoBroker]:
-    """Run a broker with these properties on free ports. Raises SluiceError if it does not start."""
+    """Run a broker on free ports, or raise SluiceError."""
     command = [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0"]
     for override in overrides:
         command += ["--override", override]

@@ -130,7 +130,7 @@ def _noted(note: Callable[[float], None], sent_ms: float, _: object) -> None:
 def _note_exchanges(
     client: Client, clock: Clock, library: AIOKafkaClient, api_key: int, payload_bytes: Callable[[_Response], int]
 ) -> None:
-    """Record the times, the payload and the throttle time of each aiokafka request of one API."""
+    """Record times, payload and throttle time of each request of one API."""
     send = library.send
 
     async def noting_send(node_id: int, request: _Request, **options: object) -> _Response:

@@ -94,7 +94,7 @@ def _silent_libraries() -> Iterator[None]:
 
 
 async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
-    """Return the results, and the start time of the clients in ms of the loop's clock."""
+    """Return results, and the start of the clients in ms of the loop's clock."""
     from .clients import RUN  # requires the extra `demo`
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -126,7 +126,7 @@ async def _watch(
     screen: Screen,
     is_over: Callable[[float], bool],
 ) -> None:
-    """Show the clients until the end. Raises SluiceError if a client ends early."""
+    """Show the clients until the end; raise SluiceError if one ends early."""
     tick = 0
     while not is_over(clock.monotonic_ms()):
         if tick % _TICKS_PER_SCRAPE == 0:

@@ -38,7 +38,7 @@ class Screen(Protocol):
 def open_screen(
     console: Console, clients: Sequence[Client], where: str, started_ms: float, seconds: int
 ) -> Iterator[Screen]:
-    """Return a live table, removed at the end; without a terminal, a line now and every 5 s."""
+    """Show a table until the end; without a terminal, a line now and every 5 s."""
     if not console.is_terminal:
         console.print(where, highlight=False)
         yield _Lines(console, clients, started_ms)
@@ -106,7 +106,6 @@ def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str
 
 
 def print_summary(console: Console, results: Sequence[Result], started_ms: float) -> None:
-    """Print each client's rate, the method and the verdict."""
     table = _table("client", "quota MB/s", "got MB/s", "of quota", "virtual", "whole cycles", "held", "")
     for result in results:
         client, virtual = result.client, result.virtual_byte_rate
@@ -162,7 +161,7 @@ def _mb(byte_count: float) -> str:
 
 
 def _throttle_ms_now(client: Client, now_ms: float) -> int:
-    """Return the current throttle time, or one that has just ended: the next one usually follows soon."""
+    """Return the current throttle time, or one that has just ended: the next usually follows soon."""
     last = client.trace.exchanges[-1:]
     return last[0].throttle_ms if last and last[0].answered_ms + last[0].throttle_ms + _NOW_MS > now_ms else 0
 

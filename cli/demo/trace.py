@@ -34,8 +34,6 @@ PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell i
 
 
 class Exchange(Struct, frozen=True, gc=False):
-    """One request charged to a quota, with its client's times."""
-
     sent_ms: float
     answered_ms: float
     payload_bytes: int  # accepted or fetched record bytes; 0 for an empty response to a throttled fetch
@@ -52,8 +50,6 @@ class Cycles(Struct, frozen=True):
 
 
 class Trace:
-    """All exchanges of one client in the order of their responses."""
-
     __slots__ = ("_answered_ms", "_bytes_before", "exchanges")
 
     def __init__(self) -> None:
@@ -71,7 +67,7 @@ class Trace:
         self._bytes_before.append(self._bytes_before[-1] + exchange.payload_bytes)
 
     def bytes_between(self, start_ms: float, end_ms: float) -> int:
-        """Return the payload of exchanges answered in [start_ms, end_ms)."""
+        """Add up exchanges answered in [start_ms, end_ms)."""
         first, end = (bisect_left(self._answered_ms, at_ms) for at_ms in (start_ms, end_ms))
         return self._bytes_before[end] - self._bytes_before[first]
 
@@ -79,7 +75,7 @@ class Trace:
         return self.bytes_between(start_ms, end_ms) / ((end_ms - start_ms) / 1e3)
 
     def burst_starts(self, quota: float) -> list[float]:
-        """Return the start of each burst of a client with this quota (bytes/s)."""
+        """Return the start of each burst; `quota` is in bytes/s."""
         starts: list[float] = []
         begin_ms = last_ms = float("-inf")
         for at_ms in self._answered_ms:
@@ -96,7 +92,7 @@ class Trace:
         return starts
 
     def whole_cycles(self, quota: float) -> Cycles | None:
-        """Return the cycles after the first burst, which had an empty sensor; None without a complete one."""
+        """Return the cycles after the first burst, which had an empty sensor; None without a whole one."""
         starts = self.burst_starts(quota)[1:]
         if len(starts) < 2:
             return None
@@ -104,8 +100,6 @@ class Trace:
 
 
 class Client(Struct, eq=False):
-    """One client of the demo: its name, quota and trace."""
-
     name: str  # the client id
     library: str
     kind: str  # PRODUCE or FETCH
@@ -141,7 +135,7 @@ def replay(client: Client) -> Trace:
 
 
 def _steps(trace: Trace) -> list[tuple[int, float]]:
-    """Return each request's payload, and the time until the next response without throttling."""
+    """Return each payload, and the time until the next response without throttling."""
     exchanges = trace.exchanges
     free = [after.answered_ms - after.sent_ms for before, after in pairwise(exchanges) if not before.throttle_ms]
     service_ms = median(free) if free else 0.0

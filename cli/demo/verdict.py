@@ -38,12 +38,11 @@ class Result(Struct, frozen=True):
 
 
 def bursts_within(seconds: float) -> int:
-    """Return the expected number of bursts of a throttled client in this time, including the first."""
+    """Return the expected number of a throttled client's bursts, including the first."""
     return 1 + int(seconds // _S_PER_BURST)
 
 
 def judge(client: Client, throttle_s: float) -> Result:
-    """Judge one client by its trace and the throttle time in the broker's metrics."""
     exchanges = client.trace.exchanges
     if not client.exceeds_quota:
         rate = (

@@ -25,7 +25,7 @@ _READERS: dict[type[inspect.Type], Callable[[str], _Scalar]] = {
 
 
 def rule_of(words: Iterable[str]) -> dict[str, object]:
-    """Return the rule for the admin port, which validates it. Raises ConfigError for malformed or unknown fields."""
+    """Return the rule for the admin port; raise ConfigError for malformed or unknown fields."""
     given = dict(_pairs(words))
     if _ACTION not in given:
         raise ConfigError(f"action: missing; expected action=KIND with one of {', '.join(KINDS)}")

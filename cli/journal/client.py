@@ -30,7 +30,7 @@ class JournalClient:
         self._headers = token_header(token)
 
     def lines(self, filters: Filters, on_page: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
-        """Yield the events so far, oldest first; `on_page` receives the `seq` that was reached and the last one."""
+        """Yield events so far; `on_page` receives the `seq` that was reached and the last one."""
         query = {**filters, "limit": _PAGE}
         end: int | None = None
         while True:
@@ -43,7 +43,6 @@ class JournalClient:
             query = {**filters, "last": None, "after": page.after, "limit": _PAGE}
 
     def follow(self, filters: Filters) -> Iterator[str]:
-        """Yield the events so far and new ones, until the broker stops."""
         self._page({"limit": 1})  # reports a silent port after TIMEOUT_S: the stream has a longer timeout
         with self._open({**filters, "follow": "true"}, _STREAM_TIMEOUT_S) as answer:
             for line in answer:  # empty lines are heartbeats

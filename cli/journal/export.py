@@ -14,7 +14,7 @@ Writer = Callable[[str, Iterable[str]], tuple[int, int]]
 
 
 def writer_of(file: str) -> Writer:
-    """Return the writer for a file name. Raises ConfigError for an unknown extension."""
+    """Return the writer for a file name; raise ConfigError for an unknown extension."""
     for ending, write in _WRITERS.items():
         if file.endswith(ending):
             if write is _write_parquet and find_spec("pyarrow") is None:
@@ -37,7 +37,7 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    """Write a column for each field of any kind of event, null where a kind lacks the field."""
+    """Write a column for each field of any kind; null where a kind lacks it."""
     from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     kept = list(lines)

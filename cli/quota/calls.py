@@ -17,20 +17,20 @@ _Call = Callable[[AdminClient], Coroutine[object, None, _T]]
 def describe_quotas(
     bootstrap: str, components: Iterable[ComponentData] = ()
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return the quotas of each entity with all these components; the entity is its names by type."""
+    """Return the quotas of matching entities; the entity is its names by type."""
     found = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.describe_client_quotas(components)))
     return [(dict(entity), quotas) for entity, quotas in found.items()]
 
 
 def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> str | None:
-    """Set quotas of one entity; None removes one. Return the broker's error."""
+    """Alter one entity's quotas (None removes one); return the broker's error."""
     altered: QuotaEntity = frozenset(entity.items())
     outcomes = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.alter_client_quotas({altered: changes})))
     return next(map(_describe, outcomes.errors().values()), None)
 
 
 async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
-    """Return the result of a call; it is neither retried, nor continued after a connection failed."""
+    """Return the result of one attempt, without retries."""
     try:
         admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "sluice-quota", "retries": 0})
     except ConfigError:
@@ -53,7 +53,7 @@ async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the name and the text of an error; of a call that would be retried, of its only attempt."""
+    """Describe an error; of a call that would be retried, its only attempt."""
     if isinstance(error.__cause__, ApiException):
         error = error.__cause__
     return f"{error.code.name}: {error}" if isinstance(error, ApiException) else str(error)

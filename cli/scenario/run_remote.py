@@ -15,7 +15,7 @@ _LOOK_EVERY_S = 0.1
 
 
 def run_against(client: AdminClient, scenario: Scenario, *, keep: bool) -> RunReport:
-    """Run a scenario to its end; an interrupt stops it. Raises SluiceError if it cannot start."""
+    """Run to the end; an interrupt stops the scenario. Raises SluiceError if it cannot start."""
     wanted = {"scenario": msgspec.to_builtins(scenario), "keep": keep}
     report = client.post("/api/v1/scenarios/run", wanted, RunReport)
     path = f"/api/v1/scenarios/runs/{report.id}"

@@ -7,7 +7,6 @@ from sluice.text.json_text import json_text
 
 
 def step_line(step: StepDone, duration_ms: float) -> str:
-    """Return the line of a step, with the progress of the scenario."""
     line = f"[{step.at_ms / 1000:6.2f} / {duration_ms / 1000:g} s] {step.what}"
     return f"{line}: failed: {step.problem}" if step.problem else line
 

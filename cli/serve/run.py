@@ -34,7 +34,7 @@ SEEDS = 2**32
 
 
 def run_broker(arguments: ServeArguments) -> None:
-    """Run the brokers until SIGINT or SIGTERM. Raises SluiceError or ConfigError if they cannot start."""
+    """Run until SIGINT or SIGTERM. Raises SluiceError or ConfigError."""
     set_up_logging(arguments.log_format)
     pairs = [*_as_release(arguments.release), *arguments.overrides, *listener_pairs(arguments.host, arguments.port)]
     if arguments.brokers is not None:
@@ -58,7 +58,7 @@ def _path(name: str | None) -> "Path | None":
 
 
 def listener_pairs(host: str | None, port: int | None) -> list[str]:
-    """Return the `listeners` property for these options as KEY=VALUE; none without both."""
+    """Return `listeners` as KEY=VALUE; nothing without both options."""
     if host is None and port is None:
         return []
     address = host or "127.0.0.1"
@@ -113,7 +113,7 @@ def _ready(server: BrokerProcess) -> dict[str, object]:
 
 
 def _admin(server: BrokerProcess) -> str:
-    """Return the URL of the admin port, which serves the page at its root."""
+    """Return the admin URL, which serves the page at its root."""
     assert server.admin is not None
     return f"http://{address_of(server.admin.host, server.admin.port)}"
 

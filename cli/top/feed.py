@@ -26,14 +26,12 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """The stream of one admin port."""
-
     def __init__(self, admin: str, token: str | None) -> None:
         self.admin = admin_address(admin)
         self._headers = token_header(token)
 
     def messages(self, view: View) -> Iterator[Message | None]:
-        """Yield each message, and None for each heartbeat. Raises SluiceError or ConfigError."""
+        """Yield messages, and None for each heartbeat. Raises SluiceError or ConfigError."""
         query = urlencode({"search": view.search, "sort": view.sort, "size": _MOST_CLIENTS})
         request = Request(f"{self.admin}/api/v1/stream?{query}", headers=self._headers)  # noqa: S310  (by admin_address)
         with open_response(request, self.admin) as answer:  # heartbeats arrive twice a second
@@ -58,7 +56,7 @@ class Feed:
         self._news: list[Message | SluiceError] = []
 
     def watch(self, view: View) -> None:
-        """Restart the stream with this view; the first message has the whole state."""
+        """Restart the stream; the first message has the whole state."""
         with self._lock:
             self._number += 1
             self._news.clear()
@@ -71,7 +69,7 @@ class Feed:
         self._ended.set()
 
     def take(self) -> list[Message | SluiceError]:
-        """Return new messages, and an error for each failed request, which is then retried."""
+        """Return new messages, and an error for each failed request, which is retried."""
         with self._lock:
             news, self._news = self._news, []
         return news

@@ -37,8 +37,6 @@ _BYTES = ("producer_byte_rate", "consumer_byte_rate")
 
 
 class Top:
-    """The interactive screen: draws the state of a cluster and acts on keys."""
-
     def __init__(self, client: AdminClient, source: Source, display: Display) -> None:
         self.display = display
         self.state = State()
@@ -64,7 +62,6 @@ class Top:
         }
 
     def run(self, console: Console) -> None:
-        """Run until `q` or an interrupt."""
         self._watch()
         with _keys(), Live(console=console, screen=True, auto_refresh=False) as live:
             try:
@@ -204,7 +201,6 @@ class Top:
 
 
 def parsed(typed: str) -> Iterator[str]:
-    """Split terminal input into keys."""
     while typed:
         sequence = next((each for each in _SEQUENCES if typed.startswith(each)), None)
         if sequence is not None:

@@ -56,7 +56,6 @@ class Display(Struct):
 
 
 def screen(state: State, display: Display, width: int, height: int) -> RenderableType:
-    """Return the whole screen, which fits the terminal."""
     if display.help:
         return _help(width, height)
     most = max(1, height // _PARTS)
@@ -70,12 +69,12 @@ def screen(state: State, display: Display, width: int, height: int) -> Renderabl
 
 
 def rows(state: State) -> list[tuple[Client, Meter | None]]:
-    """Return the selectable rows: one per client and kind of counted quota, at least one per client."""
+    """Return one row per client and counted quota, at least one per client."""
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
 
 
 def plain(state: State, width: int) -> Group:
-    """Return the whole state at once, without a limit of lines."""
+    """Return the whole state without a limit of lines."""
     display = Display(chosen=-1)
     table = _clients(state, display, width, len(rows(state)))
     return Group(

@@ -65,15 +65,11 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """The fault rules with their total number."""
-
     rows: list[FaultShown]
     total: int
 
 
 class Quotas(msgspec.Struct, frozen=True):
-    """The quotas with their total number."""
-
     rows: list[Quota]
     total: int
 
@@ -101,8 +97,6 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class State:
-    """The whole state after the last message."""
-
     def __init__(self) -> None:
         self.look = 0
         self.at_ms = 0  # broker's clock
@@ -125,7 +119,7 @@ class State:
             self._take_clients(message.clients)
 
     def points(self, client: Client) -> deque[Point]:
-        """Return the points of a client's last two minutes; idle snapshots have none."""
+        """Return a client's points of the last two minutes; idle snapshots have none."""
         return self._points.get(client.id, deque())
 
     def _take_clients(self, news: Clients) -> None:
