@@ -24,8 +24,6 @@ class TimerHandle(Protocol):
 
 
 class Clock(Protocol):
-    """The time and timers of a broker."""
-
     def wall_ms(self) -> int:
         """Return milliseconds since the epoch; may go back when the machine's clock is set."""
 
@@ -40,7 +38,7 @@ class Clock(Protocol):
         """Return the `monotonic_ms` of a `reading`."""
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> TimerHandle:
-        """Call `callback` once, as soon as `monotonic_ms()` has reached `deadline_ms`, never before."""
+        """Call `callback` once `monotonic_ms()` has reached `deadline_ms`, never before."""
 
 
 class EventLoop(Protocol):
@@ -124,7 +122,7 @@ class ManualClock:
         return timer
 
     def advance(self, ms: float) -> None:
-        """Advance both clocks by `ms` and run the timers that are due, including those that timers add.
+        """Advance both clocks and run due timers, including those that timers add.
 
         `advance(0)` runs the timers that are already due. A callback may advance the clock itself.
         """

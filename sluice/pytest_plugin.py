@@ -133,7 +133,7 @@ def _options(item: pytest.Item) -> "BrokerOptions":
 
 @contextmanager
 def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
-    """Turn SluiceError into a failure of one line, without a traceback through sluice."""
+    """Fail with one line for a SluiceError, without a traceback through sluice."""
     from .errors import SluiceError
 
     try:

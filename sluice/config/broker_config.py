@@ -88,7 +88,7 @@ class Config(Values):
         overrides: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
     ) -> "Config":
-        """Load the defaults, then the file, then `KAFKA_*` variables, then each KEY=VALUE of `overrides`.
+        """Load defaults, file, `KAFKA_*` variables, then each KEY=VALUE of `overrides`.
 
         Raises:
             ConfigError: One line with the source, the key, the value and the accepted values.
@@ -104,14 +104,14 @@ class Config(Values):
 
     @classmethod
     def of(cls, properties: Mapping[str, str | float]) -> "Config":
-        """Return the defaults with these properties. Raises ConfigError as `load` does."""
+        """Use defaults for all other properties. Raises ConfigError as `load` does."""
         config = cls()
         config._apply("config", (("config", name, format_value(value)) for name, value in properties.items()))
         config._check_together()
         return config
 
     def of_node(self, node_id: int) -> "Config":
-        """Return a copy for another broker of the process, with its own id and its own dynamic configs."""
+        """Return a copy for another broker of the process."""
         if node_id == self.integer("node.id"):
             return self
         other = Config.__new__(Config)
@@ -122,7 +122,7 @@ class Config(Values):
         return other
 
     def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
-        """Apply valid dynamic configs (KIP-226): per-broker before cluster-wide, and both before static ones."""
+        """Apply valid dynamic configs (KIP-226): per-broker before cluster-wide, both before static ones."""
         self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
         altered = {**cluster_wide, **per_broker}
         rows = {name: row_of(name) for name in altered}
@@ -169,19 +169,18 @@ class Config(Values):
         return max(-1, self.integer(finest) * units_ms[finest])
 
     def listeners(self, broker: int = 0) -> list[Endpoint]:
-        """Return the client listeners of the broker with this index, which is added to each port."""
+        """Return the listeners of a broker by index, which is added to each port."""
         return self._endpoints("listeners", broker)
 
     def advertised_listeners(self, broker: int = 0) -> list[Endpoint]:
-        """Return the addresses to advertise; empty if unset: the server then advertises where it listens."""
+        """Return an empty list if unset: the server then advertises where it listens."""
         return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
 
     def security_protocol(self, listener: str) -> str:
-        """Return the protocol of an existing listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
         return self._protocols()[listener]
 
     def of_listener(self, listener: str) -> "ListenerConfig":
-        """Return the configuration of one listener: its own settings, else the broker's."""
+        """Return a listener's own settings, else the broker's."""
         from .listener_config import ListenerConfig  # PLAINTEXT listeners without limits do not load it
 
         return ListenerConfig(listener, self._values, self._origins)
@@ -312,7 +311,7 @@ class TopicConfig(Values):
         return internal if isinstance(internal, int) else self.integer("segment.bytes")
 
     def entries(self) -> list[Setting]:
-        """Return every config in the table's order; internal.segment.bytes only if it is set, as in Kafka."""
+        """Include internal.segment.bytes only if it is set, as in Kafka."""
         return [
             self._setting(row)
             for row in TOPIC_PROPERTIES.values()
@@ -329,14 +328,14 @@ class TopicConfig(Values):
 
 
 def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
-    """Return the message of INVALID_CONFIG for these topic configs; None if they are valid."""
+    """Return the message of INVALID_CONFIG, or None."""
     problems = (_problem(name, value) for name, value in own.items())
     problem = next(filter(None, problems), None)
     return problem or _conflict(TopicConfig(broker, own))
 
 
 def refused_value(row: Property, value: str) -> str | None:
-    """Return the start of Kafka's message for an invalid value and the accepted values; None if it is valid."""
+    """Return the start of Kafka's message and the accepted values, or None."""
     try:
         row.kind.parse(value)
     except ValueError:
@@ -394,12 +393,11 @@ def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -
 
 
 def _where(error: ValueError) -> str:
-    """Return the position within a value if the error has one; `float` and others have their own texts."""
+    """Return the error's position, if known; `float` and others have their own texts."""
     return f"{error}: " if str(error).startswith("item ") else ""
 
 
 def format_value(value: str | float) -> str:
-    """Return a Python value as a properties file writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -433,7 +431,7 @@ def _is_known(name: str) -> bool:
 
 
 def row_of(name: str) -> Property | None:
-    """Return the row of a broker or listener property; None if the property is unknown or has no effect."""
+    """Return None for an unknown property or one without effect."""
     if not name.startswith(_LISTENER_PREFIX):
         return PROPERTIES.get(name)
     from .listener_config import row_of_listener

@@ -21,7 +21,7 @@ _OF_LISTENER = _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES
 
 
 def row_of_listener(name: str) -> Property | None:
-    """Return the property that `listener.name...` sets for a listener or a mechanism; None if it has no effect."""
+    """Return the property that `listener.name...` sets; None if it has no effect."""
     _, _, own = name.removeprefix(PREFIX).partition(".")
     if own in _OF_LISTENER:
         return PROPERTIES[own]
@@ -30,8 +30,6 @@ def row_of_listener(name: str) -> Property | None:
 
 
 class ListenerConfig:
-    """The effective configuration of one listener, with the source of each value."""
-
     def __init__(self, listener: str, values: Mapping[str, Value], origins: Mapping[str, str]) -> None:
         self.listener = listener
         self._all = values
@@ -51,11 +49,10 @@ class ListenerConfig:
         return value
 
     def is_set(self, name: str) -> bool:
-        """Return whether a property was set, here or for the broker."""
+        """Return whether a property was set, also for the broker."""
         return self.key(name) in self._origins
 
     def text(self, name: str, mechanism: str = "") -> str | None:
-        """Return a text property; None if it is not set."""
         value = self._all[self.key(name, mechanism)]
         assert value is None or isinstance(value, str), name
         return value
@@ -68,7 +65,7 @@ class ListenerConfig:
         return next(key for key in names if key in self._all)
 
     def wrong(self, name: str, problem: str, mechanism: str = "") -> ConfigError:
-        """Return an error with the source and the full name of a property, and the problem."""
+        """Add the source and full name of a property to a problem."""
         key = self.key(name, mechanism)
         return ConfigError(f"{self._origins.get(key, 'default')}: {key}: {problem}")
 

@@ -38,5 +38,4 @@ class Setting:
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value must be hidden."""
         return self.property.kind.type == "PASSWORD"

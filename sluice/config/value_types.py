@@ -38,7 +38,7 @@ def boolean() -> Kind:
 
 
 def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | None = None) -> Kind:
-    """Return the kind of an integer within both bounds, or `also`."""
+    """Accept an integer within both bounds, or `also`."""
 
     def parse(text: str) -> int:
         return _within(_parse_integer(text), at_least, at_most, also)
@@ -47,7 +47,7 @@ def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | No
 
 
 def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kind:
-    """Return the kind of a number of bytes: an integer, or a size such as 512Ki that is a whole number of bytes."""
+    """Accept an integer, or a size such as 512Ki that is a whole number of bytes."""
 
     def parse(text: str) -> int:
         return _within(parse_size(text), at_least, at_most, also)
@@ -93,7 +93,7 @@ def choice_or_none(*accepted: str) -> Kind:
 
 
 def principals() -> Kind:
-    """Return the kind of Kafka's `super.users`, separated by semicolons because a name may contain commas."""
+    """Accept Kafka's `super.users`, separated by semicolons because a name may contain commas."""
 
     def parse(text: str) -> str:
         given = [item.strip() for item in text.split(";") if item.strip()]
@@ -105,7 +105,7 @@ def principals() -> Kind:
 
 
 def names(*accepted: str) -> Kind:
-    """Return the kind of a list of these names, possibly empty; duplicates count once, as in Kafka."""
+    """Accept a list of these names, possibly empty; duplicates count once, as in Kafka."""
 
     def parse(text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_one_of(name, accepted) for name in split_list(text)))
@@ -131,7 +131,7 @@ def listing(accepts: str = "a list, separated by commas") -> Kind:
 
 
 def replicas() -> Kind:
-    """Return the kind of Kafka's ThrottledReplicaListValidator."""
+    """Accept the syntax of Kafka's ThrottledReplicaListValidator."""
 
     def parse(text: str) -> tuple[str, ...]:
         items = split_list(text)
@@ -143,7 +143,7 @@ def replicas() -> Kind:
 
 
 def rate() -> Kind:
-    """Return the kind of a rate in bytes per second; empty text and Kafka's largest long mean no limit."""
+    """Accept bytes per second; empty text and Kafka's largest long mean no limit."""
 
     def parse(text: str) -> float | None:
         return None if text.strip() in ("", str(LONG_MAX)) else parse_rate(text)
@@ -198,13 +198,12 @@ class Values:
         return value
 
     def rate(self, name: str) -> float | None:
-        """Return bytes per second; None: no quota."""
+        """Return None without a quota."""
         value = self._values[name]
         assert value is None or isinstance(value, float), name
         return value
 
     def rates(self, name: str) -> dict[str, float]:
-        """Return bytes per second by client id."""
         value = self._values[name]
         assert isinstance(value, dict), name
         return value
@@ -229,7 +228,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def parse_size(text: str) -> int:
-    """Return whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
+    """Accept whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
     stripped = text.strip()
     if stripped.startswith("-"):
         return _parse_integer(stripped)
@@ -304,7 +303,7 @@ def _parse_counts(text: str) -> dict[str, float]:
 
 
 def _split_escaped(text: str) -> list[tuple[str, str]]:
-    """Return the items, each escaped and unescaped."""
+    """Return items, each escaped and unescaped."""
     items = [("", "")]
     characters = iter(text)
     for char in characters:

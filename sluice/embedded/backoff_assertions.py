@@ -22,8 +22,6 @@ _ATTEMPTS_SHOWN = 12
 
 
 class Backoffs(NamedTuple):
-    """Attempt sequences of a client, with the judge's verdict of each."""
-
     expected: str
     judged: list[tuple[AttemptSequence, Verdict]]
 
@@ -36,7 +34,7 @@ class Backoffs(NamedTuple):
         return [verdict for verdict in verdicts if verdict.state is State.PASS]
 
     def describe(self) -> str:
-        """Return the expectation, the observations and the decisive attempts, in lines."""
+        """Return expectation, observations and decisive attempts, in lines."""
         count = [each for each in self.judged if each[1].state is State.DEVIATES] or self.judged
         lines = [f"expected: {self.expected}"]
         if not count:
@@ -47,7 +45,7 @@ class Backoffs(NamedTuple):
 
 
 def backoffs(events: Sequence[AnyEvent], client_id: str, kip: int, settings: Mapping[str, float]) -> Backoffs:
-    """Return the backoff of a client in these events. Raises ValueError for any KIP but 580 and 144."""
+    """Judge a client's backoff; raise ValueError for any KIP but 580 and 144."""
     if kip not in DEFAULTS:
         raise ValueError(f"kip={kip}: must be one of {', '.join(map(str, DEFAULTS))}")
     known = DEFAULTS[kip] | dict(settings)
@@ -59,7 +57,7 @@ def backoffs(events: Sequence[AnyEvent], client_id: str, kip: int, settings: Map
 
 
 def _of(client_id: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
-    """Return the events of the client's connections, and of connections that ended before they sent a client id."""
+    """Return the client's events, and those of connections that ended before they sent a client id."""
     sent = [event for event in events if isinstance(event, ClientEvent)]
     others = {event.connection for event in sent if event.client_id not in ("", client_id)}
     return [event for event in sent if event.connection not in others]

@@ -30,8 +30,6 @@ class Blocking(Generic[_T]):
 
 
 class _Read(Protocol[_T, _R_co]):
-    """The property that `reads` returns."""
-
     def __get__(self, handle: Blocking[_T], owner: type | None = None) -> _R_co: ...
 
 

@@ -130,13 +130,12 @@ class LocalFaults:
 
 
 def raise_problem(fault_id: str, problem: str) -> None:
-    """Raise SluiceError if a rule has a problem."""
     if problem:
         raise SluiceError(f"fault rule {fault_id} was disabled: {problem}")
 
 
 def _to_plain(rule: object, fields: RuleFields) -> object:
-    """Return the rule as plain values, so that it is checked like a rule in a file."""
+    """Return plain values, so that the rule is checked as in a file."""
     from sluice.broker.faults.matching.errors import FaultError
     from sluice.broker.faults.rule import Rule
 

@@ -172,7 +172,7 @@ class JournalAssertions:
 
 
 def last_events(broker: JournalAssertions) -> str:
-    """Return the number of events in a broker's journal and the last of them, for a failure report."""
+    """Return the last events and the number of all, for a failure report."""
     try:
         events = broker.journal.events()
     except ConfigError as error:
@@ -187,7 +187,7 @@ def _lines(events: Sequence[AnyEvent], most: int) -> list[str]:
 
 
 def _split_lost(kind: type[_E], events: Iterable[AnyEvent]) -> tuple[list[_E], int]:
-    """Return the events of one type and the number of events that were lost."""
+    """Return events of one type, and the number of lost events."""
     found: list[_E] = []
     lost = 0
     for event in events:

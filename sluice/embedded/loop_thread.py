@@ -28,8 +28,6 @@ class _StoppedError(SluiceError):
 
 
 class BrokerThread:
-    """The thread of a broker, from `start` to `stop`."""
-
     clock: Clock  # of the loop, for reading only; set once it has started
 
     def __init__(self, broker: Broker) -> None:
@@ -42,7 +40,7 @@ class BrokerThread:
         self._failure: BaseException | None = None
 
     def start(self) -> None:
-        """Start the thread and return when clients may connect. Raises the error of a failed start."""
+        """Return when clients may connect, or raise the error of a failed start."""
         if self._thread.ident is not None:
             raise SluiceError("a broker can be started only once; create another one")
         self._thread.start()
@@ -53,7 +51,6 @@ class BrokerThread:
             raise
 
     def stop(self) -> None:
-        """Stop the broker and wait for it."""
         with self._lock:
             loop, self._loop = self._loop, None
             if loop is not None:
@@ -61,13 +58,11 @@ class BrokerThread:
         self._thread.join()
 
     def raise_failure(self) -> None:
-        """Raise SluiceError for an unexpected exception in the thread."""
         if self._failure is not None:
             raise SluiceError(f"in the broker's thread: {self._failure!r}") from self._failure
 
     @property
     def has_ended(self) -> bool:
-        """Whether the broker has stopped."""
         return self._ended.is_set()
 
     def pause(self, ms: float) -> None:
@@ -75,7 +70,7 @@ class BrokerThread:
         self._ended.wait(ms / 1000)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Call a function in the broker's loop, or, after the broker has stopped, in this thread."""
+        """Call a function in the broker's loop or, after its end, in this thread."""
         if self._ended.is_set() or current_thread() is self._thread:
             return function()
 
@@ -90,7 +85,7 @@ class BrokerThread:
             return function()
 
     def run(self, function: Callable[[], Awaitable[_T]]) -> _T:
-        """Run a coroutine function in the broker's loop. Must not be called in the broker's own thread."""
+        """Run a coroutine function in the broker's loop; not for the broker's own thread."""
         if current_thread() is self._thread:
             raise SluiceError("a blocking call in the broker's own thread would never return")
         self.raise_failure()

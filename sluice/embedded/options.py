@@ -73,7 +73,7 @@ class Started(NamedTuple):
 
 
 def checked(given: Mapping[str, object]) -> BrokerOptions:
-    """Return the options. Raises ConfigError for an unknown option or a wrong type."""
+    """Check the options; raise ConfigError for an unknown one or a wrong type."""
     for name, value in given.items():
         if name not in _ACCEPTED:
             hint = did_you_mean(name, _ACCEPTED) or f"expected one of {', '.join(_ACCEPTED)}"
@@ -86,7 +86,7 @@ def checked(given: Mapping[str, object]) -> BrokerOptions:
 
 @contextmanager
 def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
-    """Run brokers for the duration of the block. Raises SluiceError, also for a failed fault or scenario."""
+    """Run brokers during the block. Raises SluiceError, also for a failed fault or scenario."""
     options = checked(options)
     config = dict(options.get("config", {}))
     brokers = options.get("brokers", 1)

@@ -15,7 +15,7 @@ class LocalQuota:
     """Quotas in effect until they are removed or their `with` block ends."""
 
     def __init__(self, cluster: Cluster, entity: Entity, before: Mapping[str, float | None]) -> None:
-        """`before` has the previous values of the set keys; None: not set."""
+        """`before` has previous values of the set keys; None: not set."""
         self._cluster = cluster
         self._entity = entity
         self._before = before
@@ -40,7 +40,7 @@ class QuotasSet(NamedTuple):
 
 
 def quotas_set(cluster: Cluster) -> list[QuotasSet]:
-    """Return all quotas in the order of their first setting."""
+    """Return quotas in the order of their first setting."""
     return [QuotasSet(entity, dict(quotas)) for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)]
 
 
@@ -52,7 +52,7 @@ def set_quota(
     fetch: float | str | None,
     request_percentage: float | None,
 ) -> LocalQuota:
-    """Set the given quotas; without a client id and a user, of all client ids. Raises SluiceError."""
+    """Without a client id and a user, set the quotas of all client ids. Raises SluiceError."""
     names = {USER: user, CLIENT_ID: client_id}
     entity: Entity = {type_: name for type_, name in names.items() if name is not None} or {CLIENT_ID: None}
     given = {

@@ -38,7 +38,6 @@ class LocalScenario:
 
 
 def start_run(scenario: "Scenario | PathLike[str] | str", server: ClusterServer) -> LocalScenario:
-    """Start a scenario, for Broker.start_scenario."""
     from sluice.broker.scenarios.run import Run  # few tests need it
 
     run = Run(load_scenario(scenario), server)

@@ -22,8 +22,6 @@ _E = TypeVar("_E", bound=Event)
 
 
 class Journal(Protocol):
-    """The members of JournalReader and SyncJournal that conditions use."""
-
     @property
     def last_seq(self) -> int: ...
 
@@ -39,8 +37,6 @@ class Journal(Protocol):
 
 
 class Fault(Protocol):
-    """The members of LocalFault and SyncFault that conditions use."""
-
     @property
     def id(self) -> str: ...
 
@@ -55,8 +51,6 @@ class Fault(Protocol):
 
 
 class HasJournal(Protocol):
-    """A broker that may have a journal."""
-
     @property
     def journal(self) -> Journal:
         """Raises ConfigError without a journal."""
@@ -73,8 +67,6 @@ class Wait(Protocol[_T_co]):
 
 
 class WaitDiagnostics:
-    """A description of the journal events during a wait."""
-
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
         self._start_seq = 0 if journal is None else journal.last_seq
@@ -90,8 +82,6 @@ class WaitDiagnostics:
 
 
 class Filters(NamedTuple):
-    """The filters of the events, as in `JournalReader.events`."""
-
     after: int
     client_id: str | Collection[str]
     api: str | Collection[str]
@@ -102,8 +92,6 @@ class Filters(NamedTuple):
 
 
 class EventsWait(Generic[_E]):
-    """The condition that the journal has a number of events of one type."""
-
     def __init__(
         self, journal: Journal, wanted: type[_E], filters: Filters, where: Callable[[_E], object] | None, times: int
     ) -> None:
@@ -144,8 +132,6 @@ class EventsWait(Generic[_E]):
 
 
 class ConditionWait(Generic[_T]):
-    """The condition that a function returns something true."""
-
     def __init__(self, journal: Journal | None, function: Callable[[], _T]) -> None:
         self._function = function
         self._diagnostics = WaitDiagnostics(journal)
@@ -163,8 +149,6 @@ class ConditionWait(Generic[_T]):
 
 
 class FaultHitsWait:
-    """The condition that a fault has hit a number of times."""
-
     def __init__(self, journal: Journal | None, fault: Fault, times: int) -> None:
         self._fault = fault
         self._times = times
@@ -190,7 +174,6 @@ def wait_condition(
     times: int,
     filters: Filters,
 ) -> Wait[object]:
-    """Return the condition that the arguments of `Broker.wait_for` describe."""
     if _is_event_type(what):
         return EventsWait(broker.journal, what, filters, where, times)
     try:

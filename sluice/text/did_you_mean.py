@@ -7,7 +7,6 @@ _CUTOFF = 0.6
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name; None without a similar one."""
     from difflib import get_close_matches  # only errors load it
 
     by_lower = {each.lower(): each for each in known}

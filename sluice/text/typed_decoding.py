@@ -47,7 +47,7 @@ class DecodeError(ValueError):
 
 
 def read(given: object, wanted: type[T]) -> T:
-    """Return `given` as a struct of type `wanted`. Raises DecodeError."""
+    """Decode a struct, or raise DecodeError."""
     try:
         return msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
@@ -55,7 +55,7 @@ def read(given: object, wanted: type[T]) -> T:
 
 
 def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
-    """Return the struct for texts, as in a query: `5` is a number, `true` a bool. Raises DecodeError."""
+    """Decode texts, as in a query: `5` is a number, `true` a bool. Raises DecodeError."""
     try:
         return msgspec.convert(given, wanted, strict=False)
     except msgspec.ValidationError as error:
@@ -82,7 +82,7 @@ class _Location:
         self._descriptions = [description for one in types if (description := _description(one))]
 
     def inner(self, step: str) -> "_Location":
-        """Return the position of a field or an index; `...` is an unnamed value of a table."""
+        """Descend to a field or an index; `...` is an unnamed value of a table."""
         given = self._given
         if isinstance(given, Mapping):
             name = self._wrong_key() if step == "..." else step
@@ -112,13 +112,11 @@ class _Location:
                     yield from one.item_types
 
     def _may_be(self, struct: inspect.StructType) -> bool:
-        """Return whether the tag selects this struct, or is missing."""
         given = self._given
         tag = given.get(struct.tag_field) if isinstance(given, Mapping) and struct.tag_field else None
         return tag is None or tag == struct.tag
 
     def error(self, reason: str) -> tuple[str, str]:
-        """Return the path and the problem there."""
         if found := _UNKNOWN.fullmatch(reason):
             return _joined(self._path, found[1]), _unknown(found[1], self._fields())
         if found := _MISSING.fullmatch(reason):
@@ -133,7 +131,7 @@ class _Location:
         return self._path, reason
 
     def _shown(self, kind: str | None) -> str:
-        """Return the given value, if it is text or of the right kind, else its kind."""
+        """Return the value if it is text or of the right kind, else its kind."""
         if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
             text = repr(self._given)
             return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
@@ -185,6 +183,6 @@ def _choice(names: Sequence[str]) -> str:
 
 
 def _accepted(types: str, bound: str) -> str:
-    """Describe the accepted values, from msgspec's names of types."""
+    """Describe accepted values, from msgspec's names of types."""
     names = [_TYPE_NAMES.get(name, name) for name in types.split(" | ")]
     return " or ".join(names) + bound

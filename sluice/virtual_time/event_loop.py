@@ -239,7 +239,7 @@ def _ensure(is_possible: bool, what: str) -> None:
 
 
 def _where(task: "asyncio.Task[object]") -> str:
-    """Return the innermost function and line at which a task waits."""
+    """Return the innermost function and line of a task."""
     inner: object = task.get_coro()
     found = repr(inner)
     while inner is not None:

@@ -23,7 +23,6 @@ class Link:
     loss: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid values."""
         for name, value, is_possible, accepted in (
             ("latency_s", self.latency_s, self.latency_s >= 0, "0 or more"),
             ("jitter_s", self.jitter_s, self.jitter_s >= 0, "0 or more"),

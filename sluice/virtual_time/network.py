@@ -68,7 +68,6 @@ class Path:
         return between.holds(self.client, self.server, self.port)
 
     def left(self) -> None:
-        """Handle the close of an end; sent bytes still arrive."""
         if all(each.is_closed for each in self.ends):
             self._network.closed(self)
             self.is_blocked = False  # both ends are closed
@@ -228,7 +227,6 @@ class Network:
         return MemorySocket((address, port), release=partial(self._bound.pop, (address, port), None))
 
     def serve(self, address: tuple[str, int], server: MemoryServer) -> None:
-        """Accept connections to a bound address from now on."""
         self._bound[address] = server
 
     def address(self, host: str) -> str:
@@ -254,11 +252,10 @@ class Network:
         return any(each.holds(client, server, port) for each in self._partitions)
 
     def closed(self, path: Path) -> None:
-        """Remove a connection whose two ends are closed."""
         self._paths.pop(path, None)
 
     def _server_at(self, path: Path) -> MemoryServer | None:
-        """Return the server of a connection; None: it is refused."""
+        """Return None for a refused connection."""
         if any(_is_at(place, path.server, path.port) for place in self._refusing):
             return None
         return self._bound.get((self.address(path.server), path.port))
@@ -300,7 +297,6 @@ def _forget(path: Path) -> None:
 
 
 def _canonical(place: str) -> str:
-    """Return the canonical name of a place."""
     host, colon, port = place.rpartition(":")
     if colon and port.isdecimal() and (":" not in host or host.startswith("[")):
         return f"{_canonical(host.strip('[]'))}:{port}"

@@ -115,7 +115,7 @@ class Wire:
         return WINDOW_BYTES if self._path.link.bytes_per_s is None else SEGMENT_BYTES
 
     def send(self, size: int, arrive: Callable[[], None]) -> None:
-        """Send `size` bytes, and call `arrive` when they arrive."""
+        """Send `size` bytes; call `arrive` when they arrive."""
         self._arrivals.append(arrive)
         arrives_at = now = self._loop.time()
         if not self._path.is_instant:
@@ -179,7 +179,6 @@ class MemoryTransport(asyncio.Transport):
         self.is_closed = False
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """Connect the protocol and start reading."""
         self._protocol = protocol
         try:
             protocol.connection_made(self)
@@ -264,7 +263,6 @@ class MemoryTransport(asyncio.Transport):
         self._end(None)
 
     def reset(self) -> None:
-        """Receive a reset from the network."""
         if not self.is_closed and not isinstance(self._in_end, Exception):
             self._in_end = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             if self._out:
@@ -331,7 +329,7 @@ class MemoryTransport(asyncio.Transport):
         self._read()
 
     def _read(self) -> None:
-        """Read once, if the protocol is not paused and bytes are available."""
+        """Read once, unless reading is paused or no bytes are available."""
         if self._is_paused or self._is_closing:
             return
         if self._in:
@@ -349,7 +347,7 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _feed(self) -> int:
-        """Pass the protocol one read's bytes, and return their number."""
+        """Pass one read's bytes to the protocol; return their number."""
         protocol, data = self._protocol, self._in.popleft()
         if self._in:
             data = b"".join((data, *self._in))
@@ -383,7 +381,7 @@ class MemoryTransport(asyncio.Transport):
         self._end(error)
 
     def _end(self, error: Exception | None) -> None:
-        """Drop unsent bytes, and notify the protocol in the next event-loop iteration."""
+        """Drop unsent bytes; notify the protocol in the next iteration."""
         if not self._is_lost:
             self._is_lost = self._is_closing = True
             self._out.clear()
