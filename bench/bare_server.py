@@ -15,7 +15,7 @@ BUFFER_BYTES = 4 * 1024 * 1024
 
 
 class BareProtocol(asyncio.BufferedProtocol):
-    """A protocol that answers frames, with the cheapest API of asyncio."""
+    """A protocol that answers frames with the cheapest API of asyncio."""
 
     def __init__(self, answer_bytes: int) -> None:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))

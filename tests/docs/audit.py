@@ -1,4 +1,4 @@
-"""The tables of docs/audit.md, from probes and statements: `python -m tests.docs.audit` writes them."""
+"""Write the tables of docs/audit.md from probes and statements: `python -m tests.docs.audit`."""
 
 from pathlib import Path
 
@@ -7,22 +7,22 @@ from sluice.audit.probes import PROBES
 from sluice.audit.report.words import in_order
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
-_PROBES = ("<!-- the probes, made from audit/probes: begin -->", "<!-- the probes: end -->")
-_UNSEEN = (
-    "<!-- what cannot be seen, made from audit/judge/model/statements.py: begin -->",
-    "<!-- what cannot be seen: end -->",
+_PROBES = ("<!-- probes, generated from audit/probes: begin -->", "<!-- probes: end -->")
+_UNOBSERVABLE = (
+    "<!-- unobservable statements, generated from audit/judge/model/statements.py: begin -->",
+    "<!-- unobservable statements: end -->",
 )
 
 
 def page_with_tables(text: str) -> str:
-    """The page with the tables as they are to be."""
-    return _put(_UNSEEN, _unseen(), _put(_PROBES, _probes(), text))
+    """Return the page with current tables."""
+    return _put(_UNOBSERVABLE, _unobservable(), _put(_PROBES, _probes(), text))
 
 
-def _put(marks: tuple[str, str], what: str, text: str) -> str:
+def _put(marks: tuple[str, str], content: str, text: str) -> str:
     before, rest = text.split(marks[0])
     _, after = rest.split(marks[1], 1)
-    return f"{before}{marks[0]}\n\n{what}\n\n{marks[1]}{after}"
+    return f"{before}{marks[0]}\n\n{content}\n\n{marks[1]}{after}"
 
 
 def _probes() -> str:
@@ -33,7 +33,7 @@ def _probes() -> str:
     return "\n".join(["| probe | role | injected failure | statements |", "|---|---|---|---|", *rows])
 
 
-def _unseen() -> str:
+def _unobservable() -> str:
     found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
     rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
     return "\n".join(["| statement | text | reason |", "|---|---|---|", *rows])

@@ -1,4 +1,4 @@
-"""Writes docs/audit-matrix.md of a report, as `make audit` does: `python -m tests.docs.audit_matrix FOLDER`."""
+"""Write docs/audit-matrix.md from a report, as `make audit` does: `python -m tests.docs.audit_matrix FOLDER`."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ client](producer.md). `make audit` rewrites this page in 15 minutes.
 
 
 def page_of(folder: Path) -> str:
-    """The page of a report."""
+    """Return the page of a report."""
     return _ABOVE + markdown(read_report(folder), {each.id: each.text for each in STATEMENTS.values()})
 
 

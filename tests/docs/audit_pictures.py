@@ -1,7 +1,7 @@
-"""Takes the pictures in docs/audit of a report's page: `python -m tests.docs.audit_pictures FOLDER [CELL]`.
+"""Take the screenshots in docs/audit of a report's page: `python -m tests.docs.audit_pictures FOLDER [CELL]`.
 
-In light and in dark: what is seen first on a desktop, and what opens behind a cell, such as `s0-KIP-580-1` (the first
-client's; without one, behind the first that deviates); and the last matrix on a phone.
+Each in light and dark: the first screen on a desktop; the dialog of a cell, such as `s0-KIP-580-1` for the first
+client, by default the first deviation; and the last matrix on a phone.
 """
 
 import os
@@ -18,7 +18,7 @@ _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
 
 
 def take(browser: Browser, report: Path, cell: str) -> None:
-    """All pictures of the page; `cell` is its place in it, or ""."""
+    """Take all screenshots of the page; `cell` is its anchor, or ""."""
     for scheme in ("light", "dark"):
         for name, (width, height) in (("matrix", _DESKTOP), ("evidence", _DESKTOP), ("phone", _PHONE)):
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)

@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md from the pages about KIPs: `python -m tests.docs.conformance`.
+"""Write docs/conformance.md from the pages about KIPs: `python -m tests.docs.conformance`.
 
 Each page `docs/kip-*.md` has a table of the KIP's testable statements: number, statement, and its tests, or the reason
 why there are none. The files of the tests are found by name.

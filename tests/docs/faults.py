@@ -1,6 +1,6 @@
-"""The reference page of fault rules, docs/reference/faults.md: `python -m tests.docs.faults` writes it from the code.
+"""Write docs/reference/faults.md, the reference page of fault rules, from the code: `python -m tests.docs.faults`.
 
-The examples are here, so that they are checked as rules are when they are added.
+The examples are here so that they are validated like rules.
 """
 
 import types

@@ -1,4 +1,4 @@
-"""The tables of docs/journal.md, from the types of events: `python -m tests.docs.journal_events` writes them."""
+"""Write the tables of docs/journal.md from the event types: `python -m tests.docs.journal_events`."""
 
 import inspect
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from sluice.journal_events import KINDS, ClientEvent, Event, TopicPartition
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
-BEGIN, END = "<!-- made from sluice/journal_events.py: begin -->", "<!-- end -->"
+BEGIN, END = "<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->"
 
 
 def rendered() -> str:
@@ -33,7 +33,7 @@ def _section(title: str, kind: type[Event] | type[TopicPartition]) -> str:
     lines = [f"### {title}", "", about]
     if descriptions:
         lines += ["", "| field | type | description |", "|---|---|---|"]
-        lines += [f"| `{name}` | {_type(own[name])} | {words} |" for name, words in descriptions.items()]
+        lines += [f"| `{name}` | {_type(own[name])} | {description} |" for name, description in descriptions.items()]
     return "\n".join(lines)
 
 
@@ -51,8 +51,8 @@ def _docstring(kind: type) -> tuple[str, dict[str, str]]:
         if line.startswith(" "):
             fields[name] += f" {line.strip()}"
         else:
-            name, _, words = line.partition(": ")
-            fields[name] = words
+            name, _, description = line.partition(": ")
+            fields[name] = description
     return first, fields
 
 

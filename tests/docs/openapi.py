@@ -1,7 +1,4 @@
-"""Writes docs/openapi.json: the document that a broker with its page serves.
-
-python -m tests.docs.openapi
-"""
+"""Write docs/openapi.json, the document that a broker with the web page serves: `python -m tests.docs.openapi`."""
 
 import json
 from pathlib import Path
@@ -16,7 +13,7 @@ FILE = Path(__file__).parents[2] / "docs/openapi.json"
 
 
 def document_text() -> str:
-    """It, as the text of the file."""
+    """Return the text of the file."""
     return text_of(json.loads(call(application(VirtualBroker().cluster_server, load()), "/api/openapi.json")[2]))
 
 

@@ -1,7 +1,7 @@
 """Take the screenshots in docs/page of brokers with active clients: `python -m tests.docs.page_pictures`.
 
-The page on a desktop, light and dark; the dialog on a throttled client; the clients on a phone. It takes a
-minute, so that the clients have a history.
+The page on a desktop, light and dark; the dialog of a throttled client; the clients on a phone. It takes a minute, so
+that the clients have a history.
 """
 
 import os
@@ -64,10 +64,10 @@ def _take(browser: Browser, broker: BrokerProcess) -> None:
     phone.locator("#client-rows tr").first.wait_for()
     phone.locator("section", has=phone.locator("#client-rows")).evaluate("section => section.scrollIntoView()")
     phone.screenshot(path=PICTURES / "phone.png")
-    why = _opened(browser, broker, _SHEET)
-    why.get_by_role("button", name="bronze: explain").click()
-    why.get_by_text("Throttled by its Produce quota").wait_for()
-    why.screenshot(path=PICTURES / "explain.png")
+    dialog = _opened(browser, broker, _SHEET)
+    dialog.get_by_role("button", name="bronze: explain").click()
+    dialog.get_by_text("Throttled by its Produce quota").wait_for()
+    dialog.screenshot(path=PICTURES / "explain.png")
 
 
 def _opened(browser: Browser, broker: BrokerProcess, viewport: ViewportSize, scale: float = 1) -> Page:
@@ -78,30 +78,30 @@ def _opened(browser: Browser, broker: BrokerProcess, viewport: ViewportSize, sca
 
 @contextmanager
 def _traffic(bootstrap: str) -> Iterator[None]:
-    over = Event()
-    work = [_producing(bootstrap, name, size, pause_s, over) for name, (size, pause_s) in _PRODUCERS.items()]
-    threads = [Thread(target=one) for one in (*work, lambda: _consume(bootstrap, over))]
+    stopped = Event()
+    work = [_producing(bootstrap, name, size, pause_s, stopped) for name, (size, pause_s) in _PRODUCERS.items()]
+    threads = [Thread(target=one) for one in (*work, lambda: _consume(bootstrap, stopped))]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         for thread in threads:
             thread.join()
 
 
-def _producing(bootstrap: str, client_id: str, size: int, pause_s: float, over: Event) -> Callable[[], None]:
+def _producing(bootstrap: str, client_id: str, size: int, pause_s: float, stopped: Event) -> Callable[[], None]:
     def produce() -> None:
         producer = KafkaProducer(bootstrap_servers=bootstrap, client_id=client_id)
-        while not over.wait(pause_s):
+        while not stopped.wait(pause_s):
             producer.send("orders", bytes(size)).get(timeout=60)
         producer.close()
 
     return produce
 
 
-def _consume(bootstrap: str, over: Event) -> None:
+def _consume(bootstrap: str, stopped: Event) -> None:
     consumer = KafkaConsumer(
         "orders",
         bootstrap_servers=bootstrap,
@@ -110,7 +110,7 @@ def _consume(bootstrap: str, over: Event) -> None:
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=200_000,  # with 1 MB per fetch it would fetch only every half second
     )
-    while not over.is_set():
+    while not stopped.is_set():
         consumer.poll(100)
     consumer.close()
 

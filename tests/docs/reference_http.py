@@ -65,9 +65,9 @@ def _operation(one: Schema) -> Iterator[str]:
         needed = "" if one["requestBody"].get("required") else " (optional)"
         yield f"Body{needed}: {_type(one['requestBody']['content']['application/json']['schema'])}\n"
     kinds = one["responses"]["200"].get("content", {})
-    answers = " or ".join(f"{_type(kind['schema'])} as `{name}`" for name, kind in kinds.items())
+    responses = " or ".join(f"{_type(kind['schema'])} as `{name}`" for name, kind in kinds.items())
     errors = ", ".join(status for status in one["responses"] if status != "200")
-    yield f"Response: {answers}. Errors: {errors}.\n"
+    yield f"Response: {responses}. Errors: {errors}.\n"
 
 
 def _schema(name: str, schema: Schema) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The tables of docs/scenarios.md, from the types and the catalogue: `python -m tests.docs.scenarios` writes them."""
+"""Write the tables of docs/scenarios.md from the types and the catalogue: `python -m tests.docs.scenarios`."""
 
 import inspect
 import types
@@ -24,8 +24,8 @@ from sluice.broker.scenarios.model import (
 from tests.docs.tables import code, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
-_MODEL = ("<!-- made from broker/scenarios: begin -->", "<!-- end -->")
-_CATALOGUE = ("<!-- the catalogue, made from broker/scenarios/catalogue: begin -->", "<!-- the catalogue: end -->")
+_MODEL = ("<!-- generated from broker/scenarios: begin -->", "<!-- end -->")
+_CATALOGUE = ("<!-- catalogue, generated from broker/scenarios/catalogue: begin -->", "<!-- catalogue: end -->")
 _PARTS: dict[str, type[msgspec.Struct]] = {
     "File": Scenario,
     "Step": Step,
@@ -67,10 +67,10 @@ def page_with_tables(text: str) -> str:
     return _put(_CATALOGUE, _catalogue(), _put(_MODEL, model, text))
 
 
-def _put(marks: tuple[str, str], what: str, text: str) -> str:
+def _put(marks: tuple[str, str], content: str, text: str) -> str:
     before, rest = text.split(marks[0])
     _, after = rest.split(marks[1], 1)
-    return f"{before}{marks[0]}\n\n{what}\n\n{marks[1]}{after}"
+    return f"{before}{marks[0]}\n\n{content}\n\n{marks[1]}{after}"
 
 
 def _section(title: str, struct: type[msgspec.Struct]) -> str:
@@ -80,10 +80,10 @@ def _section(title: str, struct: type[msgspec.Struct]) -> str:
     hints = typing.get_type_hints(struct, include_extras=True)
     defaults = {field.name: field.default for field in msgspec.structs.fields(struct) if not field.required}
     rows = []
-    for name, _, words in (line.partition(": ") for line in rest if line):
+    for name, _, description in (line.partition(": ") for line in rest if line):
         default = defaults.get(name, msgspec.NODEFAULT)
         shown = "required" if name not in defaults else code(_json(default)) if _is_shown(default) else ""
-        rows.append([code(name), _type(hints[name]), shown, words])
+        rows.append([code(name), _type(hints[name]), shown, description])
     return f"### {title}\n\n{first}\n\n{table(('field', 'type', 'default', 'description'), rows)}".rstrip()
 
 

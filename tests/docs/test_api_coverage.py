@@ -21,12 +21,12 @@ def test_every_api_key_up_to_the_last_is_listed_once() -> None:
     assert [api.api_key for api in KAFKA_APIS] == list(range(len(KAFKA_APIS)))
 
 
-def test_an_api_is_served_or_has_a_reason() -> None:
+def test_api_is_served_or_has_a_reason() -> None:
     assert {api.api_key for api in KAFKA_APIS if not api.not_served} == HANDLERS.keys()
 
 
 @pytest.mark.skipif(not _VECTORS.is_file(), reason="SLUICE_VECTORS has no api_versions-4.4.0.jsonl")
-def test_names_and_versions_are_those_of_kafka() -> None:
+def test_names_and_versions_match_kafka() -> None:
     declared = [json.loads(line) for line in _VECTORS.read_text().splitlines()]
     listed = {api.api_key: (api.name, api.versions) for api in KAFKA_APIS if api.versions}
     assert listed == {one["api_key"]: (one["name"], _versions(one["min"], one["highest_stable"])) for one in declared}

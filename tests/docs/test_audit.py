@@ -1,4 +1,4 @@
-"""docs/audit.md says what probes and statements say, and what is measured of public clients is read up."""
+"""docs/audit.md is up to date with probes and statements, and deviations of public clients have citations."""
 
 import re
 
@@ -11,18 +11,18 @@ from tests.docs.audit import PAGE, page_with_tables
 MATRIX = PAGE.with_name("audit-matrix.md")
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
     assert text == page_with_tables(text), "python -m tests.docs.audit writes it"
 
 
-def test_the_readme_says_how_many_probes_there_are() -> None:
+def test_readme_has_the_number_of_probes() -> None:
     assert f"in {len(PROBES)} failure situations" in (PAGE.parents[1] / "README.md").read_text()
 
 
 @pytest.mark.skipif(not MATRIX.exists(), reason="make audit writes it")
 def test_each_deviation_of_a_public_client_is_cited() -> None:
-    """Citations may be more: what a run left undecided was read up as well."""
+    """Additional citations are allowed: undecided statements have them too."""
     subject = ""
     for line in MATRIX.read_text().splitlines():
         if heading := re.fullmatch(r"## Deviations of (\S+)( .*)?", line):

@@ -1,4 +1,4 @@
-"""tests/support/console.py: parsing, matching of output, and no processes after the end of a page."""
+"""tests/support/console.py: parsing, matching of output, and process cleanup."""
 
 import os
 import re
@@ -29,12 +29,12 @@ def test_only_console_blocks_are_commands() -> None:
 @pytest.mark.parametrize(
     ("lines", "command"),
     [
-        pytest.param(["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a"), id="a here-document"),
-        pytest.param(["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a"), id="a backslash"),
+        pytest.param(["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a"), id="here-document"),
+        pytest.param(["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a"), id="backslash"),
         pytest.param(
             ["$ for a in b", "> do echo $a", "> done", "b"],
             Command(4, "for a in b\ndo echo $a\ndone", "b"),
-            id="a prompt",
+            id="continuation prompt",
         ),
     ],
 )
@@ -42,7 +42,7 @@ def test_command_continues_after(lines: list[str], command: Command) -> None:
     assert commands(page(*lines)) == [command]
 
 
-def test_block_in_a_list_is_read_without_its_indent() -> None:
+def test_block_in_a_list_is_parsed_without_its_indent() -> None:
     assert commands("- so:\n  ```console\n  $ echo a\n  a\n  ```\n") == [Command(3, "echo a", "a")]
 
 
@@ -52,29 +52,29 @@ def test_output_without_a_command_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "printed", "fits"),
+    ("expected", "printed", "is_match"),
     [
         pytest.param("a\nb", "a  \nb\n", True, id="same except for blanks at the ends of lines"),
-        pytest.param("a...c", "a\nb\nc", True, id="anything in place of three dots"),
-        pytest.param("...\nb", "a\nb\nc", False, id="more after the last line"),
-        pytest.param("", "a", False, id="output where none is shown"),
-        pytest.param("a.b", "a+b", False, id="another character for a single dot"),
+        pytest.param("a...c", "a\nb\nc", True, id="three dots match anything"),
+        pytest.param("...\nb", "a\nb\nc", False, id="extra output after the last line"),
+        pytest.param("", "a", False, id="output that is not shown"),
+        pytest.param("a.b", "a+b", False, id="single dots are literal"),
     ],
 )
-def test_output_matches(expected: str, printed: str, fits: bool) -> None:
-    assert matches(expected, printed) is fits
+def test_output_matches(expected: str, printed: str, is_match: bool) -> None:
+    assert matches(expected, printed) is is_match
 
 
 @pytest.mark.parametrize(
     "lines",
     [
-        pytest.param(["$ export A=b", "$ echo $A", "b"], id="variables stay"),
-        pytest.param(["$ echo a > file", "$ cat file", "a"], id="files stay"),
-        pytest.param(["$ ls"], id="the folder is empty at first"),
+        pytest.param(["$ export A=b", "$ echo $A", "b"], id="variables persist"),
+        pytest.param(["$ echo a > file", "$ cat file", "a"], id="files persist"),
+        pytest.param(["$ ls"], id="empty folder at first"),
         pytest.param(["$ echo a >&2", "a"], id="stderr is output"),
-        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="a failure that is shown"),
+        pytest.param(["$ (echo wrong; exit 2)", "wrong", "$ echo $?", "2"], id="shown failure"),
         pytest.param(["$ sleep 60 &", "$ kill %1", "$ wait $!", "...", "$ echo $?", "143"], id="jobs of the shell"),
-        pytest.param(["$ python -c 'import sluice; print(1)'", "1"], id="python is the one with sluice"),
+        pytest.param(["$ python -c 'import sluice; print(1)'", "1"], id="python has sluice"),
     ],
 )
 def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
         pytest.param(
             ["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n", id="output differs"
         ),
-        pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="a command fails and shows nothing"),
-        pytest.param(["$ echo a; false", "..."], "line 4: exit code 1", id="a command fails and shows anything"),
-        pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="the shell does not understand it"),
-        pytest.param(["$ exit 3"], "line 4: still running", id="it ends the shell"),
-        pytest.param(["$ sleep 60"], "line 4: still running after 0.3 s\n\n$ sleep 60", id="it takes too long"),
+        pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="command fails without shown output"),
+        pytest.param(["$ echo a; false", "..."], "line 4: exit code 1", id="command fails with any shown output"),
+        pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="syntax error"),
+        pytest.param(["$ exit 3"], "line 4: still running", id="command ends the shell"),
+        pytest.param(["$ sleep 60"], "line 4: still running after 0.3 s\n\n$ sleep 60", id="command takes too long"),
     ],
 )
 def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> Non
         run_page(page(*lines), tmp_path, timeout_s=0.3)
 
 
-def test_the_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) -> None:
+def test_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) -> None:
     lines = [
         "$ sluice serve --override quota.producer.default=1M &",
         'ready {"bootstrap": "127.0.0.1:9092", ..., "admin": "http://127.0.0.1:9644", "pid": ...}',
@@ -113,7 +113,7 @@ def test_the_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) 
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_no_process_is_left_if_the_runner_is_killed(tmp_path: Path) -> None:
+def test_no_process_remains_if_the_runner_is_killed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     lines = [
         "$ sh -c 'exec 3>alive; touch started; exec sleep 600' &",
@@ -125,7 +125,7 @@ def test_no_process_is_left_if_the_runner_is_killed(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, env=environment) as runner:
-        assert (tmp_path / "alive").read_bytes() == b"", "the pipe has no writer left"
+        assert (tmp_path / "alive").read_bytes() == b"", "the process must be gone"
     assert runner.returncode == -signal.SIGKILL
 
 
@@ -134,7 +134,7 @@ def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
         run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)
 
 
-def test_a_machine_without_curl_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curl_is_provided_if_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     (tmp_path / "tools").mkdir()

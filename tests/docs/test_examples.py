@@ -1,5 +1,6 @@
-"""The examples for clients that are not ours, and the file of properties. Those of our client and of Spark have tests
-of their own (tests/unit/client, tests/unit/streams, tests/spark).
+"""Examples for other clients, and the properties file.
+
+The examples of sluice's client and of Spark have their own tests: tests/unit/client, tests/unit/streams, tests/spark.
 """
 
 import subprocess
@@ -38,14 +39,14 @@ def _printed(name: str, broker: SyncBroker) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_what_the_producer_sends_the_consumer_reads() -> None:
+def test_consumer_reads_the_records_of_the_producer() -> None:
     with SyncBroker() as broker:
-        told = _printed("producer.py", broker)
-        assert [line.partition(" MB after ")[0].strip() for line in told] == [str(number) for number in range(1, 16)]
+        printed = _printed("producer.py", broker)
+        assert [line.partition(" MB after ")[0].strip() for line in printed] == [str(number) for number in range(1, 16)]
         assert _printed("consumer.py", broker) == ["150 records, 15.0 MB"]
 
 
-def test_the_file_of_properties_is_taken() -> None:
+def test_properties_file_is_valid() -> None:
     config = Config.load(EXAMPLES / "server.properties")
     assert config.rates("quota.producer.override") == {"gold": 4e6}
     assert [str(endpoint) for endpoint in config.listeners()] == ["127.0.0.1:9092"]

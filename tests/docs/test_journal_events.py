@@ -1,8 +1,8 @@
-"""docs/journal.md says what the types of events say."""
+"""docs/journal.md is up to date with the event types."""
 
 from tests.docs.journal_events import PAGE, page_with_table
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
     assert text == page_with_table(text), "python -m tests.docs.journal_events writes it"

@@ -11,7 +11,7 @@ from tests.support.python_blocks import blocks, run_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
-# Each of its commands starts Spark.
+# Each command of this page starts Spark.
 SPARK_PAGE = ROOT / "docs" / "spark.md"
 OTHER_PAGES = [page for page in PAGES if page != SPARK_PAGE]
 
@@ -34,11 +34,11 @@ def _run(page: Path, folder: Path, timeout_s: float) -> None:
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page.read_text())]
-# Address of the broker that a reader of the page has started.
+# Broker address in the pages.
 STARTED = "127.0.0.1:9092"
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=[str(page.relative_to(ROOT)) for page in WITH_PYTHON])
-def test_python_runs(page: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     with SyncBroker(config={"group.initial.rebalance.delay.ms": 0}) as broker:
         run_blocks(page.read_text().replace(STARTED, broker.bootstrap), tmp_path)

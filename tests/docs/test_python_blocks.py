@@ -1,4 +1,4 @@
-"""The runner of the Python in documentation pages: what it takes for a test, a program, a failure."""
+"""The runner of Python blocks in documentation pages."""
 
 from pathlib import Path
 
@@ -22,26 +22,26 @@ RAN = "__import__('pathlib').Path('ran').touch()"
     "texts",
     [
         pytest.param(["import sluice", f"if __name__ == '__main__':\n    {RAN}"], id="programs"),
-        pytest.param([f"def test_it():\n    {RAN}", "def helper(): ..."], id="a test and a program"),
+        pytest.param([f"def test_it():\n    {RAN}", "def helper(): ..."], id="test and program"),
         pytest.param(
             [f"import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        {RAN}"],
-            id="a test of unittest",
+            id="unittest test",
         ),
     ],
 )
-def test_what_is_right_runs(texts: list[str], tmp_path: Path) -> None:
+def test_valid_block_runs(texts: list[str], tmp_path: Path) -> None:
     assert run_blocks(page(*texts), tmp_path) == len(texts)
     assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
-        pytest.param("1 / 0", r"line_3\.py.*ZeroDivisionError", id="a program raises"),
-        pytest.param("def test_it():\n    assert 1 == 2", r"line_3\.py.*assert 1 == 2", id="a test fails"),
-        pytest.param("def test_it(:", r"line_3\.py.*SyntaxError", id="it is no Python"),
+        pytest.param("1 / 0", r"line_3\.py.*ZeroDivisionError", id="exception in a program"),
+        pytest.param("def test_it():\n    assert 1 == 2", r"line_3\.py.*assert 1 == 2", id="failed test"),
+        pytest.param("def test_it(:", r"line_3\.py.*SyntaxError", id="syntax error"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(BlockError, match=f"(?s){told}"):
+def test_failure_is_reported_with_its_line(text: str, error: str, tmp_path: Path) -> None:
+    with pytest.raises(BlockError, match=f"(?s){error}"):
         run_blocks(page(text), tmp_path)

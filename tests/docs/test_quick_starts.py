@@ -1,7 +1,7 @@
-"""The quick starts in other languages, docs/how-to/from-*.md: their files are written and their commands run.
+"""Quick starts in other languages, docs/how-to/from-*.md: their files are written and their commands run.
 
 They download from Maven Central, proxy.golang.org, npm, crates.io or NuGet, and compile for up to two minutes; so they
-run with `make test-quick-starts` only.
+run only with `make test-quick-starts`.
 """
 
 import os
@@ -20,7 +20,7 @@ _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.mark.timeout(900)  # a first build downloads and compiles a client in C
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_quick_start_passes(page: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_quick_start_passes(page: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     if not pytestconfig.getoption("--quick-starts"):
         pytest.skip("downloads packages; run `make test-quick-starts`")
     text = page.read_text()
@@ -46,7 +46,7 @@ def test_a_quick_start_passes(page: Path, tmp_path: Path, pytestconfig: pytest.C
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_quick_start_has_its_test_and_one_block_of_commands(page: Path) -> None:
+def test_quick_start_has_a_test_and_one_block_of_commands(page: Path) -> None:
     text = page.read_text()
     names = [name for name, _ in _FILE.findall(text)]
     assert any("orders" in name.lower() for name in names), names

@@ -1,6 +1,6 @@
 """The site without Sphinx: links and anchors resolve, each page is in one section, and the reference is complete.
 
-`make docs` checks the same and more, with warnings as errors, but has to install Sphinx first.
+`make docs` checks more, with warnings as errors, but requires Sphinx.
 """
 
 import re
@@ -48,7 +48,7 @@ def test_every_card_of_the_landing_page_links_to_a_page() -> None:
     assert [link for link in links if not (ROOT / "docs" / f"{link}.md").is_file()] == []
 
 
-def test_each_pattern_of_a_section_matches_a_page() -> None:
+def test_each_section_has_a_page() -> None:
     generated = {f"reference/{name}" for name, _ in reference()}
     pages = {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in PAGES if "docs" in page.parts} | generated
     for section, patterns in SECTIONS.items():
@@ -65,7 +65,7 @@ def test_each_page_is_in_one_section(tmp_path: Path) -> None:
     assert sorted(listed) == sorted(pages - {"index"})
 
 
-def test_the_reference_lists_everything() -> None:
+def test_reference_is_complete() -> None:
     pages = dict(reference())
     assert [name for name in (*PROPERTIES, *TOPIC_PROPERTIES) if f"`{name}`" not in pages["configs"]] == []
     assert [name for name in METRICS if f"`{name}`" not in pages["metrics"]] == []

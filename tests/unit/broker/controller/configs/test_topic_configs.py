@@ -238,7 +238,7 @@ REPLICA_CONFIGS = {"min.insync.replicas", "unclean.leader.election.enable"}
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_config_takes_effect_and_again_when_altered(name: str, tmp_path: Path) -> None:
+def test_config_takes_effect_when_set_and_when_altered(name: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
     own = {**scenario.others, name.replace(".", "_"): scenario.first}
     world = World(tmp_path if scenario.on_disk else None, **own)

@@ -202,7 +202,7 @@ class TestSnapshot:
         assert len(metadata_files(tmp_path)) == 5
         assert file(tmp_path, segment_name(log.end_offset)).read_bytes() == b""
 
-    def test_of_many_topics_is_split_into_batches(self, tmp_path: Path) -> None:
+    def test_of_many_partitions_is_split_into_batches(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.append(topic(1, 2500))
         log.compact()

@@ -1,4 +1,4 @@
-"""Every block of the documentation is run, or has its reason here; then its commands are checked without running them.
+"""Every block of the documentation is run, or has a reason here and is checked without running it.
 
 test_pages.py runs the `console` and `python` blocks.
 """
@@ -27,7 +27,7 @@ FOREIGN = "a change of a program for another tool"
 ENGINE = "needs a container engine"
 MINUTES = "takes minutes; a target of the Makefile or another test runs it"
 LANGUAGES = "needs other toolchains; make test-quick-starts runs it"
-# Page and beginning of a block -> why it is not run.
+# Page -> start of a block -> why it is not run.
 NOT_RUN = {
     "README.md": {
         "python3 -m venv": "installs from PyPI; the test itself runs as a Python block",
@@ -81,7 +81,7 @@ def _reason(block: Block) -> str | None:
 
 def _is_run(block: Block) -> bool:
     if block.page in ("docs/faults.md", "docs/reference/faults.md") and block.language == "toml":
-        return True  # below
+        return True  # test_toml_blocks_are_valid_fault_rules
     return block.page != "CONTRIBUTING.md" and block.language in ("console", "python")
 
 
@@ -117,7 +117,7 @@ IN_TEXT = [found for page in PAGES for found in _IN_TEXT.findall(_BLOCK.sub("", 
 
 
 @pytest.mark.parametrize("line", sorted({line for line in NOT_RUN_LINES if line.startswith("sluice ")}))
-def test_a_command_that_is_not_run_is_valid(line: str) -> None:
+def test_skipped_command_is_valid(line: str) -> None:
     check_command_line(line)
 
 
