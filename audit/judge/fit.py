@@ -150,7 +150,7 @@ def _criterion(squared: float, count: int, parameters: int) -> float:
 
 
 def _around(steps: Sequence[_Step], value_of: Callable[[int], float]) -> float:
-    """Return the squared distances of the waits' logarithms from `value_of`."""
+    """Return the sum of squared distances of the waits' logarithms from `value_of`."""
     squared = 0.0
     for number, step in enumerate(steps):
         if step.size:

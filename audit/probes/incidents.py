@@ -105,17 +105,17 @@ def broken(from_s: float, for_s: float, rule: Rule, *meanwhile: Rule) -> Step:
 
 
 def down(node_id: int, from_s: float, for_s: float) -> Step:
-    """Kill a broker, then restart it."""
+    """Return a step that kills and restarts a broker."""
     return Step(at=f"{from_s}s", kill=node_id, during=f"{for_s}s" if for_s else UNSET)
 
 
 def error(code: str, api: str, schedule: str | None = None, partition: int | None = None) -> Rule:
-    """Respond with an error code instead of handling the request."""
+    """Return a rule that responds with an error code instead of handling the request."""
     return Rule(action=Error(code), api=api, schedule=schedule, partition=partition)
 
 
 def closing(api: str | list[str], schedule: str | None = None, *, broker: int | None = None) -> Rule:
-    """Close the connection instead of responding."""
+    """Return a rule that closes the connection instead of responding."""
     return Rule(action=Close(), api=api, schedule=schedule, broker=broker)
 
 

@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
 
 
 def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, text: str) -> Evidence:
-    """`text` is the statement's."""
+    """Return the evidence of a verdict; `text` is the statement's."""
     deviates = verdict.state is State.DEVIATES
     return Evidence(
         identity,

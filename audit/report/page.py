@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def page(result: AuditResult, texts: Mapping[str, str]) -> str:
-    """`texts` are the statements by id."""
+    """Return the page; `texts` are the statements by id."""
     statements = statements_of(result)
     found = [{verdict.statement: verdict for verdict in subject.verdicts} for subject in result.subjects]
     script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")

@@ -86,7 +86,7 @@ class SubjectAudit:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     async def _round(self, more: dict[str, int]) -> int:
-        """Run each probe while time is left; return the number of runs.
+        """Run each probe as often as `more` states, while time is left; return the number of runs.
 
         All probes run once before any runs again, so that a small budget covers each of them.
         """

@@ -21,7 +21,7 @@ FIXED_HEADER = ">Ii"
 
 
 def header_of(id_bytes: int) -> Struct:
-    """`id_bytes` is the length of the client id."""
+    """Return the decoder of headers whose client id has `id_bytes` bytes."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 

@@ -27,7 +27,7 @@ class Sent(NamedTuple):
 
 
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return batches, ordered by first attempt."""
+    """Return each batch with all its attempts, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     made: dict[str, list[Sent]] = {}

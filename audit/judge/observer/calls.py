@@ -66,7 +66,7 @@ _MOST_TOPICS_IN_KEY = 3
 
 
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return failed requests, ordered by first attempt."""
+    """Return failed requests with their retries, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)

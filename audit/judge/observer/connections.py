@@ -179,7 +179,7 @@ class ConnectionSequence:
         return same_id and same_software
 
     def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
-        """Return the distance from being due, then the port distance, then the end."""
+        """Return the distance from being due, then the port distance, then the time of the end."""
         last = self.connections[-1]
         assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = (one.opened_ns - last.closed_ns) / 1e6
