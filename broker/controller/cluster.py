@@ -116,7 +116,7 @@ class Cluster:
 
     @property
     def controller_in_use(self) -> "Controller | None":
-        """None while all brokers run and all followers are in sync."""
+        """The controller; None while all brokers run and all followers are in sync."""
         return self.controller if "controller" in vars(self) else None
 
     def next_node_id(self) -> int:

@@ -22,7 +22,7 @@ class TopicRules:
     __slots__ = ("_cluster", "_config", "_random")
 
     def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
-        """`random` shuffles brokers for the placement of replicas."""
+        """Create the rules; `random` shuffles brokers for the placement of replicas."""
         self._cluster = cluster
         self._config = config
         self._random = random

@@ -183,7 +183,7 @@ class Broker:
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
-        """Built once, because every connection requests them."""
+        """The versions for ApiVersions responses; built once, because every connection requests them."""
         from sluice.protocol.apis.api_versions import ApiVersion
 
         return [

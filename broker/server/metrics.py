@@ -258,7 +258,7 @@ def _counter(name: str, rows: _Rows) -> Metric:
 
 
 def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bounds: Sequence[float]) -> Metric:
-    """`rows`: labels, counts (one per bound and one above the last, not cumulative) and sum."""
+    """Return a histogram of rows: labels, counts (one per bound and one above the last, not cumulative) and sum."""
     family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
     for labels, counts, total in rows:
         edges = [*(str(bound) for bound in bounds), "+Inf"]

@@ -42,7 +42,7 @@ class HasThrottleTime(Protocol):
 
 
 class ThrottlingMode:
-    """`other_ms`: the throttle time for bytes or mutations that `manager` requires, or 0."""
+    """One way to throttle; `other_ms` is the throttle time for bytes or mutations that `manager` requires, or 0."""
 
     __slots__ = ("_charges",)
 

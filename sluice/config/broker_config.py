@@ -431,7 +431,7 @@ def _is_known(name: str) -> bool:
 
 
 def row_of(name: str) -> Property | None:
-    """Return None for an unknown property or one without effect."""
+    """Return a property's row; None for an unknown property or one without effect."""
     if not name.startswith(_LISTENER_PREFIX):
         return PROPERTIES.get(name)
     from .listener_config import row_of_listener

@@ -71,7 +71,7 @@ class ClientInstance:
 
 
 class Telemetry:
-    """`pushes` and `pushed_bytes` (decompressed) count accepted ones."""
+    """The telemetry of one broker; `pushes` and `pushed_bytes` (decompressed) count accepted ones."""
 
     def __init__(self, configs: ClientMetricsConfigs, max_bytes: int, random_bytes: Callable[[int], bytes]) -> None:
         self.max_bytes = max_bytes

@@ -8,7 +8,7 @@ class Mechanism(Protocol):
 
     @property
     def user(self) -> str | None:
-        """None before the end of the exchange."""
+        """The authenticated user; None before the end of the exchange."""
 
     @property
     def expires_at_ms(self) -> int | None:

@@ -34,7 +34,7 @@ class ScramServerMechanism:
     objection = ""
 
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
-        """`new_nonce` returns the broker's part of a nonce, from its seeded generator."""
+        """Start an exchange; `new_nonce` returns the broker's part of a nonce."""
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce

@@ -29,7 +29,7 @@ _OF_TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_.*")
 
 
 def server_context(config: ListenerConfig, client_auth: str) -> ssl.SSLContext:
-    """`client_auth` is a value of `ssl.client.auth`.
+    """Return the TLS context of a listener; `client_auth` is a value of `ssl.client.auth`.
 
     Raises:
         ConfigError: A property is invalid; the message names it.

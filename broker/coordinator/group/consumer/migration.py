@@ -145,7 +145,7 @@ class Migration:
         return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
-        """Return whether the group may become classic if a static member returns with that protocol."""
+        """Return whether the group may become classic if a static member returns with the classic protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
