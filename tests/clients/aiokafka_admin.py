@@ -1,4 +1,4 @@
-"""aiokafka, as the scenarios ask for it: admin calls, and the table of all that it does."""
+"""The aiokafka driver: admin calls, and the table of verbs."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -87,7 +87,6 @@ def create_partitions(bootstrap: str, given: Given) -> list[Step]:
 
 
 async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
-    """The values of these configs."""
     (answer,) = await admin.describe_configs([ConfigResource(kind, name)])
     values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
     return {key: values[key] for key in keys}
@@ -155,7 +154,7 @@ def list_offsets(bootstrap: str, given: Given) -> list[Step]:
 
 @asynccontextmanager
 async def live_group(bootstrap: str, given: Given) -> AsyncIterator[AIOKafkaConsumer]:
-    """A group with one member, which has committed offset 3."""
+    """A group with one member that has committed offset 3."""
     consumer = AIOKafkaConsumer(given.topic, bootstrap_servers=bootstrap, group_id=given.group, **GROUP)
     async with consumer:
         await consumer.commit({TopicPartition(given.topic, 0): 3})

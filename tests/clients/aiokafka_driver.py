@@ -1,4 +1,4 @@
-"""aiokafka, as the scenarios ask for it: producers, consumers, groups. Its admin calls are in aiokafka_admin.py."""
+"""The aiokafka driver: producers, consumers, groups. Admin calls are in aiokafka_admin.py."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -24,7 +24,7 @@ from tests.clients.driver import (
     Step,
 )
 
-# Members look soon whether a rebalance has begun.
+# Members notice a rebalance early.
 GROUP = {
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
@@ -34,12 +34,12 @@ GROUP = {
 
 
 def finished(main: Coroutine[Any, Any, list[Step]]) -> list[Step]:
-    """Its steps, in time."""
+    """Return the steps of `main`, within the time limit."""
     return asyncio.run(asyncio.wait_for(main, TIMEOUT_S))
 
 
 async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
-    """Produces the rows to the partitions in turn and waits until all are there."""
+    """Produce the rows to the partitions in turn and wait until all are acknowledged."""
     sent = [
         await producer.send(
             topic,
@@ -104,7 +104,7 @@ async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 async def until_true(ask: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
-    """As `until`, for a question that has to be awaited."""
+    """As `until`, for a coroutine function."""
     for _ in range(TIMEOUT_S * 7):
         if await ask() == wanted:
             return wanted
@@ -184,7 +184,7 @@ def transactional_offsets(bootstrap: str, given: Given) -> list[Step]:
 
 
 class Revocations(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types here
-    """Counts how often partitions were taken away."""
+    """Counts revocations of partitions."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -197,7 +197,7 @@ class Revocations(ConsumerRebalanceListener):  # type: ignore[misc]  # the libra
 
 
 class GroupMember:
-    """A consumer that runs whenever it is polled: all members of a test share its loop."""
+    """A consumer that runs only while it is polled: all members of a test share one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, bootstrap: str, given: Given, instance_id: str | None) -> None:
         self._loop = loop
@@ -209,7 +209,7 @@ class GroupMember:
             bootstrap_servers=bootstrap, group_id=given.group, group_instance_id=instance_id, **GROUP
         )
         consumer.subscribe([given.topic], listener=self._revocations)
-        # Its start ends with its first assignment, for which other members have to do something as well.
+        # Its start ends with its first assignment, which needs the other members to rejoin.
         await asyncio.wait_for(consumer.start(), TIMEOUT_S)
         return consumer
 
@@ -229,7 +229,7 @@ class GroupMember:
 def with_members(
     script: Callable[[Given, Callable[[str | None], Member]], Iterable[Step]],
 ) -> Callable[[str, Given], list[Step]]:
-    """A verb that runs a script of group members."""
+    """Return a verb that runs a script of group members."""
 
     def verb(bootstrap: str, given: Given) -> list[Step]:
         with asyncio.Runner() as runner:

@@ -1,7 +1,6 @@
-"""Builds the clients in other languages: `python -m tests.clients.build`. What cannot be built says why.
+"""Build the clients in other languages, or report why not: `python -m tests.clients.build`.
 
-Each goes into a folder of its own below .venv/clients, with a stamp of what it was built from: a second time costs
-nothing.
+Each goes into its own folder below .venv/clients, with a stamp of its sources: a second build costs nothing.
 """
 
 import shutil
@@ -15,7 +14,7 @@ from tests.clients.built import BUILT, ROOT, SOURCES, missing, stamp_of
 
 
 class Build(NamedTuple):
-    """How one client is built from its sources, with tools that must be there."""
+    """A client's build function and the tools it needs."""
 
     client: str
     tools: Sequence[str]
@@ -23,7 +22,7 @@ class Build(NamedTuple):
 
 
 def call(*command: str | Path, cwd: Path) -> None:
-    """Runs a tool; what it prints is for people."""
+    """Run a tool without capturing its output."""
     subprocess.run(command, cwd=cwd, check=True, stdout=sys.stderr)
 
 
@@ -52,7 +51,7 @@ def python(source: Path, target: Path, _: str) -> None:
     pip = ("venv/bin/python", "-m", "pip", "--disable-pip-version-check", "-q")
     call(*pip, "install", "-r", source / "requirements.txt", cwd=target)
     (site_packages,) = (target / "venv" / "lib").glob("python*/site-packages")
-    (site_packages / "tests.pth").write_text(str(ROOT))  # so that it finds the drivers
+    (site_packages / "tests.pth").write_text(str(ROOT))  # makes the drivers importable
 
 
 BUILDS = (
@@ -67,7 +66,7 @@ BUILDS = (
 
 
 def build_one(build: Build) -> str:
-    """What became of it, in a line."""
+    """Build one client and return the outcome in one line."""
     target = BUILT / build.client
     sources = SOURCES[build.client]
     if missing(build.client) is None:
@@ -76,12 +75,12 @@ def build_one(build: Build) -> str:
     target.mkdir(parents=True)
     reason = None
     if lacking := [tool for tool in build.tools if shutil.which(tool) is None]:
-        reason = f"there is no {' and no '.join(lacking)} here"
+        reason = f"not installed: {' and '.join(lacking)}"
     else:
         try:
             build.make(sources.path, target, sources.variant)
         except subprocess.CalledProcessError as failure:
-            reason = f"it could not be built: {failure.cmd[0]} ended with {failure.returncode}"
+            reason = f"the build failed: {failure.cmd[0]} ended with {failure.returncode}"
     if reason is not None:
         (target / "reason").write_text(reason)
         return f"skipped: {reason}"

@@ -1,7 +1,7 @@
-"""What was built of the clients in other languages, and whether it is of the files that are here now.
+"""The builds of the clients in other languages, and whether they match the current sources.
 
-A build is a folder below .venv/clients. It has a file `built`, with the stamp of what it was made from, or a file
-`reason`, which says why it could not be made. `python -m tests.clients.build` makes them.
+A build is a folder below .venv/clients with a file `built`, the stamp of its sources, or a file `reason`, which states
+why it could not be built. `python -m tests.clients.build` builds the clients.
 """
 
 import hashlib
@@ -15,14 +15,13 @@ _HERE = Path(__file__).parent
 
 
 class Sources(NamedTuple):
-    """What a client is built from."""
+    """The sources of one client."""
 
     folder: str
-    variant: str = ""  # which of those that are made from these files: a version, or a folder
+    variant: str = ""  # which client of these sources: a version, or a folder
 
     @property
     def path(self) -> Path:
-        """Where the files are."""
         return _HERE / self.folder
 
 
@@ -30,7 +29,7 @@ SOURCES = {
     "kafka-python-2": Sources("kafka_python_2"),
     "java-3.9": Sources("java", "3.9.2"),
     "java-4": Sources("java", "4.4.0"),
-    "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest there is on Maven Central
+    "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest on Maven Central
     "franz-go": Sources("go", "franz"),
     "sarama": Sources("go", "sarama"),
     "kafkajs": Sources("node"),
@@ -39,7 +38,7 @@ SOURCES = {
 
 @cache
 def stamp_of(sources: Sources) -> str:
-    """Changes with everything that a build is made from."""
+    """Return a digest of everything that the build depends on."""
     digest = hashlib.sha256(sources.variant.encode())
     for file in sorted(sources.path.rglob("*.*")):
         digest.update(file.read_bytes())
@@ -47,9 +46,9 @@ def stamp_of(sources: Sources) -> str:
 
 
 def missing(client: str, root: Path = BUILT) -> str | None:
-    """Why there is no build of a client that can be used, if there is none: a stale one would fail at what is new."""
+    """Return why a client has no usable build; None if it has one. A stale build would fail new scenarios."""
     built, reason = root / client / "built", root / client / "reason"
     if built.exists():
         is_stale = built.read_text() != stamp_of(SOURCES[client])
-        return "built from other files than are here: `make test-clients` builds it anew" if is_stale else None
-    return reason.read_text() if reason.exists() else "not built here, which `make test-clients` does"
+        return "built from other sources; run `make test-clients` to rebuild it" if is_stale else None
+    return reason.read_text() if reason.exists() else "not built; run `make test-clients` to build it"

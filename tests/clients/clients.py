@@ -8,7 +8,7 @@ from tests.clients.driver import Driver
 from tests.clients.external import External
 from tests.clients.kafka_python_admin import KAFKA_PYTHON
 
-# Small heaps and the quickest start: a call takes milliseconds.
+# Small heaps and a fast start: a call takes milliseconds.
 JAVA = (
     "java",
     "-Xmx256m",

@@ -1,7 +1,7 @@
-"""A session of Kafka's own kafka-configs with quotas, and what it prints.
+"""A session of quota commands with Kafka's kafka-configs, and its output.
 
-`python -m tests.clients.configs_command HOST:PORT` prints it of a broker without quotas; `configs_command.txt` is that
-of Apache Kafka 4.4. SLUICE_KAFKA_LIBS names the folder with a Kafka's jars.
+`python -m tests.clients.configs_command HOST:PORT` prints the output for a broker without quotas; `configs_command.txt`
+is that of Apache Kafka 4.4. SLUICE_KAFKA_LIBS names the folder with Kafka's jars.
 """
 
 import os
@@ -45,7 +45,7 @@ CALLS = (
 
 
 def transcript(bootstrap: str, folder: Path) -> str:
-    """All calls in order, each with what it printed; lines of one answer in the order of the alphabet."""
+    """Return all calls in order, each with its sorted output lines."""
     quiet = folder / "log4j2.properties"
     quiet.write_text("rootLogger.level = off\n")
     return "".join(f"$ {call}\n{_printed(bootstrap, quiet, call)}" for call in CALLS)
@@ -56,13 +56,13 @@ def _printed(bootstrap: str, quiet: Path, call: str) -> str:
     command = (*jvm, "kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *call.split())
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     lines = (done.stdout + done.stderr).replace(bootstrap, "HOST:PORT").splitlines()
-    # Of a failure the words, without the places in Kafka's sources.
+    # Of a failure only the message, without the Java stack trace.
     shown = sorted(_ordered(line) for line in lines if line.strip() and not line.startswith(("\tat ", "SLF4J: ")))
     return "".join(f"{line}\n" for line in (*shown, f"exit code {done.returncode}"))
 
 
 def _ordered(line: str) -> str:
-    """What is set, in the order of the alphabet: Java's maps have none."""
+    """Sort the quotas in a line: Java's maps have no order."""
     whose, are, quotas = line.partition(" are ")
     return whose + are + ", ".join(sorted(quotas.split(", ")))
 

@@ -1,4 +1,4 @@
-"""confluent-kafka, as the scenarios ask for it: admin calls, and the table of all that it does."""
+"""The confluent-kafka driver: admin calls, and the table of verbs."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ def admin_of(bootstrap: str) -> AdminClient:
 
 
 def code_of(futures: dict[Any, Any]) -> int:
-    """The error code of a call for one thing; 0 if it went well."""
+    """Return the error code of a call about one resource; 0 if it succeeded."""
     (future,) = futures.values()
     try:
         future.result(TIMEOUT_S)
@@ -67,7 +67,7 @@ def code_of(futures: dict[Any, Any]) -> int:
 
 
 def result_of(futures: dict[Any, Any]) -> Any:
-    """What a call for one thing gives."""
+    """Return the result of a call about one resource."""
     (future,) = futures.values()
     return future.result(TIMEOUT_S)
 
@@ -101,7 +101,6 @@ def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def configs(admin: AdminClient, kind: str, name: str, *keys: str) -> Step:
-    """The values of these configs."""
     found = result_of(admin.describe_configs([ConfigResource(kind, name)]))
     return {key: found[key].value for key in keys}
 
@@ -117,7 +116,7 @@ def broker_configs(bootstrap: str, given: Given) -> list[Step]:
 
 
 def until_retention(admin: AdminClient, topic: str, retention_ms: str) -> Step:
-    """The altered config, once it has the value."""
+    """Return the altered config when it has the value."""
     wanted: Step = {"retention.ms": retention_ms}
     return until(lambda: configs(admin, "topic", topic, "retention.ms"), wanted)
 
@@ -134,13 +133,13 @@ def incremental_alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 def alter_configs(bootstrap: str, given: Given) -> list[Step]:
     admin = admin_of(bootstrap)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it is what this is about
+        warnings.simplefilter("ignore", DeprecationWarning)  # the deprecated call is under test
         result_of(admin.alter_configs([ConfigResource("topic", given.topic, set_config={"retention.ms": "5000"})]))
     return [until_retention(admin, given.topic, "5000")]
 
 
 def offset_of(admin: AdminClient, topic: str, spec: OffsetSpec) -> Any:
-    """What ListOffsets finds in partition 0."""
+    """Return the ListOffsets result of partition 0."""
     futures = admin.list_offsets({TopicPartition(topic, 0): spec}, isolation_level=IsolationLevel.READ_UNCOMMITTED)
     return result_of(futures)
 
@@ -169,11 +168,11 @@ def max_timestamp(bootstrap: str, given: Given) -> list[Step]:
 
 @contextmanager
 def live_group(bootstrap: str, given: Given) -> Iterator[None]:
-    """A group with one member, which has committed offset 3."""
+    """A group with one member that has committed offset 3."""
     with group_consumer(bootstrap, given) as consumer:
         deadline = monotonic() + TIMEOUT_S
         while not consumer.assignment():
-            assert monotonic() < deadline, "it is assigned nothing"
+            assert monotonic() < deadline, "no partition is assigned"
             consumer.poll(0.05)
         consumer.commit(offsets=[TopicPartition(given.topic, 0, 3)], asynchronous=False)
         yield
@@ -201,14 +200,14 @@ def describe_group(bootstrap: str, given: Given) -> Iterable[Step]:
 def delete_group(bootstrap: str, given: Given) -> Iterable[Step]:
     admin = admin_of(bootstrap)
     with live_group(bootstrap, given):
-        yield {"while it has a member": code_of(admin.delete_consumer_groups([given.group]))}
-    yield {"while it is empty": code_of(admin.delete_consumer_groups([given.group]))}
-    yield {"once it is gone": code_of(admin.delete_consumer_groups([given.group]))}
+        yield {"with a member": code_of(admin.delete_consumer_groups([given.group]))}
+    yield {"empty": code_of(admin.delete_consumer_groups([given.group]))}
+    yield {"deleted": code_of(admin.delete_consumer_groups([given.group]))}
 
 
 def group_offset(admin: AdminClient, given: Given) -> int:
-    asked = ConsumerGroupTopicPartitions(given.group, [TopicPartition(given.topic, 0)])
-    offset = result_of(admin.list_consumer_group_offsets([asked])).topic_partitions[0].offset
+    requested = ConsumerGroupTopicPartitions(given.group, [TopicPartition(given.topic, 0)])
+    offset = result_of(admin.list_consumer_group_offsets([requested])).topic_partitions[0].offset
     assert isinstance(offset, int)
     return offset
 

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka), as the scenarios ask for it: all but admin calls, which are in confluent_admin.py."""
+"""The confluent-kafka (librdkafka) driver: producers, consumers, groups. Admin calls are in confluent_admin.py."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from tests.clients.driver import (
 
 
 def send(producer: Producer, topic: str, rows: list[Row], partitions: int = 1) -> None:
-    """Produces the rows to the partitions in turn and waits until all are there."""
+    """Produce the rows to the partitions in turn and wait until all are acknowledged."""
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -60,7 +60,7 @@ def produce(bootstrap: str, given: Given) -> list[Step]:
 
 
 def poll_for(consumer: Consumer, count: int) -> list[Message]:
-    """The next `count` records."""
+    """Return the next `count` records."""
     records: list[Message] = []
     deadline = monotonic() + TIMEOUT_S
     while len(records) < count:
@@ -76,7 +76,7 @@ def headers_of(message: Message) -> list[tuple[str, bytes | None]]:
 
 
 def read(bootstrap: str, given: Given) -> list[Step]:
-    # A group id is wanted by the library; partitions that are assigned by hand need no group.
+    # The library requires a group id, although manually assigned partitions need no group.
     settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer(settings | {"isolation.level": given.isolation})
     try:
@@ -150,7 +150,7 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def group_settings(bootstrap: str, given: Given, instance_id: str | None = None) -> dict[str, Any]:
-    """Of a consumer in a group; members look soon whether a rebalance has begun."""
+    """Return the settings of a consumer in a group; members notice a rebalance early."""
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": given.group,
@@ -176,7 +176,7 @@ def group_consumer(bootstrap: str, given: Given) -> Iterator[Consumer]:
 
 
 class GroupMember:
-    """A consumer that counts what it loses."""
+    """A consumer that counts its revocations."""
 
     def __init__(self, bootstrap: str, given: Given, instance_id: str | None) -> None:
         self._revocations = 0
@@ -202,7 +202,7 @@ class GroupMember:
 def with_members(
     script: Callable[[Given, Callable[[str | None], Member]], Iterable[Step]],
 ) -> Callable[[str, Given], Iterable[Step]]:
-    """A verb that runs a script of group members."""
+    """Return a verb that runs a script of group members."""
     return lambda bootstrap, given: script(given, lambda instance_id: GroupMember(bootstrap, given, instance_id))
 
 

@@ -1,4 +1,4 @@
-"""One broker for the tests that need nothing special of it; a topic of its own for each."""
+"""One broker shared by most tests, and one topic per test."""
 
 import asyncio
 import gc
@@ -17,21 +17,21 @@ from tests.support.place import At, Place, Scenario
 HERE = Path(__file__).parent
 
 with warnings.catch_warnings():
-    # Importing kafka-python reads its schemas by a function that Python 3.11 and 3.12 call deprecated.
+    # Importing kafka-python calls a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
     import_module("kafka")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("write_table") and not hasattr(config, "workerinput"):
-        writer = import_module("tests.clients.table").TableWriter()  # which imports the clients: see above
+        writer = import_module("tests.clients.table").TableWriter()  # imports the clients: see above
         config.pluginmanager.register(writer)
     if config.getoption("write_fault_table") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(import_module("tests.clients.fault_table").FaultTableWriter())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # aiokafka and kafka-python leave a socket open now and then when a broker fails under them.
+    # aiokafka and kafka-python sometimes leave a socket open when a broker fails.
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
@@ -39,12 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def garbage_of_clients() -> Iterator[None]:
-    """What clients leave behind is collected here, and not in tests that have nothing to do with them."""
+    """Collect the garbage of clients here, so that its warnings do not fail unrelated tests."""
     yield
     gc.collect()
 
 
-# Nobody waits for others before the first rebalance, and members of KIP-848 groups hear soon what has changed.
+# Without an initial rebalance delay, and with a short heartbeat interval for KIP-848 groups.
 QUICK_GROUPS = (
     "group.initial.rebalance.delay.ms=0",
     "group.consumer.heartbeat.interval.ms=200",
@@ -54,7 +54,7 @@ QUICK_GROUPS = (
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker without quotas; at the end it must have closed nobody for a mistake and stop cleanly."""
+    """A broker without quotas, which must stop cleanly and close no connection because of an internal error."""
     with running_broker(tmp_path_factory.mktemp("broker") / "log", *overrides(*QUICK_GROUPS)) as process:
         yield process
         assert process.stop()[0] == 0
@@ -63,7 +63,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(scope="session")
 def bootstrap(request: pytest.FixtureRequest) -> str:
-    """Where the broker of the client matrix listens: a real one, if it is named, or ours."""
+    """Bootstrap address of the client matrix: --bootstrap, or our broker."""
     named = request.config.getoption("bootstrap")
     if named is not None:
         return str(named)
@@ -73,17 +73,17 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A name that no other test uses."""
+    """A topic name that no other test uses."""
     return re.sub(r"[^a-zA-Z0-9-]", "-", request.node.name)[:200]
 
 
-# No scenario of the reference client takes longer; in virtual time that is nothing.
+# Longer than any scenario of the reference client takes; virtual time does not wait.
 SCENARIO_LIMIT_S = 90
 
 
 @pytest.fixture
 def at(request: pytest.FixtureRequest) -> At:
-    """Runs a scenario at the broker that was named, or at one of ours."""
+    """Run a scenario on the broker that --bootstrap names, or on one of ours."""
     named = request.config.getoption("bootstrap")
 
     async def at_named(scenario: Scenario) -> None:

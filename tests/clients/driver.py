@@ -1,7 +1,7 @@
-"""What a driver of a client library is: verbs, each of which does one thing with it and tells what came of it in steps.
+"""The interface of a client driver: verbs, each of which uses the library in one way and reports the results in steps.
 
-All clients are asked for the same (see scenarios.py) and must give the same steps. A step is a JSON object, with bytes
-in base64, so that clients in other languages say it in a line of their own.
+All clients run the same scenarios (scenarios.py) and must report the same steps. A step is a JSON object with bytes in
+base64, so that clients in other languages can print one step per line.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-# Far longer than any of this takes on a busy machine; what takes longer hangs.
+# Far longer than any verb needs on a busy machine.
 TIMEOUT_S = 30
 
 Step = dict[str, object]
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=False):
-    """One record, as it is given to a client and as the client gives it back."""
+    """One record, as produced and as read back."""
 
     key: bytes | None
     value: bytes | None
@@ -27,17 +27,17 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=False):
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One transaction: what is produced in it, and how it ends."""
+    """One transaction: its records, and how it ends."""
 
     rows: list[Row]
     end: Literal["commit", "abort"]
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What a verb works with; each takes what it needs of it."""
+    """The arguments of a verb; each verb uses some of them."""
 
     topic: str = ""
-    output: str = ""  # the topic that is produced to by whoever consumes from `topic`
+    output: str = ""  # the topic to which a consumer of `topic` produces
     partitions: int = 1
     group: str = ""
     transactional_id: str = ""
@@ -51,13 +51,13 @@ class Given(msgspec.Struct, frozen=True):
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     protocol: Literal["classic", "consumer"] = "classic"
     assignor: str = "range"
-    entity: dict[str, str | None] = {}  # of a quota: names by type, None for the default one
+    entity: dict[str, str | None] = {}  # of a quota: names by type; None for the default entity
     key: str = ""  # of a quota
-    properties: dict[str, str] = {}  # of the client, in a Java one's own words
+    properties: dict[str, str] = {}  # of the client, with the names of the Java client
 
 
 def as_json(value: object) -> object:
-    """What it is after a way through JSON: bytes in base64, tuples as lists."""
+    """Return a value after encoding to and from JSON: bytes become base64, tuples become lists."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -66,24 +66,24 @@ class Driver(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the library, short."""
+        """Short name of the library."""
 
     @property
     def unsupported(self) -> Mapping[str, str]:
-        """Scenarios that it has no means for, with the reason."""
+        """Scenarios that the library cannot run, with the reason."""
 
     def version(self) -> str:
-        """Of the library."""
+        """Return the version of the library."""
 
     def missing(self) -> str | None:
-        """Why it cannot be run here; None if it can."""
+        """Return why the library cannot run here; None if it can."""
 
     def run(self, bootstrap: str, verb: str, given: Given) -> list[object]:
-        """The steps of one verb."""
+        """Return the steps of one verb."""
 
 
 class InProcess(NamedTuple):
-    """A Python client. Its verbs are functions of the bootstrap address and what is given."""
+    """A Python client. Each verb is a function of the bootstrap address and its arguments."""
 
     name: str
     version: Callable[[], str]
@@ -97,12 +97,12 @@ class InProcess(NamedTuple):
         return [as_json(step) for step in self.verbs[verb](bootstrap, given)]
 
 
-def until(ask: Callable[[], T], wanted: T) -> T:
-    """Asks until the answer is `wanted`, and returns the last answer: brokers take in changes of topics one by one."""
+def until(fetch: Callable[[], T], expected: T) -> T:
+    """Call `fetch` until it returns `expected`; return the last result: brokers apply changes one by one."""
     deadline = monotonic() + TIMEOUT_S / 3
-    while (answer := ask()) != wanted and monotonic() < deadline:
+    while (result := fetch()) != expected and monotonic() < deadline:
         sleep(0.05)
-    return answer
+    return result
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -112,24 +112,26 @@ class Member(Protocol):
     """A consumer that has subscribed to a topic in a group."""
 
     def poll(self) -> None:
-        """Lets it do its part of the protocol for a moment, or waits a moment if it does it by itself."""
+        """Run its part of the protocol for a moment; only wait if the library does this in the background."""
 
     def assigned(self) -> set[int]:
-        """Its partitions now."""
+        """Return its partitions."""
 
     def revocations(self) -> int:
-        """How often partitions were taken from it."""
+        """Return how often partitions were revoked."""
 
     def close(self) -> None:
-        """Ends it as an application would."""
+        """Close it as an application would."""
 
 
 def settle(members: Collection[Member], partitions: int) -> list[int]:
-    """Polls until each partition is with one member and no member without; returns how many each has."""
+    """Poll until every partition is assigned once and every member has some; return the count of each member."""
     deadline = monotonic() + TIMEOUT_S
     held_since: float | None = None
     while held_since is None or monotonic() < held_since + 0.3:
-        assert monotonic() < deadline, f"not shared out: {[sorted(member.assigned()) for member in members]}"
+        assert monotonic() < deadline, (
+            f"partitions are not all assigned: {[sorted(member.assigned()) for member in members]}"
+        )
         for member in members:
             member.poll()
         shares = [member.assigned() for member in members]
@@ -142,7 +144,7 @@ def settle(members: Collection[Member], partitions: int) -> list[int]:
 
 
 def rebalance(given: Given, join: Callable[[str | None], Member]) -> Iterable[Step]:
-    """One member, a second one joins, and leaves."""
+    """Start one member; let a second one join and leave."""
     first = join(None)
     try:
         yield {"members": 1, "partitions": settle([first], given.partitions)}
@@ -157,7 +159,7 @@ def rebalance(given: Given, join: Callable[[str | None], Member]) -> Iterable[St
 
 
 def restart_static_member(given: Given, join: Callable[[str | None], Member]) -> Iterable[Step]:
-    """Of two members with instance ids one is restarted: it has its partitions again, and the other never lost any."""
+    """Restart one of two static members: it gets its partitions back, and the other one loses none."""
     stays, restarted = join("stays"), join("restarted")
     try:
         shares = settle([stays, restarted], given.partitions)

@@ -1,8 +1,8 @@
-"""Clients in other languages: a driver is a process of its own, which is told calls and tells steps in lines of JSON.
+"""Clients in other languages: each driver is a process that reads calls and prints steps as lines of JSON.
 
-It says its version in a first line, {"version": "..."}. A call is a line {"bootstrap", "verb", "given"}; its answer is
-a line {"step": {...}} for each step, and {"end": true} or {"failure": "what happened"}. One process serves many calls,
-since some take long to start. What is not built is not run: `python -m tests.clients.build` builds it.
+It prints its version first: {"version": "..."}. A call is a line {"bootstrap", "verb", "given"}. The driver answers
+with a line {"step": {...}} for each step, and {"end": true} or {"failure": "stack trace"}. One process serves many
+calls, since some take long to start. `python -m tests.clients.build` builds the clients; a client without a build is skipped.
 """
 
 import atexit
@@ -18,16 +18,16 @@ import msgspec
 from tests.clients.built import BUILT, missing
 from tests.clients.driver import Given
 
-# A call that takes longer hangs; its process goes, and the next call gets another.
+# A call that takes longer hangs; its process is killed, and the next call starts another.
 CALL_TIMEOUT_S = 60
-LAST_WORDS = 4_000  # bytes of what a driver that ended wrote to standard error
+LAST_WORDS = 4_000  # bytes of a terminated driver's standard error to report
 
 
 class Process:
     """A running driver."""
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
-        self._stderr = TemporaryFile()  # noqa: SIM115  # it lives as long as the process
+        self._stderr = TemporaryFile()  # noqa: SIM115  # open as long as the process
         self.process = subprocess.Popen(
             command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
         )
@@ -39,13 +39,13 @@ class Process:
         line = self.process.stdout.readline()
         if not line:
             self._stderr.seek(0)
-            raise AssertionError(f"the driver ended: {self._stderr.read()[-LAST_WORDS:].decode(errors='replace')}")
+            raise AssertionError(f"the driver terminated: {self._stderr.read()[-LAST_WORDS:].decode(errors='replace')}")
         found = json.loads(line)
         assert isinstance(found, dict), found
         return found
 
     def run(self, call: Mapping[str, object]) -> list[object]:
-        """The steps of one call."""
+        """Return the steps of one call."""
         assert self.process.stdin is not None
         timer = Timer(CALL_TIMEOUT_S, self.process.kill)
         timer.start()
@@ -66,7 +66,7 @@ class External:
     """A client in another language."""
 
     def __init__(self, name: str, command: Sequence[str], unsupported: Mapping[str, str]) -> None:
-        """`command` is run in its folder below BUILT."""
+        """Create a client that runs `command` in its folder below BUILT."""
         self._name = name
         self._command = command
         self._unsupported = unsupported
@@ -82,14 +82,14 @@ class External:
 
     @property
     def directory(self) -> Path:
-        """Where its build is."""
+        """Folder of its build."""
         return BUILT / self._name
 
     def version(self) -> str:
         return self._running().version
 
     def missing(self) -> str | None:
-        """Why its build cannot be used."""
+        """Return why its build cannot be used; None if it can."""
         return missing(self._name)
 
     def _running(self) -> Process:

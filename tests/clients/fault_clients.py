@@ -1,5 +1,5 @@
-"""aiokafka, kafka-python and confluent-kafka under faults: a producer and a consumer of each, which block, and tell
-what went wrong by its name.
+"""aiokafka, kafka-python and confluent-kafka under faults: a blocking producer and consumer of each, which report
+errors by name.
 """
 
 import asyncio
@@ -19,24 +19,22 @@ from tests.clients.fault_settings import SESSION_MS, Settings, settings_of
 TOPIC = "t"
 PARTITION = 0
 GROUP = "g"
-ANSWER_S = 15.0  # how long anything is waited for that should come: longer than any client's own patience here
+ANSWER_S = 15.0  # time limit of any expected result: longer than the clients' own timeouts here
 POLL_S = 0.1
 CLOSE_S = 0.5
-NO_ANSWER = "no outcome"  # of a record, within the time that it is given
+NO_ANSWER = "no outcome"  # of a record, within its time limit
 
 _T = TypeVar("_T")
 
 
 class FaultProducer(Protocol):
-    """A producer."""
-
     @abstractmethod
     def send(self, values: Sequence[bytes], timeout_s: float) -> list[str]:
-        """What came of each record: "" if it was acknowledged, else the error's name. Raises what the library does."""
+        """Return the outcome of each record: "" if acknowledged, else the error name. Raise the library's errors."""
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of it, whatever it still has to do."""
+        """Close it, including when requests are pending."""
 
 
 class FaultConsumer(Protocol):
@@ -44,16 +42,17 @@ class FaultConsumer(Protocol):
 
     @abstractmethod
     def poll(self) -> list[bytes]:
-        """What there is within POLL_S. Raises what the library does."""
+        """Return the records of the next POLL_S. Raise the library's errors."""
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of it."""
+        """Close it, including when requests are pending."""
 
 
 class FaultClient(NamedTuple):
-    """A library. The functions take `bootstrap.servers`, more settings by the library's names and, of a consumer, a
-    group, "" for none."""
+    """A library. The functions accept `bootstrap.servers`, more settings by the library's names, and for a consumer a
+    group ("" for none).
+    """
 
     name: str
     version: Callable[[], str]
@@ -62,7 +61,7 @@ class FaultClient(NamedTuple):
 
 
 def error_name(error: object) -> str:
-    """What a library calls an error, as an application would catch it."""
+    """Return the name of a library's error, as an application would catch it."""
     if isinstance(error, confluent_kafka.KafkaException):
         error = error.args[0]
     if isinstance(error, confluent_kafka.KafkaError):
@@ -74,11 +73,11 @@ def error_name(error: object) -> str:
 
 
 class _Loop:
-    """An event loop in a thread, for a client that needs one."""
+    """An event loop in a thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(lambda loop, context: None)  # what it loses at a close is no news here
+        self._loop.set_exception_handler(lambda loop, context: None)  # tasks cancelled by close are expected
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
@@ -140,7 +139,7 @@ class AiokafkaProducer:
         return await asyncio.gather(*map(one, values))
 
     def close(self) -> None:
-        with suppress(Exception):  # it waits for records that nobody will acknowledge
+        with suppress(Exception):  # it waits for records that are never acknowledged
             self._loop.run(self._producer.stop(), CLOSE_S)
         self._loop.close()
 
@@ -176,7 +175,7 @@ class AiokafkaConsumer:
         return [record.value for records in polled.values() for record in records]
 
     def close(self) -> None:
-        with suppress(Exception):  # it tells a coordinator that may not be there
+        with suppress(Exception):  # it sends LeaveGroup to a coordinator that may be down
             self._loop.run(self._consumer.stop(), CLOSE_S)
         self._loop.close()
 
@@ -223,8 +222,8 @@ class KafkaPythonConsumer:
             settings |= {"group_id": group, "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_MS}
         self._consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, **({"group_id": None} | settings))
         if group:
-            # It joins again when it hears of the partitions only after it has joined; then, once in a hundred times, it
-            # does nothing any more: no heartbeat and no fetch. So it hears of them before.
+            # It rejoins if it learns the partitions only after it has joined. In one of a hundred runs it then sends no
+            # heartbeat and no fetch any more. So fetch the metadata first.
             self._consumer.partitions_for_topic(TOPIC)
             self._consumer.subscribe([TOPIC])
         else:

@@ -1,5 +1,6 @@
-"""One client under one fault: it produces and consumes before it, through it and after it. What came of that is what
-its application knows: which records were acknowledged, which were read, which errors it saw.
+"""The run of one client under one fault: it produces and consumes before, during and after the fault.
+
+The result holds only what the application observes: acknowledged records, records read, and errors.
 """
 
 import re
@@ -25,11 +26,11 @@ from tests.clients.fault_clients import (
 from tests.clients.fault_settings import SESSION_MS, Settings
 
 LEADER, NEXT_LEADER = 1, 2
-BEFORE, AFTER = 3, 3  # records that are produced without the fault
-PAUSE_S = 0.02  # between two records, and two tries with a client that has failed
-AFTERMATH_S = 0.4  # what a fault has set off shows after its end
-PATIENCE_S = 2.0  # with a client that only fails: then the application makes another one
-LONGEST_S = 20.0  # of a fault that does not come to its end, and of what has to be when it is over
+BEFORE, AFTER = 3, 3  # records produced without the fault
+PAUSE_S = 0.02  # between two records, and between two attempts with a failed client
+AFTERMATH_S = 0.4  # time for effects that outlast the fault
+PATIENCE_S = 2.0  # the application replaces a client that has only failed for this long
+LONGEST_S = 20.0  # time limit of a fault without an end, and of the recovery after it
 CONFIG: Mapping[str, str | float] = {
     "sluice.election.delay.ms": 300,
     "group.initial.rebalance.delay.ms": 0,
@@ -40,54 +41,54 @@ _EVERYTHING = 1 << 30
 _VALUE = re.compile(rb"<\d+>")
 
 
-Rule = Mapping[str, object]  # as in a file
+Rule = Mapping[str, object]  # as in a rules file
 Happening = Literal["", "restarts", "is killed", "moves"]
 
 
 class Case(NamedTuple):
-    """A fault, and what is expected of clients that meet it."""
+    """A fault, and the expected reaction of the clients."""
 
     title: str
     rule: Rule
-    why: str  # clients do what they do
-    lasts_s: float = 0.0  # from when it first hits; 0: until it has hit as often as it says
-    patience_s: float = ANSWER_S  # for what becomes of a record
+    why: str  # reason of the clients' reaction
+    lasts_s: float = 0.0  # after the first hit; 0: until the rule's `times` are used up
+    patience_s: float = ANSWER_S  # to wait for the outcome of a record
     brokers: int = 1
     config: Mapping[str, str | float] = {}
-    settings: Mapping[str, Settings] = {}  # of clients that need more of them
-    in_group: bool = False  # the consumer is in a group, and begins anew with each generation: it commits nothing
-    also: Rule | None = None  # a second rule, without which the first would have no effect
-    meanwhile: Happening = ""  # to the leader, as the fault begins
-    reads_twice: str = ""  # which records may be read more than once
-    loses: str = ""  # which records may be lost that were acknowledged
-    errors: Mapping[str, frozenset[str]] = {}  # that a client may show its application; none, where it is not named
-    replaced: Mapping[str, frozenset[str]] = {}  # what does not recover: `producer`, `consumer`
-    ends_with: Mapping[str, str] = {}  # an error after which a client must not be used any more
-    untouched: Mapping[str, str] = {}  # why the fault does not hit a client
+    settings: Mapping[str, Settings] = {}  # additional ones, by client
+    in_group: bool = False  # the consumer is in a group; it commits nothing, so each generation starts again
+    also: Rule | None = None  # a second rule that the first one needs to have an effect
+    meanwhile: Happening = ""  # happens to the leader when the fault starts
+    reads_twice: str = ""  # records that may be read more than once
+    loses: str = ""  # acknowledged records that may be lost
+    errors: Mapping[str, frozenset[str]] = {}  # that the application may see, by client
+    replaced: Mapping[str, frozenset[str]] = {}  # parts that do not recover, by client: `producer`, `consumer`
+    ends_with: Mapping[str, str] = {}  # error after which a client must be replaced
+    untouched: Mapping[str, str] = {}  # reason why the fault does not affect a client
 
     @property
     def kind(self) -> str:
-        """Of its action."""
+        """Kind of the rule's action."""
         action = self.rule["action"]
         assert isinstance(action, dict)
         return str(action["kind"])
 
 
 class Found(NamedTuple):
-    """What came of it."""
+    """The outcome of a run."""
 
     hits: int
-    errors: frozenset[str]  # that the application saw, by what it did: `start`, `send` or `poll`
-    replaced: frozenset[str]  # what it made anew, since it only failed
-    stalled_s: float  # the longest time without a record that is both acknowledged and read
-    lost: list[str]  # acknowledged, and not in the log
-    unread: list[str]  # in the log when it was over, and not read
-    repeated: list[str]  # more than once in the log
+    errors: frozenset[str]  # seen by the application, after the operation: `start`, `send` or `poll`
+    replaced: frozenset[str]  # replaced by the application after repeated failures
+    stalled_s: float  # longest time without a record that is acknowledged and read
+    lost: list[str]  # acknowledged, but not in the log
+    unread: list[str]  # in the log at the end, but not read
+    repeated: list[str]  # in the log more than once
     read_twice: list[str]  # by one consumer
 
 
 class Notes:
-    """What an application saw. Each of its threads writes to its own part."""
+    """Errors and replacements that an application saw. Each of its threads writes to its own part."""
 
     def __init__(self) -> None:
         self.errors: set[str] = set()
@@ -95,7 +96,7 @@ class Notes:
 
 
 class Producing:
-    """Produces one record after the other, with another client when one only fails."""
+    """A producer of one record after the other, replaced when it only fails."""
 
     def __init__(self, make: Callable[[], FaultProducer], notes: Notes, patience_s: float) -> None:
         self._make = make
@@ -104,10 +105,10 @@ class Producing:
         self._client: FaultProducer | None = None
         self._fails_since: float | None = None
         self._sent = 0
-        self.acknowledged: dict[str, float] = {}  # when, by value
+        self.acknowledged: dict[str, float] = {}  # time by value
 
     def send(self, count: int = 1) -> bool:
-        """Whether all were acknowledged."""
+        """Return whether all records were acknowledged."""
         if self._client is None:
             try:
                 self._client = self._make()
@@ -142,15 +143,15 @@ class Producing:
 
 
 class Consuming:
-    """Consumes in a thread until it is closed, with another client when one only fails."""
+    """A consumer in a thread, replaced when it only fails."""
 
     def __init__(self, make: Callable[[], FaultConsumer], notes: Notes, ends_with: str) -> None:
         self._make = make
         self._ends_with = ends_with
         self._notes = notes
         self._closing = Event()
-        self.read: list[list[str]] = []  # values, by client
-        self.first_read: dict[str, float] = {}  # when, by value
+        self.read: list[list[str]] = []  # values of each client
+        self.first_read: dict[str, float] = {}  # time by value
         self._thread = Thread(target=self._run)
         self._thread.start()
 
@@ -178,10 +179,10 @@ class Consuming:
             try:
                 values = [value.decode() for value in client.poll()]
             except Exception as error:
-                told = f"poll: {error_name(error)}"
-                self._notes.errors.add(told)
+                failure = f"poll: {error_name(error)}"
+                self._notes.errors.add(failure)
                 fails_since = fails_since or monotonic()
-                if told == self._ends_with or monotonic() - fails_since > PATIENCE_S:
+                if failure == self._ends_with or monotonic() - fails_since > PATIENCE_S:
                     self._notes.replaced.add("consumer")
                     return
                 sleep(PAUSE_S)
@@ -193,7 +194,7 @@ class Consuming:
 
 
 def run(client: FaultClient, case: Case) -> Found:
-    """Runs one client through one fault, with a broker of its own."""
+    """Run one client through one fault, with its own broker."""
     config = {**CONFIG, **case.config}
     settings = case.settings.get(client.name, {})
     with SyncBroker(case.brokers, config=config) as broker:
@@ -259,7 +260,7 @@ def _stalled_s(began: float, producing: Producing, consuming: Consuming) -> floa
 
 
 def _restart(broker: SyncBroker) -> None:
-    # Killed: of those who hear in its last moment that nobody leads, librdkafka's consumer may never connect again.
+    # Uncontrolled: librdkafka's consumer may never reconnect after metadata without a leader just before a shutdown.
     broker.cluster.stop(LEADER, controlled=False)
     broker.cluster.start(LEADER)
 
@@ -273,14 +274,13 @@ _HAPPENINGS: dict[Happening, Callable[[SyncBroker], None]] = {
 
 
 def _wait(is_so: Callable[[], bool]) -> None:
-    """Until it is, or has been waited for long enough: what is not by then is found afterwards."""
     ends = monotonic() + LONGEST_S
     while not is_so() and monotonic() < ends:
         sleep(PAUSE_S)
 
 
 def _values_in_log(broker: SyncBroker) -> Counter[str]:
-    """How often each is there. Looked up where it is kept: a client would have to speak TLS, or log in."""
+    """Count each value in the log. Reads the log directly: a client would need TLS or SASL."""
     cluster = broker._target._started.cluster
     log = cluster.topics[TOPIC].partitions[PARTITION].log
     read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))

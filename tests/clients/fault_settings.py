@@ -1,4 +1,4 @@
-"""How clients are set that meet faults: to give up and try again within seconds, where others wait for minutes."""
+"""Client settings for the fault tests: clients time out and retry within seconds, not minutes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 Settings = Mapping[str, object]
 
 SESSION_MS = 2000  # of a consumer in a group
-# What each library calls the same: time for a request, for a record, between two tries, age of metadata.
+# The same limits by each library's names: request timeout, delivery timeout, retry backoff, metadata age.
 SETTINGS: dict[str, dict[str, dict[str, object]]] = {
     "aiokafka": {
         "both": {"request_timeout_ms": 3000, "retry_backoff_ms": 50, "metadata_max_age_ms": 1000},
@@ -54,6 +54,6 @@ SETTINGS: dict[str, dict[str, dict[str, object]]] = {
 
 
 def settings_of(name: str, of: str, more: Settings) -> dict[str, Any]:
-    """All of them; the client id is `producer` or `consumer`."""
+    """Return the settings of a producer or consumer; its client id is `producer` or `consumer`."""
     client_id = "client.id" if name == "confluent-kafka" else "client_id"
     return {client_id: of, **SETTINGS[name]["both"], **SETTINGS[name][of], **more}

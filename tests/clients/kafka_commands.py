@@ -1,7 +1,7 @@
 """Kafka's own commands, run from its jars.
 
-They are in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts them, or, as a class path, in
-KAFKA_TOOLS_CLASSPATH. A test that runs one is skipped where there are none, or no Java.
+The jars are in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts them, or in KAFKA_TOOLS_CLASSPATH
+(a class path). Without jars or Java, the tests are skipped.
 """
 
 import os
@@ -17,16 +17,16 @@ _TIMEOUT_S = 100
 
 
 class Printed(NamedTuple):
-    """What a command that ended well printed."""
+    """The output of a command that succeeded."""
 
     stdout: str
     stderr: str
 
 
 def kafka_command(name: str, *arguments: str) -> Printed:
-    """Runs a class of `org.apache.kafka.tools`."""
+    """Run a class of `org.apache.kafka.tools`."""
     if shutil.which("java") is None:
-        pytest.skip("there is no java here")
+        pytest.skip("java is not installed")
     java = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(), f"org.apache.kafka.tools.{name}")
     done = subprocess.run([*java, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,4 +1,4 @@
-"""kafka-python 2, as the scenarios ask for it, in an environment of its own where that version is.
+"""The kafka-python 2 driver, which runs in a separate environment with that version.
 
 All but its admin client is as in version 3: kafka_python_driver.py.
 """
@@ -37,7 +37,7 @@ def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
 
 
 def code(call: Callable[[], object]) -> int:
-    """The error code that a call ended with; 0 if it went well."""
+    """Return the error code of a call; 0 if it succeeded."""
     try:
         call()
     except kafka.errors.KafkaError as error:
@@ -77,7 +77,6 @@ def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def configs(admin: KafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
-    """The values of these configs."""
     (answer,) = admin.describe_configs([ConfigResource(kind, name)])
     values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
     return {key: values[key] for key in keys}
@@ -147,9 +146,9 @@ def delete_group(bootstrap: str, given: Given) -> Iterable[Step]:
             return int(error.errno)
 
         with live_group(bootstrap, given):
-            yield {"while it has a member": delete()}
-        yield {"while it is empty": delete()}
-        yield {"once it is gone": delete()}
+            yield {"with a member": delete()}
+        yield {"empty": delete()}
+        yield {"deleted": delete()}
 
 
 def list_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
@@ -189,22 +188,22 @@ VERBS: dict[str, Callable[[str, Given], Iterable[Step]]] = {
 }
 
 
-def say(name: str, value: object) -> None:
+def write(name: str, value: object) -> None:
     print(json.dumps({name: value}), flush=True)
 
 
 def main() -> None:
-    """Answers calls as external.py says."""
+    """Answer calls in the protocol of external.py."""
     logging.disable()
-    say("version", version("kafka-python"))
+    write("version", version("kafka-python"))
     for line in sys.stdin:
         call = json.loads(line)
         try:
             for step in VERBS[call["verb"]](call["bootstrap"], msgspec.convert(call["given"], Given)):
-                say("step", as_json(step))
-            say("end", True)
+                write("step", as_json(step))
+            write("end", True)
         except Exception:
-            say("failure", traceback.format_exc())
+            write("failure", traceback.format_exc())
 
 
 if __name__ == "__main__":

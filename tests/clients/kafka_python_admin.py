@@ -1,4 +1,4 @@
-"""kafka-python, as the scenarios ask for it: admin calls, and the table of all that it does."""
+"""The kafka-python driver: admin calls, and the table of verbs."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -82,7 +82,6 @@ def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def configs(admin: KafkaAdminClient, kind: str, name: str, *keys: str) -> Step:
-    """The values of these configs."""
     resource = ConfigResource(ConfigResourceType[kind.upper()], name)
     found = admin.describe_configs([resource], config_filter="all")[kind][name]
     return {key: found[key]["value"] for key in keys}
@@ -100,7 +99,7 @@ def broker_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def alter(admin: KafkaAdminClient, topic: str, operation: str, value: str, incremental: bool) -> Step:
-    """Alters a config and returns it once it has the value."""
+    """Alter a config and return it when it has the value."""
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": (operation, value)})
     admin.alter_configs([resource], incremental=incremental)
     wanted: Step = {"retention.ms": value}
@@ -123,7 +122,7 @@ def alter_configs(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def offset_of(admin: KafkaAdminClient, topic: str, spec: int) -> OffsetAndMetadata:
-    """What ListOffsets finds in partition 0."""
+    """Return the ListOffsets result of partition 0."""
     partition = TopicPartition(topic, 0)
     return admin.list_partition_offsets({partition: spec})[partition]
 
@@ -175,9 +174,9 @@ def delete_group(bootstrap: str, given: Given) -> Iterable[Step]:
             return 0 if result == "OK" else int(getattr(kafka.errors, result).errno)
 
         with live_group(bootstrap, given):
-            yield {"while it has a member": delete()}
-        yield {"while it is empty": delete()}
-        yield {"once it is gone": delete()}
+            yield {"with a member": delete()}
+        yield {"empty": delete()}
+        yield {"deleted": delete()}
 
 
 def group_offset(admin: KafkaAdminClient, given: Given) -> int:

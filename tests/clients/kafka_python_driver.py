@@ -1,4 +1,4 @@
-"""kafka-python, as the scenarios ask for it: producers, consumers, groups. Admin calls are in kafka_python_admin.py."""
+"""The kafka-python driver: producers, consumers, groups. Admin calls are in kafka_python_admin.py."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -21,8 +21,8 @@ from tests.clients.driver import (
     until,
 )
 
-# When a poll runs out of time in the middle of a rebalance, the library may lose the assignment that arrives between
-# this poll and the next, and wait for ever. So no poll runs out of time: there is a record for whoever is assigned.
+# If a poll times out during a rebalance, the library may lose the assignment that arrives between two polls, and wait
+# forever. So no poll times out: every assigned consumer has a record to read.
 POLL_MS = TIMEOUT_S * 1000
 ASSIGNORS = {
     "range": "range.RangePartitionAssignor",
@@ -31,7 +31,7 @@ ASSIGNORS = {
 
 
 def send(producer: KafkaProducer, topic: str, rows: list[Row], partitions: int = 1) -> None:
-    """Produces the rows to the partitions in turn and waits until all are there."""
+    """Produce the rows to the partitions in turn and wait until all are acknowledged."""
     sent = [
         producer.send(topic, row.value, row.key, row.headers, partition=number % partitions, timestamp_ms=row.timestamp)
         for number, row in enumerate(rows)
@@ -54,7 +54,7 @@ def produce(bootstrap: str, given: Given) -> list[Step]:
 
 
 def poll_for(consumer: KafkaConsumer, count: int) -> list[Any]:
-    """The next `count` records. It ends with the first of them, so a long poll costs nothing: see POLL_MS."""
+    """Return the next `count` records. A poll ends with the first one, so a long timeout costs nothing: see POLL_MS."""
     records: list[Any] = []
     deadline = monotonic() + TIMEOUT_S
     while len(records) < count:
@@ -122,7 +122,7 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
     with transactional_producer(bootstrap, given) as producer, group_consumer(bootstrap, given) as consumer:
         for ends, offset in (("commit", 3), ("abort", 6)):
             producer.begin_transaction()
-            # All is there before the transaction ends: version 2 fails to abort one with records that were not sent.
+            # Flush before the transaction ends: version 2 fails to abort a transaction with unsent records.
             send(producer, given.output, [Row(None, record.value, [], 0) for record in poll_for(consumer, 3)])
             offsets = {partition: OffsetAndMetadata(offset, "", -1)}
             is_version_2 = not hasattr(consumer, "group_metadata")
@@ -138,7 +138,7 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def assignor(name: str) -> type:
-    """Loaded when it is asked for: version 2 has no cooperative one."""
+    """Import lazily: version 2 has no cooperative assignor."""
     module, _, class_name = ASSIGNORS[name].partition(".")
     found: type = getattr(import_module(f"kafka.coordinator.assignors.{module}"), class_name)
     return found
@@ -151,13 +151,13 @@ def new_group_consumer(bootstrap: str, given: Given, instance_id: str | None = N
         group_instance_id=instance_id,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        heartbeat_interval_ms=100,  # it looks soon whether a rebalance has begun
+        heartbeat_interval_ms=100,  # notices a rebalance early
         partition_assignment_strategy=[assignor(given.assignor)],
     )
 
 
 class GroupMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """A consumer in a thread of its own, which reads the same records again and again and counts what it loses."""
+    """A consumer in its own thread, which rereads the same records and counts its revocations."""
 
     def __init__(self, bootstrap: str, given: Given, instance_id: str | None) -> None:
         self._revocations = 0
@@ -203,7 +203,7 @@ class GroupMember(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # the
 def with_members(
     script: Callable[[Given, Callable[[str | None], Member]], Iterable[Step]],
 ) -> Callable[[str, Given], Iterable[Step]]:
-    """A verb that runs a script of group members."""
+    """Return a verb that runs a script of group members."""
     return lambda bootstrap, given: script(given, lambda instance_id: GroupMember(bootstrap, given, instance_id))
 
 
@@ -225,7 +225,7 @@ def resume(bootstrap: str, given: Given) -> Iterable[Step]:
 
 @contextmanager
 def live_group(bootstrap: str, given: Given) -> Iterator[None]:
-    """A group with one member, which has committed offset 3."""
+    """A group with one member that has committed offset 3."""
     with group_consumer(bootstrap, given) as consumer:
         poll_for(consumer, 1)
         consumer.commit({TopicPartition(given.topic, 0): OffsetAndMetadata(3, "", -1)})

@@ -1,7 +1,7 @@
-"""What every client is asked to do, and what must come of it: one table for all clients, and for any broker.
+"""The table of scenarios for all clients and any broker, with the expected steps.
 
-A scenario is a few calls of verbs (driver.py), each with the steps that it must give. For each there is an empty topic
-of its own, and a group id and a transactional id that nobody else uses.
+A scenario is a list of calls of verbs (driver.py), each with its expected steps. Each scenario gets an empty topic, a
+group id and a transactional id of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from tests.clients.driver import Given, Round, Row, Step
 
 
 class Call(NamedTuple):
-    """One verb, and the steps it must give."""
+    """One verb, and its expected steps."""
 
     verb: str
     given: Given
@@ -19,22 +19,22 @@ class Call(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """One thing that a client does: one row of the table."""
+    """One use of a client: one row of the table."""
 
     name: str
     title: str
     calls: Sequence[Call]
-    topics: Mapping[str, int] = {"topic": 1}  # which fields of `Given` name topics that are there, and their partitions
+    topics: Mapping[str, int] = {"topic": 1}  # fields of `Given` with existing topics, and their partition counts
     configs: Mapping[str, str] = {}  # of these topics
-    codec: int | None = None  # how the batches must be stored, as in their attributes
+    codec: int | None = None  # expected codec in the attributes of the stored batches
 
 
-# In the past, apart, and not in order: whoever makes them up again cannot get these.
+# In the past, with gaps, and not in order: a client or broker that generates timestamps cannot produce these.
 START_MS = 1_600_000_000_000
 
 
 def plain(*values: str) -> list[Row]:
-    """Rows of which only the values matter."""
+    """Return rows with these values and no keys or headers."""
     return [Row(None, value.encode(), [], START_MS + number) for number, value in enumerate(values)]
 
 
@@ -57,13 +57,13 @@ LATEST_IN_THE_MIDDLE = [Row(None, b"v", [], START_MS + ms) for ms in (0, 1_000, 
 COMMITTED, ABORTED = plain("c1", "c2"), plain("a1", "a2", "a3")
 LATER = plain("later")
 
-# A consumer that is polled gets something, whichever partitions it has.
+# A record in each partition, so that every polled consumer receives some.
 FILLED = Call("produce", Given(partitions=4, rows=plain(*"0123")), [{"sent": 4}])
 TEN = Call("produce", Given(rows=plain(*"0123456789")), [{"sent": 10}])
 
 
 def round_trip(rows: list[Row], given: Given | None = None) -> list[Call]:
-    """Produce these rows, and read them back."""
+    """Produce these rows and read them back."""
     given = given or Given()
     wanted = Given(rows=rows, acks=given.acks, compression=given.compression, idempotent=given.idempotent)
     return [
@@ -73,17 +73,17 @@ def round_trip(rows: list[Row], given: Given | None = None) -> list[Call]:
 
 
 def alone(verb: str, steps: Sequence[Step], given: Given | None = None) -> list[Call]:
-    """A scenario of one call."""
+    """Return a scenario of one call."""
     return [Call(verb, given or Given(), steps)]
 
 
 def grouped(verb: str, steps: Sequence[Step], given: Given | None = None) -> list[Call]:
-    """A scenario of one call about a group that reads a topic with records."""
+    """Return a scenario of one call about a group, with records in its topic."""
     return [TEN, *alone(verb, steps, given)]
 
 
 def shared(protocol: str, assignor: str) -> list[Call]:
-    """A second member joins and leaves a group that reads four partitions."""
+    """Add and remove a second member of a group that reads four partitions."""
     steps: list[Step] = [
         {"members": 1, "partitions": [4]},
         {"members": 2, "partitions": [2, 2]},
@@ -93,17 +93,17 @@ def shared(protocol: str, assignor: str) -> list[Call]:
 
 
 def of_group(protocol: str, assignor: str = "range") -> Given:
-    """A group of this protocol that reads four partitions."""
+    """Return a group of this protocol that reads four partitions."""
     return Given(partitions=4, protocol="consumer" if protocol == "consumer" else "classic", assignor=assignor)
 
 
 def static(protocol: str) -> list[Call]:
-    """One of two static members is restarted."""
+    """Restart one of two static members."""
     steps: list[Step] = [{"partitions": [2, 2], "kept": True, "revocations_of_the_other": 0}]
     return [FILLED, Call("static", of_group(protocol), steps)]
 
 
-# Whose quotas are altered: of each kind of entity one.
+# One of each kind of quota entity.
 QUOTAS: Sequence[tuple[dict[str, str | None], str]] = (
     ({"client-id": "a client"}, "producer_byte_rate"),
     ({"client-id": None}, "consumer_byte_rate"),
@@ -286,7 +286,7 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario(
         "delete-groups",
         "delete a group",
-        grouped("delete_group", [{"while it has a member": 68}, {"while it is empty": 0}, {"once it is gone": 69}]),
+        grouped("delete_group", [{"with a member": 68}, {"empty": 0}, {"deleted": 69}]),
     ),
     Scenario("list-group-offsets", "list offsets of a group", grouped("list_group_offsets", [{"offset": 3}])),
     Scenario("alter-group-offsets", "alter offsets of a group", grouped("alter_group_offsets", [{"offset": 7}])),
@@ -324,7 +324,7 @@ AREAS = {
     "cluster": "admin: cluster, quotas, transactions",
 }
 
-# -- what a broker must serve for it
+# -- APIs that a scenario needs ----------------------------------------------------------------------------------------
 
 _CLASSIC = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch")
 _KIP_848 = ("ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
@@ -352,7 +352,7 @@ _NEEDS: Mapping[str, Sequence[str]] = {
 
 
 def needs(scenario: Scenario) -> set[str]:
-    """The APIs beyond those for records, topics and the cluster that no client can do it without."""
+    """Return the APIs that every client needs for it, beyond those for records, topics and the cluster."""
     found: set[str] = set()
     for verb, given, _ in scenario.calls:
         found.update(_NEEDS.get(verb, ()))

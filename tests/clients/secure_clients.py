@@ -1,4 +1,4 @@
-"""How the clients in Python are told of TLS and SASL, and what each says when it does not get in."""
+"""TLS and SASL settings of the Python clients, and the error that each reports after a failed login."""
 
 import asyncio
 import base64
@@ -16,13 +16,13 @@ from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokens
 
 TOPIC = "secured"
-# One attempt to connect is enough: every further one would be a line in the broker's log.
+# One connection attempt is enough: every further one adds a line to the broker's log.
 ONE_ATTEMPT_MS = 60_000
 PATIENCE_S = 20
 
 
 class Login(NamedTuple):
-    """What a client is told."""
+    """The security settings of a client."""
 
     protocol: str
     ca: Path | None = None
@@ -34,14 +34,14 @@ class Login(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A client's own error: its type or name, and its words."""
+    """A client's own error: its type or name, and its text."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(f"{kind}: {words}")
 
 
 def token(login: Login) -> str:
-    """An unsecured token for the user."""
+    """Return an unsecured token for the user."""
     claims = {"sub": login.user, "exp": time() + login.expires_in_s}
     parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
     return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
@@ -73,7 +73,7 @@ class _KafkaPythonToken(KafkaPythonTokens):  # type: ignore[misc]  # it has no t
 
 
 def aiokafka(bootstrap: str, login: Login) -> None:
-    """Writes and reads a record; raises RefusedError."""
+    """Write and read a record; raise RefusedError."""
 
     async def write_and_read() -> None:
         config: dict[str, Any] = {
@@ -105,7 +105,7 @@ def aiokafka(bootstrap: str, login: Login) -> None:
 
 
 def kafka_python(bootstrap: str, login: Login) -> None:
-    """Writes a record; raises RefusedError."""
+    """Write a record; raise RefusedError."""
     config: dict[str, Any] = {
         "bootstrap_servers": bootstrap,
         "security_protocol": login.protocol,
@@ -132,8 +132,8 @@ def kafka_python(bootstrap: str, login: Login) -> None:
 
 
 def confluent_kafka(bootstrap: str, login: Login) -> None:
-    """Writes a record; raises RefusedError."""
-    told: list[KafkaError] = []
+    """Write a record; raise RefusedError."""
+    errors: list[KafkaError] = []
     delivered: list[KafkaError | None] = []
 
     def on_delivery(error: KafkaError | None, message: Message) -> None:
@@ -142,7 +142,7 @@ def confluent_kafka(bootstrap: str, login: Login) -> None:
     config: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "security.protocol": login.protocol,
-        "error_cb": told.append,
+        "error_cb": errors.append,
         "reconnect.backoff.ms": ONE_ATTEMPT_MS,
         "reconnect.backoff.max.ms": ONE_ATTEMPT_MS,
         "log_level": 0,
@@ -160,12 +160,12 @@ def confluent_kafka(bootstrap: str, login: Login) -> None:
     producer = Producer(config)
     producer.produce(TOPIC, b"x" * 100_000, on_delivery=on_delivery)
     ends_s = time() + PATIENCE_S
-    while not delivered and not told and time() < ends_s:
+    while not delivered and not errors and time() < ends_s:
         producer.poll(0.1)
     if delivered != [None]:
         producer.purge()
         producer.flush(1)
-        first = told[0] if told else delivered[0]
+        first = errors[0] if errors else delivered[0]
         assert first is not None
         raise RefusedError(first.name(), first.str())
 

@@ -1,4 +1,4 @@
-"""Kafka's own kafka-acls.sh, and with it the admin client in Java: entries are added, listed and removed."""
+"""Kafka's kafka-acls.sh, and so the Java admin client, can add, list and remove ACLs."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ TX = "resourceType=TRANSACTIONAL_ID, name=tx, patternType=LITERAL"
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with an authorizer, on which everybody may do everything."""
+    """A broker with an authorizer that allows ANONYMOUS everything."""
     properties = overrides(AUTHORIZER_ON, ANONYMOUS_MAY_ALL)
     with running_broker(tmp_path_factory.mktemp("secured") / "log", *properties) as process:
         yield process
@@ -23,7 +23,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]
 
 
 def kafka_acls(broker: BrokerProcess, *arguments: str) -> dict[str, set[str]]:
-    """What a call of it says: for each resource the entries it names, without what all of them have."""
+    """Return the listed ACLs by resource, without the fields that all of them share."""
     printed = kafka_command("AclCommand", "--bootstrap-server", broker.bootstrap, *arguments).stdout
     found: dict[str, set[str]] = {}
     entries = set[str]()
@@ -35,7 +35,7 @@ def kafka_acls(broker: BrokerProcess, *arguments: str) -> dict[str, set[str]]:
     return found
 
 
-def test_entries_are_added_listed_and_removed(secured: BrokerProcess) -> None:
+def test_kafka_acls_adds_lists_and_removes_acls(secured: BrokerProcess) -> None:
     alice = {f"alice, host=*, operation={operation}, permissionType=ALLOW" for operation in ("READ", "DESCRIBE")}
     carol = {f"carol, host=*, operation={operation}, permissionType=ALLOW" for operation in ("WRITE", "DESCRIBE")}
     carol_creates = "carol, host=*, operation=CREATE, permissionType=ALLOW"

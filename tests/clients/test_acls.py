@@ -1,7 +1,7 @@
-"""Real clients without a permission: each says so by the error it documents for that, and the broker in one line.
+"""Real clients without a permission report the documented error, and the broker logs one line.
 
-Everybody is ANONYMOUS here, so what is protected is what entries name: of these topics, groups and transactional ids
-everybody may know, and do nothing else with them.
+Every client is ANONYMOUS. A test protects its topic, group or transactional id with one ACL that allows all principals
+to describe it and nothing else.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from tests.support.wire import WireClient, error_codes
 QUICK_GROUP = "group.initial.rebalance.delay.ms=0"
 UNPROTECTED_IS_FREE = "allow.everyone.if.no.acl.found=true"
 FREE = "free"
-Attempt = Callable[[str, str], None]  # bootstrap, the name of what is protected
+Attempt = Callable[[str, str], None]  # bootstrap, name of the protected resource
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with an authorizer, and with a topic that is free for all; it stops cleanly in the end."""
+    """A broker with an authorizer and a topic without ACLs; it must stop cleanly."""
     properties = overrides(AUTHORIZER_ON, UNPROTECTED_IS_FREE, QUICK_GROUP)
     with running_broker(tmp_path_factory.mktemp("secured") / "log", *properties) as process:
         create(process, FREE)
@@ -45,7 +45,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]
 
 
 def allow(broker: BrokerProcess, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
-    """Protects something: everybody may do this to it, and nothing else."""
+    """Protect a resource: all principals may do this to it, and nothing else."""
     creation = AclCreation(
         resource_type=resource_type,
         resource_name=name,
@@ -65,7 +65,7 @@ def create(broker: BrokerProcess, topic: str) -> None:
 
 
 def denied(broker: BrokerProcess, name: str) -> list[str]:
-    """The lines of the audit log about something, each different one once: clients try again."""
+    """Return the distinct audit log lines about a resource; clients retry."""
     lines = re.findall(rf"operation = (\w+) .* resource = (\w+):LITERAL:{re.escape(name)} ", broker.log_text())
     return [f"{operation} {resource}" for operation, resource in dict.fromkeys(lines)]
 
@@ -209,12 +209,12 @@ def confluent_transact(bootstrap: str, name: str) -> None:
 
 
 def confluent_create(bootstrap: str, name: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # which has to outlive its futures
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # must outlive its futures
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(TIMEOUT_S)
 
 
 def code_of(error: BaseException) -> int:
-    """The number in a client's exception."""
+    """Return the error code in a client's exception."""
     if isinstance(error, KafkaException):
         return int(error.args[0].code())
     code = getattr(error, "errno", None)
@@ -245,7 +245,7 @@ TOPIC, GROUP, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.GROUP, Resourc
         pytest.param(confluent_create, TOPIC, 29, "CREATE Topic", id="confluent-kafka creates"),
     ],
 )
-def test_a_missing_entry_is_told(
+def test_missing_permission_is_reported_and_logged_once(
     secured: BrokerProcess, topic: str, attempt: Attempt, resource_type: ResourceType, code: int, line: str
 ) -> None:
     if attempt.__name__.endswith(("write", "read")):
@@ -253,7 +253,7 @@ def test_a_missing_entry_is_told(
     allow(secured, AclOperation.DESCRIBE, resource_type, topic)
     if attempt.__name__.endswith("create"):
         allow(secured, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-    with pytest.raises(Exception) as raised:  # noqa: PT011  (the clients have no class of errors in common)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  (the clients have no common error class)
         attempt(secured.bootstrap, topic)
     assert code_of(raised.value) == code, repr(raised.value)
     assert denied(secured, topic) == [line]

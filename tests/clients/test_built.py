@@ -1,4 +1,4 @@
-"""A build is used as long as it is of the files that are here; else who runs the tests is told what to do."""
+"""A build is used only if it matches the current sources; otherwise the reason names the command to run."""
 
 from pathlib import Path
 
@@ -13,26 +13,26 @@ STAMP = stamp_of(SOURCES["java-4"])
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "reason"),
     [
-        pytest.param("built", STAMP, None, id="built from these files"),
+        pytest.param("built", STAMP, None, id="current build"),
         pytest.param(
             "built",
             stamp_of(SOURCES["java-3.9"]),
-            "built from other files than are here: `make test-clients` builds it anew",
-            id="built from others",
+            "built from other sources; run `make test-clients` to rebuild it",
+            id="stale build",
         ),
-        pytest.param("reason", "there is no mvn here", "there is no mvn here", id="could not be built"),
-        pytest.param("lib", "", "not built here, which `make test-clients` does", id="a build that broke off"),
+        pytest.param("reason", "not installed: mvn", "not installed: mvn", id="build failed"),
+        pytest.param("lib", "", "not built; run `make test-clients` to build it", id="incomplete build"),
     ],
 )
-def test_why_a_build_cannot_be_used(tmp_path: Path, file: str, text: str, told: str | None) -> None:
+def test_missing_returns_why_a_build_is_unusable(tmp_path: Path, file: str, text: str, reason: str | None) -> None:
     (tmp_path / "java-4").mkdir()
     (tmp_path / "java-4" / file).write_text(text)
-    assert missing("java-4", tmp_path) == told
+    assert missing("java-4", tmp_path) == reason
 
 
-def test_every_client_that_is_built_has_its_sources_and_the_other_way_round() -> None:
+def test_builds_and_sources_name_the_same_clients() -> None:
     assert [build.client for build in BUILDS] == [*SOURCES]
     assert {client.name for client in CLIENTS if isinstance(client, External)} <= SOURCES.keys()
     assert [name for name, sources in SOURCES.items() if not [*sources.path.rglob("*.*")]] == []

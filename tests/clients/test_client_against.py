@@ -1,4 +1,4 @@
-"""The command that runs the reference client's tests elsewhere, where it cannot."""
+"""The exit codes and errors of `python -m tests.client_against`."""
 
 import socket
 
@@ -8,13 +8,13 @@ from tests.client_against import main
 
 
 @pytest.mark.parametrize("arguments", [[], ["kafka"], ["kafka:"], [":9092"], ["kafka:port"]], ids=str)
-def test_it_says_how_it_is_used(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_print_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err == "usage: python -m tests.client_against HOST:PORT [PYTEST-OPTION...]\n"
 
 
-def test_it_says_that_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as bound:  # and does not listen
+def test_unreachable_broker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as bound:  # but does not listen
         bound.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{bound.getsockname()[1]}"
         assert main([place]) == 1

@@ -1,7 +1,7 @@
-"""A table in a compacted topic, read by real clients after it was compacted: each key once, with its last value.
+"""Real clients read a table from a compacted topic: each key once, with its last value.
 
-It is written in transactions, of which every third is aborted. The last one has only the key that ends the table, in a
-segment that is not compacted yet.
+The table is written in transactions, every third of which is aborted. The last transaction has only the key that ends
+the table, in a segment that is not compacted yet.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         write_table(broker.bootstrap)
         end = monotonic() + COMPACTED_WITHIN_S
         while len(read_confluent(broker.bootstrap)) > KEYS:
-            assert monotonic() < end, "not compacted"
+            assert monotonic() < end, "the log is not compacted"
         yield broker.bootstrap
 
 
@@ -66,7 +66,7 @@ def read_confluent(bootstrap: str) -> list[Row]:
     try:
         while True:
             message = consumer.poll(10)
-            assert message is not None, f"the table does not end, after {len(rows)} rows"
+            assert message is not None, f"the table has no end after {len(rows)} rows"
             assert message.error() is None
             if message.key() == END:
                 return rows
@@ -91,7 +91,7 @@ def read_kafka_python(bootstrap: str) -> list[Row]:
             if record.key == END:
                 return rows
             rows.append((record.key, record.value))
-    raise AssertionError(f"the table does not end, after {len(rows)} rows")
+    raise AssertionError(f"the table has no end after {len(rows)} rows")
 
 
 def read_aiokafka(bootstrap: str) -> list[Row]:

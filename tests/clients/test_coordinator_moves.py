@@ -1,6 +1,4 @@
-"""Real clients against three brokers while those that coordinate them stop, move and start: what they consume and
-produce in transactions comes out once each, and in order.
-"""
+"""Real clients consume and produce in transactions exactly once, in order, while coordinators stop, move and start."""
 
 import asyncio
 from collections.abc import Iterator
@@ -53,7 +51,7 @@ def bootstrap(cluster: BrokerProcess) -> str:
 
 
 class RollingRestarts:
-    """Stops one broker after the other, as cleanly as a crash, and starts it again; each coordinates something."""
+    """Restarts one broker after the other, only the first with a controlled shutdown; each is a coordinator."""
 
     def __init__(self, cluster: BrokerProcess) -> None:
         self._cluster = cluster
@@ -62,7 +60,7 @@ class RollingRestarts:
         self.done = 0
 
     def begin(self) -> None:
-        """The first transaction is over."""
+        """Start after the first transaction."""
         self._begun.set()
 
     def __enter__(self) -> "RollingRestarts":
@@ -84,12 +82,12 @@ class RollingRestarts:
 
 
 def check_out(cluster: BrokerProcess) -> None:
-    """Every record is in "out" once, those of a partition in their order."""
+    """Check that every record is in "out" once, in the order of its partition."""
     assert read_out(cluster) == EXPECTED
 
 
 def read_out(cluster: BrokerProcess) -> dict[int, list[int]]:
-    """What is committed in each partition of "out"; it is waited for as long as something is missing."""
+    """Return the committed values of each partition of "out"; wait while some are missing."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap(cluster),
@@ -106,16 +104,17 @@ def read_out(cluster: BrokerProcess) -> dict[int, list[int]]:
         message = consumer.poll(0.2)
         if message is not None and not message.error():
             found[message.partition() or 0].append(int(message.value() or b"-1"))
-    for message in consumer.consume(RECORDS, 1):  # more than was produced, if anything
+    for message in consumer.consume(RECORDS, 1):  # any duplicates
         found[message.partition() or 0].append(int(message.value() or b"-1"))
     consumer.close()
     return found
 
 
-def test_confluent_kafka_loses_nothing(cluster: BrokerProcess) -> None:
-    """Offsets are committed by the consumer, after the transaction: librdkafka's send_offsets_to_transaction does not
-    always come back, not even when its own time is over, where a coordinator goes while it waits (its issues 5511 and
-    5456; 2.16.0 has them), also if that is back before it is missed. No broker owes it an answer then.
+def test_confluent_kafka_loses_and_repeats_nothing(cluster: BrokerProcess) -> None:
+    """The consumer commits offsets after the transaction, not with librdkafka's send_offsets_to_transaction.
+
+    With librdkafka 2.16.0 that call may never return, not even after its timeout, if a coordinator stops meanwhile (its
+    issues 5511 and 5456), even if the coordinator is back before its failure is detected.
     """
     consumer = Consumer(
         {
@@ -161,20 +160,20 @@ def test_confluent_kafka_loses_nothing(cluster: BrokerProcess) -> None:
 
 
 def commit(consumer: Consumer) -> None:
-    """Commits what was consumed; if that fails, it is consumed again."""
+    """Commit the consumed offsets; if that fails, the records are consumed again."""
     with suppress(KafkaException):
         consumer.commit(asynchronous=False)
 
 
 def rewind(consumer: Consumer) -> None:
-    """Back to what is committed."""
+    """Seek to the committed offset."""
     for partition in consumer.committed(consumer.assignment(), 10):
         partition.offset = max(partition.offset, 0)
         consumer.seek(partition)
 
 
 def retried(action: Any) -> None:
-    """What librdkafka says can be tried again is."""
+    """Call `action`; retry librdkafka's retriable errors."""
     until = monotonic() + TIMEOUT_S / 2
     while True:
         try:
@@ -186,7 +185,7 @@ def retried(action: Any) -> None:
             sleep(0.1)
 
 
-def test_aiokafka_goes_on_exactly_once(cluster: BrokerProcess) -> None:
+def test_aiokafka_loses_and_repeats_nothing(cluster: BrokerProcess) -> None:
     asyncio.run(asyncio.wait_for(_aiokafka(cluster), TIMEOUT_S * 1.5))
     check_out(cluster)
 

@@ -1,4 +1,4 @@
-"""The main job, shortened: real clients against our own broker get what their quotas say."""
+"""The shortened demo: real clients get the rates of their quotas."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.realtime
-def test_real_clients_get_their_quotas() -> None:
+def test_real_clients_get_the_rates_of_their_quotas() -> None:
     command = [sys.executable, "-m", "sluice", "demo", "--seconds", "25", "--format", "json"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.stdout, result.stderr
@@ -18,7 +18,7 @@ def test_real_clients_get_their_quotas() -> None:
     for name in ("bronze", "gold", "reader"):
         assert clients[name]["of_quota"] == pytest.approx(1, abs=0.05), name
         assert clients[name]["whole_cycles"] >= 1
-        assert clients[name]["throttle_s"] > 10, f"{name} asks for far more than its quota"
+        assert clients[name]["throttle_s"] > 10, f"{name} sends far more than its quota"
     for name in ("bronze", "gold"):
         assert clients[name]["of_quota"] == pytest.approx(clients[name]["virtual_of_quota"], rel=0.02), name
     assert clients["steady"]["throttle_s"] == 0

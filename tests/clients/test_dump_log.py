@@ -1,4 +1,4 @@
-"""Kafka's own kafka-dump-log reads what is in a data directory, and finds nothing wrong with it."""
+"""Kafka's kafka-dump-log reads a data directory and reports no problem."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.clients.kafka_commands import kafka_command
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, end_transaction
 
 CONFIG = LogConfig(AppendConfig(), segment_bytes=8_000, index_interval_bytes=1000)
-# What it says of an index or a time index that is not right, in whole or in part.
+# Its complaints about an index or a time index.
 COMPLAINTS = ("mismatch", "Mismatches", "Missing", "Corrupt", "corrupt", "Exception", "out of order", "isvalid: false")
 
 
@@ -21,7 +21,7 @@ def dump(files: list[Path], *options: str) -> str:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """The directory of a partition that has everything: several segments, transactions, producers, compression."""
+    """The directory of a partition with several segments, transactions, producers and compression."""
     disk = Disk(tmp_path)
     log = disk.log(config=CONFIG)
     for number in range(60):
@@ -36,16 +36,16 @@ def written(tmp_path: Path) -> Path:
     return tmp_path / "t-0"
 
 
-def test_kafkas_tool_reads_all_of_our_files(written: Path) -> None:
+def test_dump_log_reads_all_files(written: Path) -> None:
     files = sorted(path for path in written.iterdir() if path.suffix in (".log", ".index", ".timeindex", ".txnindex"))
     assert {path.suffix for path in files} == {".log", ".index", ".timeindex", ".txnindex"}
     assert sum(path.suffix == ".log" for path in files) > 2
-    told = dump([*files, *sorted(written.glob("*.snapshot"))], "--deep-iteration", "--print-data-log")
-    assert not [line for line in told.splitlines() if any(complaint in line for complaint in COMPLAINTS)]
-    assert "producerId: 99" in told, "the producers' snapshot was not read"
-    assert told.count("baseOffset:") > 80
+    output = dump([*files, *sorted(written.glob("*.snapshot"))], "--deep-iteration", "--print-data-log")
+    assert not [line for line in output.splitlines() if any(complaint in line for complaint in COMPLAINTS)]
+    assert "producerId: 99" in output, "the producer snapshot was not read"
+    assert output.count("baseOffset:") > 80
 
 
-def test_kafkas_tool_finds_the_indexes_sane(written: Path) -> None:
+def test_dump_log_passes_the_index_sanity_check(written: Path) -> None:
     for path in sorted(written.glob("*.index")):
         assert "passed sanity check" in dump([path], "--index-sanity-check")

@@ -1,4 +1,4 @@
-"""Kafka's own kafka-dump-log reads our metadata log, and what it says of each record is what we wrote."""
+"""Kafka's kafka-dump-log reads our metadata log and prints the records that we wrote."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.unit.broker.controller.metadata_log.logs import open_log, topic, topi
 _PAYLOAD = " payload: "
 
 
-def test_kafkas_tool_reads_the_log_and_its_snapshot(tmp_path: Path) -> None:
+def test_dump_log_reads_the_metadata_log_and_its_snapshot(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append(topic(1, 3, retention_ms="5"))
     log.append([*topic(2), RemoveTopicRecord(topic_id=topic_id(2))])
@@ -29,14 +29,14 @@ def test_kafkas_tool_reads_the_log_and_its_snapshot(tmp_path: Path) -> None:
 
 
 def dumped(path: Path) -> list[tuple[int, object]]:
-    """Version and content of each metadata record that the tool tells of."""
-    told = "".join(kafka_command("DumpLogSegments", "--cluster-metadata-decoder", "--files", str(path)))
-    payloads = [json.loads(line.split(_PAYLOAD)[1]) for line in told.splitlines() if _PAYLOAD in line]
+    """Return version and content of each metadata record that the tool prints."""
+    output = "".join(kafka_command("DumpLogSegments", "--cluster-metadata-decoder", "--files", str(path)))
+    payloads = [json.loads(line.split(_PAYLOAD)[1]) for line in output.splitlines() if _PAYLOAD in line]
     return [(payload["version"], payload["data"]) for payload in payloads]
 
 
 def ours(path: Path, metadata_version: int) -> list[tuple[int, object]]:
-    """The same of what we read."""
+    """Return version and content of each metadata record that we read."""
     return [
         (record_version(message, metadata_version), to_json(message, record_version(message, metadata_version)))
         for batch in batches_in(path.read_bytes())

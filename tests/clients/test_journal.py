@@ -1,4 +1,4 @@
-"""What the journal says of real clients is what they did, and it can be consumed as a topic while they do it."""
+"""The journal records what real clients did, and it can be consumed as a topic at the same time."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.clients.driver import TIMEOUT_S
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
 RECORDS = 3
-# One whole window of one second: an idle client may have 100,000 bytes at once, and each 1,000 more wait 10 ms.
+# One window of one second: an idle client may send 100,000 bytes at once, and each 1,000 more cost 10 ms.
 PROPERTIES = (
     "sluice.journal.events=16384",
     "sluice.journal.topic=true",
@@ -30,7 +30,7 @@ PROPERTIES = (
 
 @pytest.fixture(scope="module")
 def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker whose journal is a topic too, on which two client ids have a quota."""
+    """A broker that also writes its journal to a topic, with a quota for two client ids."""
     with running_broker(tmp_path_factory.mktemp("journal") / "log", *overrides(*PROPERTIES)) as process:
         yield process
         assert process.stop()[0] == 0
@@ -45,7 +45,7 @@ def requests_of(broker: BrokerProcess, client_id: str) -> list[Request]:
     return [one for one in events_of(broker, client_id) if isinstance(one, Request)]
 
 
-# -- what they did -----------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------
 
 
 def with_aiokafka(bootstrap: str, topic: str, client_id: str) -> None:
@@ -102,7 +102,7 @@ CLIENTS = {"aiokafka": with_aiokafka, "kafka-python": with_kafka_python, "conflu
 
 
 @pytest.mark.parametrize("run", CLIENTS.values(), ids=CLIENTS)
-def test_the_journal_says_what_a_client_did(
+def test_journal_records_the_requests_of_a_client(
     journaled: BrokerProcess, topic: str, run: Callable[[str, str, str], None]
 ) -> None:
     client_id = f"{topic}-client"
@@ -129,10 +129,10 @@ def test_the_journal_says_what_a_client_did(
             assert one.answered_ns <= one.written_ns, one
 
 
-# -- what they were told -----------------------------------------------------------------------------------------------
+# -- throttle times -------------------------------------------------------------------------------------------------
 
 
-def told_confluent(broker: BrokerProcess, topic: str, client_id: str) -> list[int]:
+def reported_by_confluent(broker: BrokerProcess, topic: str, client_id: str) -> list[int]:
     events: list[ThrottleEvent] = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": client_id, "throttle_cb": events.append})
     for _ in range(3):
@@ -142,13 +142,13 @@ def told_confluent(broker: BrokerProcess, topic: str, client_id: str) -> list[in
     return [round(event.throttle_time * 1000) for event in events if event.throttle_time]
 
 
-def test_throttle_events_are_what_confluent_kafka_tells_its_application(journaled: BrokerProcess, topic: str) -> None:
-    told = told_confluent(journaled, topic, "slow-confluent")
-    assert told
-    assert throttles_of(journaled, "slow-confluent") == told
+def test_throttle_events_equal_the_statistics_of_confluent_kafka(journaled: BrokerProcess, topic: str) -> None:
+    reported = reported_by_confluent(journaled, topic, "slow-confluent")
+    assert reported
+    assert throttles_of(journaled, "slow-confluent") == reported
 
 
-def test_throttle_events_are_what_kafka_python_measures(journaled: BrokerProcess, topic: str) -> None:
+def test_throttle_events_equal_the_metrics_of_kafka_python(journaled: BrokerProcess, topic: str) -> None:
     producer = kafka.KafkaProducer(bootstrap_servers=journaled.bootstrap, client_id="slow-python")
     for _ in range(3):
         producer.send(topic, bytes(60_000)).get(TIMEOUT_S)
@@ -159,19 +159,19 @@ def test_throttle_events_are_what_kafka_python_measures(journaled: BrokerProcess
 
 
 def throttles_of(broker: BrokerProcess, client_id: str) -> list[int]:
-    """The throttle times, in ms, that the journal tells, by themselves as with their requests."""
+    """Return the throttle times in ms of a client's throttle events, which equal those of its request events."""
     events = events_of(broker, client_id)
     throttles = [one for one in events if isinstance(one, Throttle)]
     requests = {(one.connection, one.correlation_id): one for one in events if isinstance(one, Request)}
-    told = [one.throttle_time_ms for one in throttles]
-    assert [requests[one.connection, one.correlation_id].throttle_time_ms for one in throttles] == told
-    return told
+    times_ms = [one.throttle_time_ms for one in throttles]
+    assert [requests[one.connection, one.correlation_id].throttle_time_ms for one in throttles] == times_ms
+    return times_ms
 
 
 # -- the topic ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_journal_is_consumed_as_a_topic_while_others_produce(journaled: BrokerProcess, topic: str) -> None:
+def test_journal_topic_can_be_consumed_while_clients_produce(journaled: BrokerProcess, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": journaled.bootstrap, "client.id": "watcher", "group.id": "unused"})
     low, high = consumer.get_watermark_offsets(TopicPartition(JOURNAL_TOPIC, 0), TIMEOUT_S)
     consumer.assign([TopicPartition(JOURNAL_TOPIC, 0, high)])
@@ -182,11 +182,11 @@ def test_the_journal_is_consumed_as_a_topic_while_others_produce(journaled: Brok
         producer.produce(topic, b"v")
         assert producer.flush(TIMEOUT_S) == 0
         until = monotonic() + TIMEOUT_S
-        # Of the broker's other clients, which the tests before this one had, the topic may tell a little later.
+        # Events of the clients of earlier tests may still arrive.
         while (
             sum(isinstance(one, Request) and (one.client_id, one.api) == ("watched", "Produce") for one in seen) < sent
         ):
-            assert monotonic() < until, "the journal did not tell of what was produced"
+            assert monotonic() < until, "the journal topic lacks the produce requests"
             message = consumer.poll(1)
             if message is not None:
                 event = decode(message.value() or b"")
@@ -194,10 +194,10 @@ def test_the_journal_is_consumed_as_a_topic_while_others_produce(journaled: Brok
                 seen.append(event)
     consumer.close()
     fetched = [one for one in requests_of(journaled, "watcher") if one.api == "Fetch"]
-    assert fetched == [], "reading the journal is not in the journal"
+    assert fetched == [], "the journal contains its own reader"
 
 
-def test_each_connection_that_was_opened_was_closed(journaled: BrokerProcess) -> None:
+def test_journal_has_a_close_event_for_each_connection(journaled: BrokerProcess) -> None:
     answer = json.loads(journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000"))
     events = [decode(json.dumps(one)) for one in answer["events"]]
     opened = {one.connection for one in events if isinstance(one, ConnectionOpened)}

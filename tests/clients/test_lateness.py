@@ -1,7 +1,6 @@
-"""1,000 connections throttled at once: each is served when its throttle is over, not before, and hardly after.
+"""1,000 connections throttled at once: each response is sent when its throttle ends, never before, and hardly later.
 
-A verdict needs a machine that wakes up on time itself. One attempt that succeeds is proof; one that fails counts only
-on a machine that was in time.
+A failure counts only if the machine itself woke up on time; one successful attempt is proof.
 """
 
 import resource
@@ -19,16 +18,16 @@ from tests.support.wire import WireClient
 
 CONNECTIONS = 1_000
 QUOTA = 1_000
-THROTTLE_MS = 2_500  # longer than it takes to throttle them all, so that for a while all of them are
-# Between one and the next: as they come they go, and what is asked is who is late, not how fast 1,000 are served.
+THROTTLE_MS = 2_500  # longer than throttling all connections takes, so that they overlap
+# Between two requests: throttles end at the same intervals, so the test measures lateness, not the rate of responses.
 PACE_S = 0.001
-PROMISED_S = 0.005  # for 99 of 100
+PROMISED_S = 0.005  # for 99 of 100 responses
 ATTEMPTS = 4
-VERDICT_ATTEMPTS = 2  # that many failed on a quiet machine: it is us
+VERDICT_ATTEMPTS = 2  # so many failures on a quiet machine fail the test
 
 
 def lateness(broker: BrokerProcess) -> tuple[float, float]:
-    """How many operations ran out of time so far, and how many of them at most 5 ms late."""
+    """Return the number of expired operations, and how many of them expired at most 5 ms late."""
     samples = broker.metrics()["sluice_purgatory_lateness_seconds"].samples
     count = next(sample.value for sample in samples if sample.name.endswith("_count"))
     in_time = next(sample.value for sample in samples if sample.labels.get("le") == str(PROMISED_S))
@@ -36,7 +35,7 @@ def lateness(broker: BrokerProcess) -> tuple[float, float]:
 
 
 def throttle_all(clients: list[WireClient], version: int) -> list[float]:
-    """Throttles every connection; returns by how much, in s, each one's next answer came after its throttle."""
+    """Throttle every connection; return by how many seconds each next response came after its throttle ended."""
     request = produce_of(10 * QUOTA + THROTTLE_MS, version, "wire-0000")
     sent = []
     for client in clients:
@@ -54,19 +53,19 @@ def throttle_all(clients: list[WireClient], version: int) -> list[float]:
 
 @pytest.fixture
 def many_files() -> None:
-    """As many open files as 1,000 connections need, here and in the broker that is started from here."""
+    """Raise the limit of open files to what 1,000 connections need, here and in the child process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * CONNECTIONS + 200
     if soft < wanted:
         if hard != resource.RLIM_INFINITY and hard < wanted:
-            pytest.skip(f"{wanted} open files are needed, {hard} are allowed")
+            pytest.skip(f"{wanted} open files are needed, the limit is {hard}")
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @pytest.mark.realtime
 @pytest.mark.usefixtures("many_files")
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
-def test_99_of_100_throttles_end_within_5_ms_and_none_early(version: int, tmp_path: Path) -> None:
+def test_99_of_100_throttles_end_within_5_ms_and_none_ends_early(version: int, tmp_path: Path) -> None:
     seen, quiet_attempts = [], 0
     for attempt in range(ATTEMPTS):
         properties = overrides(f"quota.producer.default={QUOTA}")
@@ -84,7 +83,7 @@ def test_99_of_100_throttles_end_within_5_ms_and_none_early(version: int, tmp_pa
         share = (in_time - in_time_before) / (count - count_before)
         if share >= 0.99:
             return
-        seen.append(f"{share:.1%} within 5 ms, the machine's own p99 {percentile_99(late) * 1e3:.1f} ms")
+        seen.append(f"{share:.1%} within 5 ms, the machine's p99 {percentile_99(late) * 1e3:.1f} ms")
         quiet_attempts += percentile_99(late) < QUIET_S
     if quiet_attempts < VERDICT_ATTEMPTS:
         pytest.skip(f"this machine is too busy for a verdict: {seen}")

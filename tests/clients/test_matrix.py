@@ -1,4 +1,4 @@
-"""Every client does every scenario that it has the means for, on our broker, or on the one that --bootstrap names."""
+"""Every client runs every scenario that it supports, on our broker or on the one of --bootstrap."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -22,7 +22,7 @@ CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION = 5, 9, 11
 
 
 def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, str]) -> None:
-    """Creates topics with so many partitions each, and waits until they can be used."""
+    """Create topics with these partition counts, and wait until they are usable."""
     with WireClient(bootstrap) as wire:
         new = [
             CreatableTopic(
@@ -35,10 +35,10 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
         ]
         answer = wire.ask(CreateTopicsRequest(topics=new, timeout_ms=30_000), CREATE_TOPICS_VERSION)
         assert [topic.error_code for topic in answer.topics] == [0] * len(names)
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+        metadata_request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
 
         def unknown() -> set[int]:
-            described = wire.ask(asked, METADATA_VERSION).topics
+            described = wire.ask(metadata_request, METADATA_VERSION).topics
             return {topic.error_code for topic in described} | {
                 partition.error_code for topic in described for partition in topic.partitions
             }
@@ -47,14 +47,14 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
 
 
 def stored_codecs(bootstrap: str, topic: str) -> set[int]:
-    """How the batches of a topic are compressed."""
+    """Return the codecs of the batches of a topic."""
     with WireClient(bootstrap) as wire:
         data = fetched_bytes(wire.ask(fetch(0, topic=topic), FETCH_VERSION))
     return {header.compression for _, header in iter_batches(data)}
 
 
 def same(found: Sequence[object], wanted: Sequence[object]) -> None:
-    """Compares rows one by one, so that what differs can be read among 50,000."""
+    """Compare rows one by one, so that a difference in 50,000 rows is readable."""
     match found, wanted:
         case [{"rows": list(rows)}], [{"rows": list(wanted_rows)}]:
             differs = [
@@ -68,7 +68,7 @@ def same(found: Sequence[object], wanted: Sequence[object]) -> None:
 
 
 def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
-    """Makes the topics, and holds each call's steps against the wanted ones."""
+    """Create the topics, and compare the steps of each call with the expected ones."""
     names = {"topic": topic, "output": f"{topic}-output"}
     if scenario.topics:
         topics = {names[field]: partitions for field, partitions in scenario.topics.items()}
@@ -77,12 +77,12 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
         given: Given = msgspec.structs.replace(call.given, **names, group=topic, transactional_id=topic)
         same(driver.run(bootstrap, call.verb, given), [as_json(step) for step in call.steps])
     if scenario.codec is not None:
-        assert scenario.codec in stored_codecs(bootstrap, topic), "it was compressed some other way"
+        assert scenario.codec in stored_codecs(bootstrap, topic), "the batches have another codec"
 
 
 @cache
 def served(bootstrap: str) -> set[str]:
-    """The names of the APIs that the broker serves."""
+    """Return the names of the APIs that the broker serves."""
     with WireClient(bootstrap) as wire:
         return {
             API_KEYS[row.api_key].name for row in wire.ask(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS
@@ -91,7 +91,7 @@ def served(bootstrap: str) -> set[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])
 @pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
-def test_matrix(
+def test_client_passes_the_scenario(
     client: Driver,
     scenario: Scenario,
     bootstrap: str,
@@ -105,13 +105,13 @@ def test_matrix(
     if (reason := client.missing()) is not None:
         pytest.skip(f"{client.name}: {reason}")
     record_property("version", client.version())
-    # Ours has no excuse; a real broker may be an old one.
+    # Our broker must serve everything; a real one may be old.
     if pytestconfig.getoption("bootstrap") and (lacking := needs(scenario) - served(bootstrap)):
         pytest.skip(f"the broker does not serve {', '.join(sorted(lacking))}")
     run(client, scenario, bootstrap, f"{client.name}-{scenario.name}-{uuid4().hex[:8]}")
 
 
-# Of each kind one; kafka-python can send no header without a value.
+# One of each kind, except a null header: kafka-python cannot send one.
 ROWS = [
     Row(b"key", b"value", [("header", b"\x00\xff"), ("header", b"again")], START_MS),
     Row(None, b"no key", [], START_MS + 777),
@@ -121,7 +121,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 @pytest.mark.parametrize("reader", CLIENTS, ids=[client.name for client in CLIENTS])
-def test_a_client_reads_what_all_others_produced(reader: Driver, bootstrap: str) -> None:
+def test_client_reads_the_records_of_all_other_clients(reader: Driver, bootstrap: str) -> None:
     if (reason := reader.missing()) is not None:
         pytest.skip(f"{reader.name}: {reason}")
     topic = f"{reader.name}-reads-all-{uuid4().hex[:8]}"
@@ -139,7 +139,7 @@ def test_a_client_reads_what_all_others_produced(reader: Driver, bootstrap: str)
     same(rows, [as_json({"rows": ROWS * len(written)})])
 
 
-def test_what_a_client_cannot_do_is_a_scenario() -> None:
+def test_unsupported_names_are_scenarios() -> None:
     names = [scenario.name for scenario in SCENARIOS]
     assert len(set(names)) == len(names)
     assert [name for client in CLIENTS for name in client.unsupported if name not in names] == []

@@ -1,4 +1,4 @@
-"""What real clients see of faults of connections, leaders, disks and answers, and that they get over them."""
+"""Real clients recover from faults of connections, leaders, disks and responses."""
 
 import asyncio
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SyncBroker]:
-    """Three brokers, which miss each other soon."""
+    """Three brokers with short failure detection."""
     config: dict[str, str | float] = {
         "sluice.election.delay.ms": 200,
         "group.initial.rebalance.delay.ms": 0,
@@ -45,7 +45,7 @@ def cluster() -> Iterator[SyncBroker]:
 
 @pytest.fixture
 def topic(cluster: SyncBroker) -> Iterator[str]:
-    """A topic of one partition, which broker 1 leads and all have; no faults are left in the end."""
+    """A topic with one partition, replicated on all brokers and led by broker 1; removes all faults at the end."""
     name = f"t{next(_numbers)}"
     cluster.cluster.create_topic(name, assignments={0: [1, 2, 3]})
     yield name
@@ -54,7 +54,7 @@ def topic(cluster: SyncBroker) -> Iterator[str]:
 
 
 class Sender:
-    """A producer of librdkafka, which retries soon, and what it told of errors."""
+    """A librdkafka producer with short backoffs, and the errors it reported."""
 
     def __init__(self, bootstrap: str, client_id: str, **config: Any) -> None:
         self.errors: list[KafkaError] = []
@@ -72,31 +72,30 @@ class Sender:
         )
 
     def send(self, topic: str, value: bytes = b"v") -> None:
-        """Hands over a record."""
         self.producer.produce(topic, value, partition=0)
 
     def delivers(self, within_s: float = TIMEOUT_S) -> bool:
-        """Whether all that was handed over is acknowledged in that time."""
+        """Return whether all sent records are acknowledged within this time."""
         return self.producer.flush(within_s) == 0
 
-    def hears(self, code: int) -> str:
-        """What it tells of an error of this code, which has to come."""
+    def wait_for_error(self, code: int) -> str:
+        """Wait for an error with this code and return its text."""
         until = monotonic() + TIMEOUT_S
         while monotonic() < until:
             self.producer.poll(0.05)
             for error in self.errors:
                 if error.code() == code:
                     return str(error.str())
-        raise AssertionError(f"no {KafkaError(code).name()}; there were {self.errors}")
+        raise AssertionError(f"expected {KafkaError(code).name()}, got {self.errors}")
 
 
 def codes(cluster: SyncBroker, client_id: str, api: str = "Produce") -> list[list[int]]:
-    """The error codes in the answers to a client, in order."""
+    """Return the error codes of the responses to a client, in order."""
     return [request.error_codes for request in cluster.journal.requests(client_id=client_id, api=api)]
 
 
 def values(cluster: SyncBroker, topic: str, expected: int) -> list[bytes]:
-    """The records of a topic, of which so many are waited for."""
+    """Return the records of a topic; wait until there are `expected`."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = [message.value() or b"" for message in consumer.consume(expected, TIMEOUT_S)]
@@ -107,18 +106,16 @@ def values(cluster: SyncBroker, topic: str, expected: int) -> list[bytes]:
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
-def test_a_client_is_refused_at_a_closed_port_and_connects_when_it_is_open_again(
-    cluster: SyncBroker, topic: str
-) -> None:
+def test_client_reconnects_when_a_closed_port_opens_again(cluster: SyncBroker, topic: str) -> None:
     with cluster.faults.add("refuse-connections"):
         sender = Sender(cluster.bootstrap, topic)
         sender.send(topic)
-        assert "Connection refused" in sender.hears(KafkaError._TRANSPORT)
+        assert "Connection refused" in sender.wait_for_error(KafkaError._TRANSPORT)
     assert sender.delivers()
 
 
 @pytest.mark.parametrize("how", ["rst", "fin"])
-def test_a_client_whose_first_connections_are_ended_makes_others(cluster: SyncBroker, topic: str, how: Any) -> None:
+def test_client_reconnects_after_its_first_connections_are_closed(cluster: SyncBroker, topic: str, how: Any) -> None:
     after = cluster.journal.last_seq
     with cluster.faults.add(RefuseConnections(how), times=2) as fault:
         sender = Sender(cluster.bootstrap, topic)
@@ -129,7 +126,7 @@ def test_a_client_whose_first_connections_are_ended_makes_others(cluster: SyncBr
     assert not any(one.by_client for one in closed)
 
 
-def test_a_silent_connection_is_given_up_in_time_and_not_for_ever(cluster: SyncBroker, topic: str) -> None:
+def test_client_times_out_on_a_silent_connection_and_recovers(cluster: SyncBroker, topic: str) -> None:
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, request_timeout_ms=300)
         with cluster.faults.add("silent-connections"):
@@ -142,7 +139,7 @@ def test_a_silent_connection_is_given_up_in_time_and_not_for_ever(cluster: SyncB
     asyncio.run(asyncio.wait_for(run(), TIMEOUT_S))
 
 
-def test_a_tls_handshake_that_stalls_is_given_up_and_tried_again() -> None:
+def test_client_retries_a_stalled_tls_handshake() -> None:
     properties = dict(each.split("=", 1) for each in CERTIFICATES.broker_overrides)
     with SyncBroker(config={"listeners": "SSL://127.0.0.1:0", **properties}) as broker:
         with broker.faults.add("stall-tls"):
@@ -154,11 +151,11 @@ def test_a_tls_handshake_that_stalls_is_given_up_and_tried_again() -> None:
                 socket_connection_setup_timeout_ms=1_000,
             )
             sender.send("t")
-            assert "brokers are down" in sender.hears(KafkaError._ALL_BROKERS_DOWN)
+            assert "brokers are down" in sender.wait_for_error(KafkaError._ALL_BROKERS_DOWN)
         assert sender.delivers()
 
 
-def test_an_authentication_that_stalls_is_given_up_and_tried_again() -> None:
+def test_client_retries_a_stalled_authentication() -> None:
     properties = dict(each.split("=", 1) for each in SASL)
     with SyncBroker(config=properties) as broker:
         with broker.faults.add(StallSasl("authenticate")):
@@ -172,11 +169,11 @@ def test_an_authentication_that_stalls_is_given_up_and_tried_again() -> None:
                 socket_connection_setup_timeout_ms=1_000,
             )
             sender.send("t")
-            assert "SaslAuthenticateRequest failed" in sender.hears(KafkaError._TRANSPORT)
+            assert "SaslAuthenticateRequest failed" in sender.wait_for_error(KafkaError._TRANSPORT)
         assert sender.delivers()
 
 
-def test_a_slow_line_takes_as_long_as_the_bytes_do(cluster: SyncBroker, topic: str) -> None:
+def test_bandwidth_limit_delays_a_request_by_its_size(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic, linger_ms=0)
     sender.send(topic)
     assert sender.delivers()
@@ -191,25 +188,23 @@ def test_a_slow_line_takes_as_long_as_the_bytes_do(cluster: SyncBroker, topic: s
         assert monotonic() - began_s > 0.6
 
 
-def test_an_idle_connection_that_was_dropped_is_found_out_by_a_request_that_times_out(
-    cluster: SyncBroker, topic: str
-) -> None:
+def test_client_detects_a_dropped_idle_connection_by_a_request_timeout(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic, socket_timeout_ms=1_000, request_timeout_ms=500)
     sender.send(topic)
     assert sender.delivers()
     fault = cluster.faults.add(DropIdle("200ms"), client_id=topic, broker=1)
     cluster.wait_for(fault)
-    assert sender.errors == [], "nobody tells it"
+    assert sender.errors == [], "the drop is silent"
     began_s = monotonic()
     sender.send(topic)
     assert sender.delivers()
     assert monotonic() - began_s > 0.5
 
 
-# -- what brokers know and tell ----------------------------------------------------------------------------------------
+# -- metadata -------------------------------------------------------------------------------------------------------
 
 
-def test_a_client_goes_to_the_old_leader_as_long_as_metadata_is_stale(cluster: SyncBroker, topic: str) -> None:
+def test_client_uses_the_old_leader_while_metadata_is_stale(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     sender.send(topic)
     assert sender.delivers()
@@ -222,7 +217,7 @@ def test_a_client_goes_to_the_old_leader_as_long_as_metadata_is_stale(cluster: S
     assert set(refused) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
-def test_a_client_finds_the_new_leader_when_metadata_that_lags_tells_of_it(cluster: SyncBroker, topic: str) -> None:
+def test_client_finds_the_new_leader_after_the_metadata_lag(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     sender.send(topic)
     assert sender.delivers()
@@ -235,9 +230,7 @@ def test_a_client_finds_the_new_leader_when_metadata_that_lags_tells_of_it(clust
 
 
 @pytest.mark.parametrize("kind", ["empty-metadata", "unknown-leader"])
-def test_a_client_asks_again_until_it_is_told_of_brokers_and_leaders(
-    cluster: SyncBroker, topic: str, kind: str
-) -> None:
+def test_client_refreshes_metadata_until_it_has_brokers_and_leaders(cluster: SyncBroker, topic: str, kind: str) -> None:
     with cluster.faults.add(kind, times=2, client_id=topic) as fault:
         sender = Sender(cluster.bootstrap, topic)
         sender.send(topic)
@@ -245,9 +238,7 @@ def test_a_client_asks_again_until_it_is_told_of_brokers_and_leaders(
         assert fault.hits == 2
 
 
-def test_a_client_is_sent_to_a_broker_that_does_not_lead_and_finds_the_one_that_does(
-    cluster: SyncBroker, topic: str
-) -> None:
+def test_client_finds_the_leader_after_metadata_named_a_wrong_one(cluster: SyncBroker, topic: str) -> None:
     with cluster.faults.add(WrongLeader(leader=3), topic=topic, times=2):
         sender = Sender(cluster.bootstrap, topic)
         sender.send(topic)
@@ -257,7 +248,7 @@ def test_a_client_is_sent_to_a_broker_that_does_not_lead_and_finds_the_one_that_
     assert (produced[-1].broker, produced[-1].error_codes) == (1, [])
 
 
-def test_a_hint_at_an_old_leader_costs_a_client_time_and_no_record(cluster: SyncBroker, topic: str) -> None:
+def test_hint_at_an_old_leader_loses_no_records(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     sender.send(topic)
     assert sender.delivers()
@@ -269,7 +260,7 @@ def test_a_hint_at_an_old_leader_costs_a_client_time_and_no_record(cluster: Sync
     assert values(cluster, topic, 2) == [b"v", b"v"]
 
 
-def test_a_consumer_believes_where_it_is_told_that_a_log_begins(cluster: SyncBroker, topic: str) -> None:
+def test_consumer_starts_at_the_false_earliest_offset(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     for number in range(5):
         sender.send(topic, b"%d" % number)
@@ -287,9 +278,11 @@ def test_a_consumer_believes_where_it_is_told_that_a_log_begins(cluster: SyncBro
 # -- leaders and brokers -----------------------------------------------------------------------------------------------
 
 
-def test_a_group_goes_on_with_another_coordinator(cluster: SyncBroker, topic: str) -> None:
-    """With aiokafka: librdkafka (2.16.0) does not get over it where a commit is the first to hear of it. It sends that
-    again before it has connected, takes this for the coordinator's failure, looks for the coordinator again, and so on.
+def test_group_continues_with_another_coordinator(cluster: SyncBroker, topic: str) -> None:
+    """Uses aiokafka: librdkafka 2.16.0 does not recover if a commit is the first request to fail with NOT_COORDINATOR.
+
+    It retries the commit before it has connected, treats that as a coordinator failure, and finds the coordinator again
+    without end.
     """
 
     async def run() -> None:
@@ -314,11 +307,11 @@ def test_a_group_goes_on_with_another_coordinator(cluster: SyncBroker, topic: st
 
     sender = Sender(cluster.bootstrap, f"{topic}-producer")
     asyncio.run(asyncio.wait_for(run(), TIMEOUT_S))
-    told = [code for api in ("Heartbeat", "OffsetCommit") for each in codes(cluster, topic, api) for code in each]
-    assert ErrorCode.NOT_COORDINATOR in told
+    errors = [code for api in ("Heartbeat", "OffsetCommit") for each in codes(cluster, topic, api) for code in each]
+    assert ErrorCode.NOT_COORDINATOR in errors
 
 
-def test_a_topic_cannot_be_made_without_a_controller(cluster: SyncBroker, topic: str) -> None:
+def test_topic_creation_fails_without_a_controller(cluster: SyncBroker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     new = NewTopic(f"{topic}-new", 1, 1)
     with cluster.faults.add("controller-lost"):
@@ -330,7 +323,7 @@ def test_a_topic_cannot_be_made_without_a_controller(cluster: SyncBroker, topic:
     future.result(TIMEOUT_S)
 
 
-def test_a_producer_waits_for_an_election(cluster: SyncBroker, topic: str) -> None:
+def test_producer_waits_for_an_election(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     sender.send(topic)
     assert sender.delivers()
@@ -345,7 +338,7 @@ def test_a_producer_waits_for_an_election(cluster: SyncBroker, topic: str) -> No
     assert [one.broker for one in changes] == [-1, 2]
 
 
-def test_a_producer_follows_a_leader_that_moves_there_and_back(cluster: SyncBroker, topic: str) -> None:
+def test_producer_follows_a_leader_that_moves_and_returns(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     brokers = []
     for _ in range(2):
@@ -359,7 +352,7 @@ def test_a_producer_follows_a_leader_that_moves_there_and_back(cluster: SyncBrok
     assert brokers == [3, 1, 3, 1]
 
 
-def test_a_producer_lives_through_a_broker_that_is_down(cluster: SyncBroker, topic: str) -> None:
+def test_producer_survives_a_broker_that_is_down(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic, enable_idempotence=True)
     sender.send(topic, b"1")
     assert sender.delivers()
@@ -372,21 +365,19 @@ def test_a_producer_lives_through_a_broker_that_is_down(cluster: SyncBroker, top
     assert values(cluster, topic, 3) == [b"1", b"2", b"3"]
 
 
-def test_what_a_leader_that_is_cut_off_cannot_replicate_is_sent_to_the_next(cluster: SyncBroker, topic: str) -> None:
+def test_producer_retries_unreplicated_records_of_an_isolated_leader(cluster: SyncBroker, topic: str) -> None:
     cluster.wait_for(lambda: cluster.cluster.partition(topic, 0).isr == (1, 2, 3))
     sender = Sender(cluster.bootstrap, topic, enable_idempotence=True, request_timeout_ms=300)
     sender.send(topic, b"1")
     assert sender.delivers()
     with cluster.faults.add("isolate", broker=1):
         sender.send(topic, b"2")
-        cluster.wait_for(lambda: any(codes(cluster, topic)))  # in vain
+        cluster.wait_for(lambda: any(codes(cluster, topic)))  # retriable errors
     assert sender.delivers()
     assert values(cluster, topic, 2) == [b"1", b"2"]
 
 
-def test_records_that_an_unclean_election_loses_are_gone_though_they_were_acknowledged(
-    cluster: SyncBroker, topic: str
-) -> None:
+def test_unclean_election_loses_acknowledged_records(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic, acks="all")
     for number in range(5):
         sender.send(topic, b"%d" % number)
@@ -403,7 +394,7 @@ def test_records_that_an_unclean_election_loses_are_gone_though_they_were_acknow
 # -- disks -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_slow_disk_makes_a_producer_wait(cluster: SyncBroker, topic: str) -> None:
+def test_slow_disk_delays_a_producer(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     sender.send(topic)
     assert sender.delivers()
@@ -414,7 +405,7 @@ def test_a_slow_disk_makes_a_producer_wait(cluster: SyncBroker, topic: str) -> N
         assert monotonic() - began_s > 0.4
 
 
-def test_a_producer_tries_again_until_there_is_room_on_the_disk(cluster: SyncBroker, topic: str) -> None:
+def test_producer_retries_until_the_disk_has_space(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic)
     with cluster.faults.add("disk-full", topic=topic):
         sender.send(topic)

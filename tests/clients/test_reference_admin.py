@@ -1,7 +1,6 @@
-"""The reference admin client at whatever broker there is: what it does at ours, in virtual time, it does at a real one.
+"""The reference admin client passes the same tests on our broker in virtual time and on any other broker in real time.
 
-Without options it is our broker. `python -m tests.client_against HOST:PORT` runs the same tests against another one, by
-the clock. Nothing here is ours alone: no faults, no journal.
+`python -m tests.client_against HOST:PORT` runs the tests on another broker. They use no faults and no journal.
 """
 
 import asyncio
@@ -29,14 +28,14 @@ T = TypeVar("T")
 
 
 async def until_it_is(ask: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
-    """Asks until the broker that answers has heard of a change."""
-    while not is_so(found := await ask()):  # noqa: ASYNC110  (it tells nobody)
+    """Repeat a call until its result satisfies `is_so`: brokers apply changes at different times."""
+    while not is_so(found := await ask()):  # noqa: ASYNC110  (no event exists)
         await asyncio.sleep(0.1)
     return found
 
 
 class TestAdmin:
-    def test_the_cluster(self, at: At) -> None:
+    def test_describe_cluster(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             async with place.admin() as admin:
                 cluster = await admin.describe_cluster()
@@ -47,7 +46,7 @@ class TestAdmin:
 
         at(scenario)
 
-    def test_topics_and_their_configs(self, at: At) -> None:
+    def test_topics_and_configs(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             topic = ConfigResource(ResourceType.TOPIC, place.topic)
             async with place.admin() as admin:
@@ -80,7 +79,7 @@ class TestAdmin:
 
         at(scenario)
 
-    def test_records(self, at: At) -> None:
+    def test_delete_records(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             await place.send(*numbers(5))
@@ -93,7 +92,7 @@ class TestAdmin:
 
         at(scenario)
 
-    def test_groups_and_their_offsets(self, at: At) -> None:
+    def test_groups_and_offsets(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             async with place.admin() as admin:
@@ -112,7 +111,7 @@ class TestAdmin:
 
         at(scenario)
 
-    def test_quotas_and_passwords(self, at: At) -> None:
+    def test_quotas_and_scram_credentials(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             entity, user = quota_entity(user=place.topic, client_id="shop"), place.topic
             async with place.admin() as admin:

@@ -1,7 +1,6 @@
-"""The reference consumer at whatever broker there is: what it does at ours, in virtual time, it does at a real one.
+"""The reference consumer passes the same tests on our broker in virtual time and on any other broker in real time.
 
-Without options it is our broker. `python -m tests.client_against HOST:PORT` runs the same tests against another one, by
-the clock. Nothing here is ours alone: no faults, no journal.
+`python -m tests.client_against HOST:PORT` runs the tests on another broker. They use no faults and no journal.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ class TestConsumer:
 
         at(scenario)
 
-    def test_what_there_is_to_read(self, at: At) -> None:
+    def test_partitions_and_offsets_of_a_topic(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create(2)
             async with place.producer() as producer:
@@ -57,7 +56,7 @@ class TestConsumer:
 
         at(scenario)
 
-    def test_where_it_begins(self, at: At) -> None:
+    def test_auto_offset_reset(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             await place.send(*numbers(3))
@@ -68,7 +67,7 @@ class TestConsumer:
                 assert await place.read(consumer, 1) == [b"3"]
                 consumer.seek(place[0], 100)
                 assert await consumer.poll(1000) == []
-                assert await consumer.position(place[0]) == 4, "out of range: back to the policy"
+                assert await consumer.position(place[0]) == 4, "an offset out of range applies the reset policy"
             async with place.consumer(auto_offset_reset="none") as consumer:
                 consumer.assign([place[0]])
                 with pytest.raises(NoOffsetForPartitionError):
@@ -79,7 +78,7 @@ class TestConsumer:
 
         at(scenario)
 
-    def test_a_large_record_comes_whatever_the_limits(self, at: At) -> None:
+    def test_large_record_is_returned_despite_the_fetch_limits(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             await place.send(bytes(300_000), b"next", linger_ms=0, batch_size=1)
@@ -92,7 +91,7 @@ class TestConsumer:
 
 class TestGroups:
     @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
-    def test_members_share_and_take_over(self, at: At, assignor: str) -> None:
+    def test_members_share_partitions_and_take_over(self, at: At, assignor: str) -> None:
         async def scenario(place: Place) -> None:
             await place.create(4)
             config: dict[str, str | int] = {"partition_assignment_strategy": assignor, "heartbeat_interval_ms": 500}
@@ -105,7 +104,7 @@ class TestGroups:
 
         at(scenario)
 
-    def test_the_next_one_begins_where_the_last_one_committed(self, at: At) -> None:
+    def test_next_member_starts_at_the_committed_offset(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             await place.send(*numbers(6))
@@ -122,7 +121,7 @@ class TestGroups:
 
         at(scenario)
 
-    def test_a_static_member_keeps_its_place(self, at: At) -> None:
+    def test_static_member_keeps_its_partitions_after_a_restart(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create(2)
             generations = []
@@ -136,7 +135,7 @@ class TestGroups:
 
         at(scenario)
 
-    def test_a_member_that_does_not_poll_is_out(self, at: At) -> None:
+    def test_member_that_does_not_poll_is_removed(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             timeouts: dict[str, str | int] = {"max_poll_interval_ms": 6000, "session_timeout_ms": 6000}

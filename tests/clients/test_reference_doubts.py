@@ -1,7 +1,7 @@
-"""The reference producer where an answer leaves it in doubt about what was written, at whatever broker there is.
+"""The reference producer after responses that leave open whether a batch was written, on any broker.
 
-What it does then is not what Kafka's producer does (docs/producer.md): here it shows that brokers take it, Kafka's own
-too, and that the log is right in the end. `mishear` is why no fault is needed for it.
+Its behaviour differs from that of Kafka's producer (docs/producer.md): the tests show that brokers, including Kafka's,
+accept it and that the log is correct at the end. `mishear` replaces responses, so no faults are needed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from tests.support.place import At, Place
 
 
 async def committed(place: Place, count: int) -> list[bytes | None]:
-    """What is read by who reads committed records, to the end."""
+    """Read all committed records."""
     async with place.consumer(isolation_level="read_committed") as consumer:
         consumer.assign([place[0]])
         values = await place.read(consumer, count)
@@ -28,15 +28,17 @@ async def transaction(producer: Producer, place: Place, value: bytes) -> None:
     await (await producer.send(place.topic, value))
 
 
-class TestABatchThatWasWrittenAndRefusedWhenItWasSentAgain:
-    def test_does_not_have_the_next_one_written_twice(self, at: At) -> None:
+class TestBatchWrittenButRejectedOnRetry:
+    def test_next_batch_is_written_once(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             values = [b"%d" % number * 100 for number in range(4)]  # each fills a batch
             async with place.producer(batch_size=1, linger_ms=0) as producer:
                 await producer.partitions_for(place.topic)
                 unknown = ErrorCode.REQUEST_TIMED_OUT
-                mishear(producer, "Produce", unknown, unknown, None, ErrorCode.INVALID_RECORD)  # of the first one again
+                mishear(
+                    producer, "Produce", unknown, unknown, None, ErrorCode.INVALID_RECORD
+                )  # the retry of the first batch
                 first, second, third = [await producer.send(place.topic, value) for value in values[:3]]
                 with pytest.raises(ApiException) as refused:
                     await first
@@ -49,7 +51,7 @@ class TestABatchThatWasWrittenAndRefusedWhenItWasSentAgain:
 
         at(scenario)
 
-    def test_is_not_taken_for_the_first_one_of_the_next_transaction(self, at: At) -> None:
+    def test_next_transaction_starts_with_its_own_batch(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             async with place.producer(transactional_id=place.topic) as producer:
@@ -71,11 +73,11 @@ class TestABatchThatWasWrittenAndRefusedWhenItWasSentAgain:
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        pytest.param(Producer.commit_transaction, [b"1", b"3"], id="a commit"),
-        pytest.param(Producer.abort_transaction, [b"3"], id="an abort"),
+        pytest.param(Producer.commit_transaction, [b"1", b"3"], id="commit"),
+        pytest.param(Producer.abort_transaction, [b"3"], id="abort"),
     ],
 )
-def test_an_end_that_was_not_answered_ends_its_own_transaction_only(
+def test_end_without_a_response_ends_only_its_own_transaction(
     at: At, end: Callable[[Producer], Awaitable[None]], expected: list[bytes]
 ) -> None:
     async def scenario(place: Place) -> None:

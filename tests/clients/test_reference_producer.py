@@ -1,7 +1,6 @@
-"""The reference producer at whatever broker there is: what it does at ours, in virtual time, it does at a real one.
+"""The reference producer passes the same tests on our broker in virtual time and on any other broker in real time.
 
-Without options it is our broker. `python -m tests.client_against HOST:PORT` runs the same tests against another one, by
-the clock. Nothing here is ours alone: no faults, no journal.
+`python -m tests.client_against HOST:PORT` runs the tests on another broker. They use no faults and no journal.
 """
 
 import pytest
@@ -18,7 +17,7 @@ COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 class TestProducer:
     @pytest.mark.parametrize("compression", COMPRESSIONS)
-    def test_what_is_sent_is_read(self, at: At, compression: str) -> None:
+    def test_records_round_trip(self, at: At, compression: str) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             headers = (("h", b"1"), ("none", None))
@@ -55,7 +54,7 @@ class TestProducer:
         at(scenario)
 
     @pytest.mark.parametrize("in_flight", [1, 5])
-    def test_many_records_come_in_their_order(self, at: At, in_flight: int) -> None:
+    def test_many_records_keep_their_order(self, at: At, in_flight: int) -> None:
         async def scenario(place: Place) -> None:
             await place.create(2)
             config = {"max_in_flight_requests_per_connection": in_flight, "batch_size": 500, "linger_ms": 0}
@@ -68,7 +67,7 @@ class TestProducer:
 
         at(scenario)
 
-    def test_a_key_has_its_partition(self, at: At) -> None:
+    def test_records_with_one_key_have_one_partition(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create(6)
             async with place.producer() as producer:
@@ -80,7 +79,7 @@ class TestProducer:
 
         at(scenario)
 
-    def test_a_batch_that_is_too_large_is_split_and_a_record_is_refused(self, at: At) -> None:
+    def test_too_large_batch_is_split_and_too_large_record_is_rejected(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create(max_message_bytes="1000")
             values = [bytes([number]) * 400 for number in range(8)]
@@ -93,7 +92,7 @@ class TestProducer:
 
         at(scenario)
 
-    def test_a_topic_is_made_by_sending_to_it(self, at: At) -> None:
+    def test_send_creates_the_topic(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.send(b"v")
             async with place.admin() as admin:
@@ -101,7 +100,7 @@ class TestProducer:
 
         at(scenario)
 
-    def test_a_topic_without_a_name_that_can_be_is_refused(self, at: At) -> None:
+    def test_invalid_topic_name_is_rejected(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             async with place.producer() as producer:
                 with pytest.raises(errors.InvalidTopicException):
@@ -109,13 +108,13 @@ class TestProducer:
 
         at(scenario)
 
-    def test_a_quota_is_waited_for_and_told(self, at: At) -> None:
+    def test_quota_throttles_and_updates_the_metrics(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             entity = quota_entity(client_id=place.topic)
             async with place.admin() as admin, place.producer(client_id=place.topic, linger_ms=0) as producer:
                 (await admin.alter_client_quotas({entity: {"producer_byte_rate": 20_000.0}})).all()
-                while not producer.metrics()["produce-throttle-time-max"]:  # a broker may hear of it after who said it
+                while not producer.metrics()["produce-throttle-time-max"]:  # another broker may apply the quota later
                     await (await producer.send(place.topic, bytes(100_000)))
                 (await admin.alter_client_quotas({entity: {"producer_byte_rate": None}})).all()
 
@@ -123,7 +122,7 @@ class TestProducer:
 
 
 class TestTransactions:
-    def test_are_read_as_a_whole_or_not_at_all(self, at: At) -> None:
+    def test_transactions_are_read_completely_or_not_at_all(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create(2)
             async with place.producer(transactional_id=place.topic) as producer:
@@ -145,7 +144,7 @@ class TestTransactions:
 
         at(scenario)
 
-    def test_commit_offsets_with_what_was_made_of_them(self, at: At) -> None:
+    def test_transaction_commits_offsets_with_its_output(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
             await place.send(*numbers(3))
@@ -169,7 +168,7 @@ class TestTransactions:
 
         at(scenario)
 
-    def test_a_producer_is_fenced_by_the_next_one(self, at: At) -> None:
+    def test_newer_producer_fences_the_older_one(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             await place.create()
 

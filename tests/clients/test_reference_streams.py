@@ -1,7 +1,7 @@
-"""The Streams runtime at whatever broker there is: what it does at ours, in virtual time, it does at a real one.
+"""The Streams runtime passes the same tests on our broker in virtual time and on any other broker in real time.
 
-Without options it is our broker. `python -m tests.client_against HOST:PORT` runs the same tests against another one, by
-the clock. Nothing here is ours alone: no faults, no journal. With faults: tests/unit/streams.
+`python -m tests.client_against HOST:PORT` runs the tests on another broker. They use no faults and no journal;
+tests/unit/streams covers faults.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ LINE_PARTITIONS = 3
 
 
 class Application:
-    """A place, with topics and runtimes of an application that nobody else has."""
+    """A place, with topics and runtimes of one application."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -37,7 +37,7 @@ class Application:
             (await admin.create_topics(topics)).all()
 
     def streams(self, topology: Topology) -> Streams:
-        """A runtime of it."""
+        """Return a runtime of the application."""
         given: Settings = {"application.id": self.id, "commit.interval.ms": 500}
         return Streams(topology, given | {"bootstrap.servers": self._place.bootstrap})
 
@@ -52,18 +52,18 @@ class Application:
             await self.write("lines", *lines[partition::LINE_PARTITIONS], partition=partition)
 
     async def values(self, name: str) -> list[bytes | None]:
-        """Of all of a topic."""
+        """Return all values of a topic."""
         return [record.value for record in await read(self._place.bootstrap, self.topic(name))]
 
     async def written(self, name: str, count: int) -> None:
-        """Waits for so many records in a topic."""
+        """Wait until a topic has `count` records."""
         async with self._place.consumer() as consumer:
             topic = self.topic(name)
             consumer.assign([TopicPartition(topic, index) for index in await consumer.partitions_for(topic)])
             await self._place.read(consumer, count)
 
     async def counted(self, lines: list[bytes]) -> None:
-        """Waits until the words of these lines are counted. Each of them once: a count is written for each."""
+        """Wait until the words of these lines are counted. Each word occurs once, since each count is one record."""
         words = Counter(word for line in lines for word in line.split())
         await self.written("counts", words.total())
         records = await read(self._place.bootstrap, self.topic("counts"))
@@ -72,18 +72,18 @@ class Application:
 
 
 async def running(*runtimes: Streams) -> None:
-    """Waits for all tasks to run."""
+    """Wait until all tasks run."""
     await until(lambda: all(streams.state is State.RUNNING for streams in runtimes))
 
 
 async def divided(first: Streams, second: Streams) -> None:
-    """Waits for two runtimes to have half of the tasks each."""
+    """Wait until each of two runtimes has half of the tasks."""
     await until(lambda: len(first.tasks) == len(second.tasks) == 3 and not first.tasks.keys() & second.tasks.keys())
     await running(first, second)
 
 
 class TestWords:
-    def test_are_counted_each_once(self, at: At) -> None:
+    def test_each_word_is_counted_once(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             application = Application(place)
             await application.create(lines=LINE_PARTITIONS, counts=2)
@@ -101,7 +101,7 @@ class TestWords:
 
         at(scenario)
 
-    def test_go_by_a_topic_and_into_another_that_the_application_has_for_itself(self, at: At) -> None:
+    def test_words_pass_through_a_repartition_topic(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             application = Application(place)
             await application.create(lines=LINE_PARTITIONS, counts=2)
@@ -119,13 +119,13 @@ class TestWords:
             assert [config["cleanup.policy"] for config in found] == ["delete", "compact"]
             words = [await read(place.bootstrap, name) for name in names]
             by_topic = [{record.key: record.partition for record in records} for records in words]
-            assert by_topic[1] == by_topic[0], "a count is kept where its word comes"
+            assert by_topic[1] == by_topic[0], "a count is in the partition of its word"
             for records in words:
                 assert len({(record.key, record.partition) for record in records}) == len(by_topic[1])
 
         at(scenario)
 
-    def test_are_counted_on_after_a_restart(self, at: At) -> None:
+    def test_counting_continues_after_a_restart(self, at: At) -> None:
         async def scenario(place: Place) -> None:
             application = Application(place)
             await application.create(lines=LINE_PARTITIONS, counts=2)
@@ -138,8 +138,8 @@ class TestWords:
 
         at(scenario)
 
-    def test_are_counted_by_two_runtimes_and_by_one_when_the_other_ends(self, at: At) -> None:
-        """A task is committed before it moves: nothing is done twice."""
+    def test_one_runtime_takes_over_when_the_other_closes(self, at: At) -> None:
+        """A task is committed before it moves, so no record is processed twice."""
 
         async def scenario(place: Place) -> None:
             application = Application(place)
@@ -150,7 +150,9 @@ class TestWords:
                 await application.counted(LINES)
                 async with application.word_count() as second:
                     await divided(first, second)
-                    assert second.metrics()["restore-total"] > 0, "its counts go on where the other's were"
+                    assert second.metrics()["restore-total"] > 0, (
+                        "its counts were not restored from the other runtime's"
+                    )
                     await application.write_lines(LINES)
                     await application.counted(LINES * 2)
                     assert second.metrics()["process-total"] > 0
@@ -162,7 +164,7 @@ class TestWords:
         at(scenario)
 
 
-def test_another_runtime_takes_the_tasks_of_one_that_died(at: At) -> None:
+def test_another_runtime_takes_over_the_tasks_of_a_failed_one(at: At) -> None:
     async def scenario(place: Place) -> None:
         def poisonous(ctx: Context, record: Record) -> None:
             if record.value == b"poison" and "mortal" in alive:
@@ -177,8 +179,8 @@ def test_another_runtime_takes_the_tasks_of_one_that_died(at: At) -> None:
         async with application.streams(topology) as first:
             await running(first)
             await application.write("in", b"a", b"poison", b"b")
-            told = rf"processor poisonous failed at {application.topic('in')}-0 offset 1: ValueError"
-            with pytest.raises(StreamsException, match=told):
+            expected = rf"processor poisonous failed at {application.topic('in')}-0 offset 1: ValueError"
+            with pytest.raises(StreamsException, match=expected):
                 await first.run()
             assert first.state is State.ERROR
             assert first.metrics()["failed-stream-threads"] == 1
@@ -192,7 +194,7 @@ def test_another_runtime_takes_the_tasks_of_one_that_died(at: At) -> None:
     at(scenario)
 
 
-def test_a_global_table_is_restored_before_and_followed(at: At) -> None:
+def test_global_table_is_restored_at_the_start_and_then_updated(at: At) -> None:
     async def scenario(place: Place) -> None:
         def name(ctx: Context, record: Record) -> None:
             names = ctx.table("names")
@@ -210,13 +212,13 @@ def test_a_global_table_is_restored_before_and_followed(at: At) -> None:
             await running(streams)
             await application.written("out", 3)
             await application.write("names", b"Dan", partition=None, key=b"4")
-            asked = 3
-            while (await application.values("out"))[-1] != b"Dan":  # the table is followed beside the records
+            written = 3
+            while (await application.values("out"))[-1] != b"Dan":  # table updates and records are independent
                 await application.write("in", b"4")
-                asked += 1
-                await application.written("out", asked)
+                written += 1
+                await application.written("out", written)
             await application.write("in", b"3")
-            await application.written("out", asked + 1)
+            await application.written("out", written + 1)
         found = await application.values("out")
         assert (found[:3], found[-2:]) == ([b"Ann", b"Bob", b"nobody"], [b"Dan", b"Cy"])
 

@@ -1,6 +1,6 @@
-"""A rolling restart of three brokers, under an idempotent producer and a consumer group of each client in Python.
+"""A rolling restart of three brokers, with an idempotent producer and a consumer group of each Python client.
 
-Every record is in the log once, in the order in which its partition was written to, and the group has read all of them.
+At the end, every record is in the log once, each partition is in order, and the group has read all records.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from tests.support.broker_process import BrokerProcess, overrides, running_broke
 from tests.support.wire import WireClient, error_codes
 
 PARTITIONS = 3
-PATIENCE_S = 60  # a broken client or broker must not hang the tests
+PATIENCE_S = 60  # prevents a hang if a client or broker fails
 PROPERTIES = overrides(
     "sluice.election.delay.ms=300",
     "group.initial.rebalance.delay.ms=0",
@@ -34,13 +34,11 @@ PROPERTIES = overrides(
 
 
 class Client(Protocol):
-    """What is asked of each client."""
-
     def produce(self, bootstrap: str, stop: threading.Event) -> list[int]:
-        """Writes numbers to `t`, n to partition n % 3, until it is told to stop; those that were acknowledged."""
+        """Write the number n to partition n % 3 of `t` until `stop` is set; return the acknowledged numbers."""
 
-    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
-        """Reads `t` in the group `g` into `read`, until there is enough; says when it has got the first."""
+    def consume(self, bootstrap: str, started: threading.Event, read: list[int], finished: threading.Event) -> None:
+        """Read `t` in group `g` into `read` until `finished` is set; set `started` after the first record."""
 
 
 class Aiokafka:
@@ -59,18 +57,20 @@ class Aiokafka:
             await asyncio.wait_for(asyncio.gather(*sent), PATIENCE_S)
         return list(range(len(sent)))
 
-    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
-        asyncio.run(self._consume(bootstrap, wanted, read, enough))
+    def consume(self, bootstrap: str, started: threading.Event, read: list[int], finished: threading.Event) -> None:
+        asyncio.run(self._consume(bootstrap, started, read, finished))
 
-    async def _consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+    async def _consume(
+        self, bootstrap: str, started: threading.Event, read: list[int], finished: threading.Event
+    ) -> None:
         async with AIOKafkaConsumer(
             "t", bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest", retry_backoff_ms=20
         ) as consumer:
-            while not enough.is_set():
+            while not finished.is_set():
                 for records in (await consumer.getmany(timeout_ms=100)).values():
                     read += [int(record.value or b"") for record in records]
-                    wanted.set()
-            # While it closes, it commits until that succeeds but looks for no coordinator: it must have one before.
+                    started.set()
+            # Closing retries its commit without finding the coordinator, so it must have one before.
             with suppress(CommitFailedError):
                 await consumer.commit()
 
@@ -91,18 +91,18 @@ class Confluent:
             producer.poll(0)
             number += 1
         assert producer.flush(PATIENCE_S) == 0
-        assert len(acknowledged) == number, "some were refused"
+        assert len(acknowledged) == number, "some records were rejected"
         return acknowledged
 
-    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+    def consume(self, bootstrap: str, started: threading.Event, read: list[int], finished: threading.Event) -> None:
         settings = {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
         consumer = Consumer(settings)
         consumer.subscribe(["t"])
-        while not enough.is_set():
+        while not finished.is_set():
             message = consumer.poll(0.1)
             if message is not None and message.error() is None:
                 read.append(int(message.value() or b""))
-                wanted.set()
+                started.set()
         consumer.close()
 
 
@@ -121,15 +121,15 @@ class KafkaPython:
         producer.close()
         return list(range(len(sent)))
 
-    def consume(self, bootstrap: str, wanted: threading.Event, read: list[int], enough: threading.Event) -> None:
+    def consume(self, bootstrap: str, started: threading.Event, read: list[int], finished: threading.Event) -> None:
         consumer = KafkaConsumer(
             "t", bootstrap_servers=bootstrap.split(","), group_id="g", auto_offset_reset="earliest", retry_backoff_ms=20
         )
-        while not enough.is_set():
-            # Long enough for a rebalance on a busy machine: a poll that ends amid one can cost the assignment.
+        while not finished.is_set():
+            # Long finished for a rebalance on a busy machine: a poll that ends during one can lose the assignment.
             for records in consumer.poll(timeout_ms=2000).values():
                 read += [int(record.value) for record in records]
-                wanted.set()
+                started.set()
         consumer.close()
 
 
@@ -151,7 +151,7 @@ def in_sync(cluster: BrokerProcess) -> bool:
 
 
 def in_log(bootstrap: str) -> list[list[int]]:
-    """The numbers in each partition, in order."""
+    """Return the numbers in each partition, in order."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "all", "enable.auto.commit": False})
     found = []
     for index in range(PARTITIONS):
@@ -169,24 +169,24 @@ def in_log(bootstrap: str) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: type(client).__name__)
-def test_a_rolling_restart_loses_nothing_and_repeats_nothing(client: Client, cluster: BrokerProcess) -> None:
+def test_rolling_restart_loses_and_repeats_nothing(client: Client, cluster: BrokerProcess) -> None:
     brokers = json.loads(cluster.first_line.removeprefix("ready "))["brokers"]
     bootstrap = ",".join(brokers)
-    stop, enough = threading.Event(), threading.Event()
+    stop, finished = threading.Event(), threading.Event()
     sockets = {id(thing) for thing in gc.get_objects() if type(thing) is socket.socket}
     reads: list[list[int]] = [[], []]
     started = [threading.Event() for _ in reads]
     acknowledged: list[int] = []
     producing = threading.Thread(target=lambda: acknowledged.extend(client.produce(bootstrap, stop)), daemon=True)
     consuming = [
-        threading.Thread(target=client.consume, args=(bootstrap, event, read, enough), daemon=True)
+        threading.Thread(target=client.consume, args=(bootstrap, event, read, finished), daemon=True)
         for event, read in zip(started, reads, strict=True)
     ]
     for thread in (producing, *consuming):
         thread.start()
     try:
         for event in started:
-            assert event.wait(PATIENCE_S), "a member of the group reads nothing"
+            assert event.wait(PATIENCE_S), "a member of the group reads no record"
         for node_id in (1, 2, 3):
             before = sum(map(len, reads))
             cluster.post(f"/api/v1/brokers/{node_id}/stop")
@@ -198,42 +198,42 @@ def test_a_rolling_restart_loses_nothing_and_repeats_nothing(client: Client, clu
         await_all(reads, acknowledged)
     finally:
         stop.set()
-        enough.set()
+        finished.set()
         for thread in (producing, *consuming):
             thread.join(PATIENCE_S / 2)
         close_forgotten_sockets(sockets)
-    assert not any(thread.is_alive() for thread in (producing, *consuming)), "a client does not come to its end"
+    assert not any(thread.is_alive() for thread in (producing, *consuming)), "a client does not stop"
     numbers = in_log(bootstrap)
     assert sorted(number for partition in numbers for number in partition) == acknowledged_in_order(acknowledged)
     assert all(partition == sorted(partition) for partition in numbers), "out of order"
 
 
 def close_forgotten_sockets(before: set[int]) -> None:
-    """kafka-python leaves those to brokers that went away to the garbage collector, which then complains."""
+    """Close sockets to stopped brokers that kafka-python leaves to the garbage collector, which warns about them."""
     for thing in gc.get_objects():
         if type(thing) is socket.socket and id(thing) not in before:
             thing.close()
 
 
 def acknowledged_in_order(acknowledged: list[int]) -> list[int]:
-    assert acknowledged, "nothing was written"
+    assert acknowledged, "no record was acknowledged"
     return sorted(acknowledged)
 
 
 def await_more(reads: list[list[int]], before: int) -> None:
-    """Waits until the group has read on."""
+    """Wait until the group has read more records."""
     deadline = monotonic() + PATIENCE_S
     pause = threading.Event()
     while sum(map(len, reads)) <= before:
-        assert monotonic() < deadline, "the group reads no more"
+        assert monotonic() < deadline, "the group reads no more records"
         pause.wait(0.02)
 
 
 def await_all(reads: list[list[int]], acknowledged: list[int]) -> None:
-    """Waits until the group has read all that was acknowledged."""
+    """Wait until the group has read all acknowledged records."""
     deadline = monotonic() + PATIENCE_S
     pause = threading.Event()
     while not set(acknowledged) <= {number for read in reads for number in read}:
         missing = len(set(acknowledged) - {number for read in reads for number in read})
-        assert monotonic() < deadline, f"the group misses {missing} of {len(acknowledged)}"
+        assert monotonic() < deadline, f"the group has not read {missing} of {len(acknowledged)} records"
         pause.wait(0.05)

@@ -1,4 +1,4 @@
-"""TLS and SASL with the clients in Python: who gets in, and of the others what each is told, and the one line here."""
+"""TLS and SASL with the Python clients: valid logins succeed; others give a client error and one log line."""
 
 import gc
 import re
@@ -46,7 +46,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 class SecureBroker:
-    """A broker with a listener of each kind, and what it logged since it was last asked."""
+    """A broker with one listener of each kind, and the warnings it logged since the last call."""
 
     def __init__(self, process: BrokerProcess) -> None:
         self._process = process
@@ -57,15 +57,15 @@ class SecureBroker:
         return self.addresses[listener][0]
 
     def wait_for_warnings(self) -> list[str]:
-        """One at least, and what came with it."""
+        """Return the warnings logged since the last call; wait for at least one."""
         ends_s = monotonic() + PATIENCE_S
         while not (found := self.warnings()) and monotonic() < ends_s:
-            self._process.get("/healthz")  # takes the broker a turn or two
+            self._process.get("/healthz")  # gives the broker an event-loop iteration or two
         self._process.get("/healthz")
         return found + self.warnings()
 
     def warnings(self) -> list[str]:
-        """All that it had to complain about since it was last asked."""
+        """Return the warnings logged since the last call."""
         text = self._process.log_text()
         lines, self._read = text[self._read :].splitlines(), len(text)
         return [line for line in lines if " INFO " not in line]
@@ -82,8 +82,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_others(broker: SecureBroker) -> None:
-    """What a test before this one left unread."""
+def no_earlier_warnings(broker: SecureBroker) -> None:
+    """Discard warnings of earlier tests."""
     broker.warnings()
 
 
@@ -99,22 +99,22 @@ def nothing_of_others(broker: SecureBroker) -> None:
         ),
     ],
 )
-def test_who_has_what_it_takes_gets_in(broker: SecureBroker, client: str, listener: str, login: Login) -> None:
+def test_valid_login_succeeds(broker: SecureBroker, client: str, listener: str, login: Login) -> None:
     CLIENTS[client](broker.address(listener), login)
     assert broker.warnings() == []
 
 
 class Refusal(NamedTuple):
-    """How a client comes, the one line about it here, and what each client calls it (type, and words or log)."""
+    """A login that fails: the broker's log line, and each client's error (type, and its text or log)."""
 
     listener: str
     login: Login
     line: str
-    told: dict[str, tuple[str, str]]
+    errors: dict[str, tuple[str, str]]
     attempts: int = 1  # at most
 
 
-# Where answer and end come in one read, kafka-python may tell of the end alone.
+# If the response and the close arrive in one read, kafka-python may report only the close.
 GONE = "socket disconnected"
 NO_TRUST = "TLS failed .* listener=SSL reason=.*(does not trust|may not trust)"
 REFUSED = {
@@ -158,11 +158,11 @@ REFUSED = {
         "SASL_PLAINTEXT",
         Login("SASL_PLAINTEXT", mechanism="OAUTHBEARER", expires_in_s=-5),
         r"authentication failed .* mechanism=OAUTHBEARER reason=.*invalid_token: expired \(exp\)",
-        {  # aiokafka does not look at what it is told, takes itself for known, and tries for ever
+        {  # aiokafka ignores the error, assumes that it is authenticated, and retries forever
             "kafka-python": ("KafkaTimeoutError", f"invalid_token|{GONE}"),
             "confluent-kafka": ("_AUTHENTICATION", 'SASL authentication error: {"status":"invalid_token"}'),
         },
-        attempts=2,  # librdkafka asks for another token, and tries that at once
+        attempts=2,  # librdkafka fetches another token and retries immediately
     ),
     "an unknown authority": Refusal(
         "SSL",
@@ -214,23 +214,23 @@ REFUSED = {
     [
         pytest.param(client, refusal, id=f"{client}, {name}")
         for name, refusal in REFUSED.items()
-        for client in refusal.told
+        for client in refusal.errors
     ],
 )
-def test_who_has_not_is_told_so_and_here_is_one_line(
+def test_invalid_login_fails_and_logs_one_line(
     broker: SecureBroker, client: str, refusal: Refusal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kind, words = refusal.told[client]
+    kind, words = refusal.errors[client]
     with pytest.raises(RefusedError) as raised:
         CLIENTS[client](broker.address(refusal.listener), refusal.login)
-    told = str(raised.value)
-    assert re.match(f"({kind}): ", told)
-    assert re.search(words, told + caplog.text), "what the client says, and logs"
+    reported = str(raised.value)
+    assert re.match(f"({kind}): ", reported)
+    assert re.search(words, reported + caplog.text), "the client's error and log"
     lines = broker.wait_for_warnings()
-    assert len({re.findall(r"peer=(\S+)", line)[0] for line in lines}) == len(lines), "one line a connection"
+    assert len({re.findall(r"peer=(\S+)", line)[0] for line in lines}) == len(lines), "one log line per connection"
     assert 1 <= len(lines) <= refusal.attempts
     assert all(re.search(refusal.line, line) for line in lines)
-    assert not any("wrong" in line for line in lines), "no password"
+    assert not any("wrong" in line for line in lines), "a log line contains the password"
     del raised
     gc.collect()
 
@@ -242,7 +242,7 @@ TRUST = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(FILES.ca)}
 
 
 def of_java(protocol: str, mechanism: str = "", jaas: str = "", **properties: str) -> dict[str, str]:
-    """Properties of a Java client; underscores stand for dots."""
+    """Return properties of a Java client; underscores stand for dots."""
     given = {"security.protocol": protocol} | {name.replace("_", "."): value for name, value in properties.items()}
     if mechanism:
         given |= {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
@@ -317,7 +317,7 @@ JAVA_CASES = {
     "client", [client for client in MATRIX if client.name.startswith("java")], ids=lambda c: c.name
 )
 @pytest.mark.parametrize(("listener", "properties", "step", "line"), JAVA_CASES.values(), ids=JAVA_CASES)
-def test_java_clients_are_told_the_same_as_by_kafka(
+def test_java_client_gets_the_same_result_as_from_kafka(
     broker: SecureBroker, client: Driver, listener: str, properties: dict[str, str], step: dict[str, object], line: str
 ) -> None:
     if (reason := client.missing()) is not None:
@@ -329,7 +329,7 @@ def test_java_clients_are_told_the_same_as_by_kafka(
     assert all(re.search(line, one) for one in lines), lines
 
 
-def test_users_that_an_admin_client_sets_get_in_until_they_are_deleted(broker: SecureBroker) -> None:
+def test_scram_user_can_log_in_until_it_is_deleted(broker: SecureBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address("PLAINTEXT")})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
     carol = Login("SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", user="carol", password="pencil")
@@ -350,7 +350,7 @@ def test_users_that_an_admin_client_sets_get_in_until_they_are_deleted(broker: S
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_all_brokers_of_a_cluster_have_each_listener(client: str, tmp_path: Path) -> None:
+def test_all_brokers_of_a_cluster_open_each_listener(client: str, tmp_path: Path) -> None:
     properties = [f"ssl.keystore.location={FILES.broker}", "sluice.sasl.users=alice:alice-secret", "num.partitions=3"]
     listeners = "listeners=PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0"
     arguments = ["--brokers", "3", "--admin-port", "0", *overrides(listeners, *properties)]

@@ -5,27 +5,27 @@ from tests.clients.driver import InProcess
 from tests.clients.scenarios import SCENARIOS
 from tests.clients.table import PAGE, README, reasons, rows, with_short_table
 
-STALE = "docs/clients.md is out of date: `make matrix` writes it"
+STALE = "docs/clients.md is out of date: run `make matrix`"
 
 
 def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def test_the_page_has_every_client_and_every_scenario() -> None:
+def test_page_has_every_client_and_scenario() -> None:
     heads, _, *body = [cells(line) for line in PAGE.read_text().splitlines() if line.startswith("|")]
     assert [head.partition("<br>")[0] for head in heads] == ["", *(client.name for client in CLIENTS)], STALE
     everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
     assert body == rows(everything), STALE
 
 
-def test_the_short_table_in_the_readme_has_every_client_and_area() -> None:
+def test_readme_table_has_every_client_and_area() -> None:
     everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
     text = README.read_text()
     assert with_short_table(text, everything) == text, STALE
 
 
-def test_the_page_has_the_versions_of_the_clients_here_and_every_reason() -> None:
+def test_page_has_the_installed_versions_and_every_reason() -> None:
     text = PAGE.read_text()
     here = [client for client in CLIENTS if isinstance(client, InProcess)]
     assert [client.name for client in here if f"{client.name}<br>{client.version()} " not in text] == [], STALE

@@ -1,4 +1,4 @@
-"""Real clients are told how long they are throttled, and clients of the time of KIP-13 are held."""
+"""Real clients report their throttle times, and old clients (before KIP-219) get delayed responses."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -13,7 +13,7 @@ from tests.support.broker_process import BrokerProcess, overrides, running_broke
 from tests.support.records import batch_of, fetch, fetched_bytes, produce, produce_of
 from tests.support.wire import WireClient
 
-# One whole window of one second: an idle client may have 100,000 bytes at once, and each 1,000 more wait 10 ms.
+# One window of one second: an idle client may send 100,000 bytes at once, and each 1,000 more cost 10 ms.
 QUOTAS = (
     "quota.window.num=2",
     "quota.producer.override=slow:100000,new:100000,old-produce-0:100000,old-produce-1:100000,old-produce-5:100000",
@@ -24,14 +24,14 @@ VALUE = bytes(60_000)
 
 @pytest.fixture(scope="module")
 def quota_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker on which some client ids have a quota of 100,000 bytes/s, and `free` has none."""
+    """A broker with a quota of 100,000 bytes/s for some client ids, and none for `free`."""
     with running_broker(tmp_path_factory.mktemp("quota") / "log", *overrides(*QUOTAS)) as process:
         yield process
         assert process.stop()[0] == 0
 
 
 def throttled_s(broker: BrokerProcess, resource: str, client_id: str) -> float:
-    """Throttle time of a client in all, as the metrics have it."""
+    """Return a client's total throttle time from the metrics."""
     samples = broker.metrics()["sluice_throttle_seconds"].samples
     labels = {"resource": resource, "user": "", "client_id": client_id}
     return sum(sample.value for sample in samples if sample.name.endswith("_total") and sample.labels == labels)
@@ -41,7 +41,7 @@ def throttled_s(broker: BrokerProcess, resource: str, client_id: str) -> float:
 
 
 def confluent_produce(broker: BrokerProcess, topic: str, client_id: str) -> list[float]:
-    """Produces 180,000 bytes; returns the throttle times that were told, s."""
+    """Produce 180,000 bytes; return the reported throttle times in s."""
     events: list[ThrottleEvent] = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": client_id, "throttle_cb": events.append})
     for _ in range(3):
@@ -51,21 +51,19 @@ def confluent_produce(broker: BrokerProcess, topic: str, client_id: str) -> list
     return [event.throttle_time for event in events]
 
 
-def test_confluent_kafka_tells_its_application_that_its_producer_is_throttled(
-    quota_broker: BrokerProcess, topic: str
-) -> None:
+def test_confluent_kafka_reports_the_throttle_time_of_its_producer(quota_broker: BrokerProcess, topic: str) -> None:
     before = throttled_s(quota_broker, "Produce", "slow")
-    told = [seconds for seconds in confluent_produce(quota_broker, topic, "slow") if seconds]
-    assert told
-    assert sum(told) == pytest.approx(throttled_s(quota_broker, "Produce", "slow") - before)
+    reported = [seconds for seconds in confluent_produce(quota_broker, topic, "slow") if seconds]
+    assert reported
+    assert sum(reported) == pytest.approx(throttled_s(quota_broker, "Produce", "slow") - before)
 
 
-def test_confluent_kafka_without_a_quota_is_told_nothing(quota_broker: BrokerProcess, topic: str) -> None:
+def test_confluent_kafka_without_a_quota_reports_no_throttle_time(quota_broker: BrokerProcess, topic: str) -> None:
     assert confluent_produce(quota_broker, topic, "free") == []
 
 
 def kafka_python_produce(broker: BrokerProcess, topic: str, client_id: str) -> float:
-    """Produces 180,000 bytes; returns the longest throttle time that was told, ms."""
+    """Produce 180,000 bytes; return the longest reported throttle time in ms."""
     producer = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap, client_id=client_id)
     try:
         for _ in range(3):
@@ -77,7 +75,7 @@ def kafka_python_produce(broker: BrokerProcess, topic: str, client_id: str) -> f
     return longest
 
 
-def test_kafka_python_measures_how_its_producer_is_throttled(quota_broker: BrokerProcess, topic: str) -> None:
+def test_kafka_python_measures_the_throttle_time_of_its_producer(quota_broker: BrokerProcess, topic: str) -> None:
     assert kafka_python_produce(quota_broker, topic, "slow") >= 500
     assert kafka_python_produce(quota_broker, topic, "free") == 0
 
@@ -86,7 +84,7 @@ def test_kafka_python_measures_how_its_producer_is_throttled(quota_broker: Broke
 
 
 def filled(broker: BrokerProcess, topic: str) -> None:
-    """Three batches of 60,000 bytes."""
+    """Produce three batches of 60,000 bytes."""
     with WireClient(broker.bootstrap, "free") as client:
         client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         for _ in range(3):
@@ -95,7 +93,7 @@ def filled(broker: BrokerProcess, topic: str) -> None:
 
 
 def confluent_consume(broker: BrokerProcess, topic: str, client_id: str) -> list[float]:
-    """Consumes 180,000 bytes; returns the throttle times that were told, s."""
+    """Consume 180,000 bytes; return the reported throttle times in s."""
     events: list[ThrottleEvent] = []
     consumer = Consumer(
         {
@@ -121,21 +119,19 @@ def confluent_consume(broker: BrokerProcess, topic: str, client_id: str) -> list
     return [event.throttle_time for event in events]
 
 
-def test_confluent_kafka_tells_its_application_that_its_consumer_is_throttled(
-    quota_broker: BrokerProcess, topic: str
-) -> None:
+def test_confluent_kafka_reports_the_throttle_time_of_its_consumer(quota_broker: BrokerProcess, topic: str) -> None:
     filled(quota_broker, topic)
-    told = [seconds for seconds in confluent_consume(quota_broker, topic, "slow") if seconds]
-    assert sum(told) > 0.1
+    reported = [seconds for seconds in confluent_consume(quota_broker, topic, "slow") if seconds]
+    assert sum(reported) > 0.1
     assert confluent_consume(quota_broker, topic, "free") == []
 
 
-# -- clients of the time of KIP-13 -------------------------------------------------------------------------------------
+# -- clients before KIP-219 --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.realtime
 @pytest.mark.parametrize("version", [0, 1, 5])
-def test_an_old_producer_gets_its_answer_when_its_throttle_is_over(
+def test_old_producer_gets_its_response_after_the_throttle_time(
     version: int, quota_broker: BrokerProcess, topic: str
 ) -> None:
     client_id = f"old-produce-{version}"
@@ -146,13 +142,13 @@ def test_an_old_producer_gets_its_answer_when_its_throttle_is_over(
         response = client.ask(request, version)
         waited_s = monotonic() - started
     assert response.responses[0].partition_responses[0].error_code == 0
-    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no field for it"
+    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
     assert 0.5 <= waited_s < 1
 
 
 @pytest.mark.realtime
 @pytest.mark.parametrize("version", [0, 1, 7])
-def test_an_old_consumer_gets_its_records_when_its_throttle_is_over(
+def test_old_consumer_gets_its_records_after_the_throttle_time(
     version: int, quota_broker: BrokerProcess, topic: str
 ) -> None:
     with WireClient(quota_broker.bootstrap, "free") as producer:
@@ -163,12 +159,12 @@ def test_an_old_consumer_gets_its_records_when_its_throttle_is_over(
         response = client.ask(fetch(0, topic=topic), version)
         waited_s = monotonic() - started
     assert len(fetched_bytes(response)) > 149_000
-    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no field for it"
+    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
     assert 0.5 <= waited_s < 1
 
 
 @pytest.mark.realtime
-def test_a_client_that_throttles_itself_is_answered_at_once_and_read_when_its_throttle_is_over(
+def test_new_client_gets_its_response_at_once_and_its_connection_is_muted(
     quota_broker: BrokerProcess, topic: str
 ) -> None:
     with WireClient(quota_broker.bootstrap, "new") as client:

@@ -26,7 +26,7 @@ import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 
 /** Admin calls about topics, configs, records, quotas and the cluster. */
 final class Admins {
-    /** A verb of an admin client, which is there for it alone. */
+    /** A verb with its own admin client. */
     interface AdminVerb {
         void run(Admin admin, Given given, Main.Steps steps) throws Exception;
     }
@@ -54,7 +54,7 @@ final class Admins {
         verbs.put("log_dirs", with(Admins::logDirs));
     }
 
-    /** The error code that a call ended with; 0 if it went well. */
+    /** Returns the error code of a call; 0 if it succeeded. */
     static int error(KafkaFuture<?> future) throws InterruptedException {
         try {
             future.get();
@@ -64,19 +64,19 @@ final class Admins {
         }
     }
 
-    /** Something that a broker may take in a moment later. */
+    /** A state that a broker may reach a moment later. */
     interface Question<T> {
-        T ask() throws Exception;
+        T fetch() throws Exception;
     }
 
     static <T> T until(Question<T> question, T wanted) throws Exception {
         long deadline = System.nanoTime() + Records.TIMEOUT.toNanos() / 3;
-        T answer = question.ask();
-        while (!answer.equals(wanted) && System.nanoTime() < deadline) {
+        T result = question.fetch();
+        while (!result.equals(wanted) && System.nanoTime() < deadline) {
             Thread.sleep(50);
-            answer = question.ask();
+            result = question.fetch();
         }
-        return answer;
+        return result;
     }
 
     private static int partitions(Admin admin, String topic) throws Exception {
@@ -86,20 +86,20 @@ final class Admins {
     private static void topics(Admin admin, Given given, Main.Steps steps) throws Exception {
         List<NewTopic> wanted = List.of(new NewTopic(given.topic, given.partitions, (short) 1));
         Question<Boolean> listed = () -> admin.listTopics().names().get().contains(given.topic);
-        steps.tell("created", error(admin.createTopics(wanted).all()));
-        steps.tell("created again", error(admin.createTopics(wanted).all()));
-        steps.tell("listed", until(listed, true));
-        steps.tell("partitions", partitions(admin, given.topic));
-        steps.tell("deleted", error(admin.deleteTopics(List.of(given.topic)).all()));
-        steps.tell("listed", until(listed, false));
-        steps.tell("deleted again", error(admin.deleteTopics(List.of(given.topic)).all()));
+        steps.report("created", error(admin.createTopics(wanted).all()));
+        steps.report("created again", error(admin.createTopics(wanted).all()));
+        steps.report("listed", until(listed, true));
+        steps.report("partitions", partitions(admin, given.topic));
+        steps.report("deleted", error(admin.deleteTopics(List.of(given.topic)).all()));
+        steps.report("listed", until(listed, false));
+        steps.report("deleted again", error(admin.deleteTopics(List.of(given.topic)).all()));
     }
 
     private static void createPartitions(Admin admin, Given given, Main.Steps steps) throws Exception {
         Map<String, NewPartitions> wanted = Map.of(given.topic, NewPartitions.increaseTo(given.partitions));
-        steps.tell("error", error(admin.createPartitions(wanted).all()));
-        steps.tell("partitions", until(() -> partitions(admin, given.topic), given.partitions));
-        steps.tell("error", error(admin.createPartitions(wanted).all()));
+        steps.report("error", error(admin.createPartitions(wanted).all()));
+        steps.report("partitions", until(() -> partitions(admin, given.topic), given.partitions));
+        steps.report("error", error(admin.createPartitions(wanted).all()));
     }
 
     private static ConfigResource topic(Given given) {
@@ -111,7 +111,7 @@ final class Admins {
     }
 
     private static void topicConfigs(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell(
+        steps.report(
                 "retention.ms", config(admin, topic(given), "retention.ms"),
                 "cleanup.policy", config(admin, topic(given), "cleanup.policy"));
     }
@@ -119,7 +119,7 @@ final class Admins {
     private static void brokerConfigs(Admin admin, Given given, Main.Steps steps) throws Exception {
         String node = admin.describeCluster().nodes().get().iterator().next().idString();
         ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, node);
-        steps.tell("message.max.bytes", config(admin, broker, "message.max.bytes"));
+        steps.report("message.max.bytes", config(admin, broker, "message.max.bytes"));
     }
 
     private static void alter(Admin admin, Given given, AlterConfigOp.OpType operation, String value) throws Exception {
@@ -132,17 +132,17 @@ final class Admins {
         Question<String> retention = () -> config(admin, topic(given), "retention.ms");
         alter(admin, given, AlterConfigOp.OpType.SET, "5000");
         String altered = until(retention, "5000");
-        steps.tell("retention.ms", altered, "retention.bytes", config(admin, topic(given), "retention.bytes"));
+        steps.report("retention.ms", altered, "retention.bytes", config(admin, topic(given), "retention.bytes"));
         alter(admin, given, AlterConfigOp.OpType.DELETE, null);
         String deleted = until(retention, "604800000");
-        steps.tell("retention.ms", deleted, "retention.bytes", config(admin, topic(given), "retention.bytes"));
+        steps.report("retention.ms", deleted, "retention.bytes", config(admin, topic(given), "retention.bytes"));
     }
 
-    /** Gone from the client since 4.0, so it is looked up by name. */
+    /** The client has no alterConfigs since 4.0, so it is called by reflection. */
     private static void alterConfigs(Admin admin, Given given, Main.Steps steps) throws Exception {
         Config wanted = new Config(List.of(new ConfigEntry("retention.ms", "5000")));
         Admin.class.getMethod("alterConfigs", Map.class).invoke(admin, Map.of(topic(given), wanted));
-        steps.tell("retention.ms", until(() -> config(admin, topic(given), "retention.ms"), "5000"));
+        steps.report("retention.ms", until(() -> config(admin, topic(given), "retention.ms"), "5000"));
     }
 
     private static ListOffsetsResultInfo offset(Admin admin, Given given, OffsetSpec spec) throws Exception {
@@ -153,12 +153,12 @@ final class Admins {
     private static void deleteRecords(Admin admin, Given given, Main.Steps steps) throws Exception {
         TopicPartition partition = new TopicPartition(given.topic, 0);
         Map<TopicPartition, RecordsToDelete> wanted = Map.of(partition, RecordsToDelete.beforeOffset(given.count));
-        steps.tell("low_watermark", admin.deleteRecords(wanted).lowWatermarks().get(partition).get().lowWatermark());
-        steps.tell("earliest", offset(admin, given, OffsetSpec.earliest()).offset());
+        steps.report("low_watermark", admin.deleteRecords(wanted).lowWatermarks().get(partition).get().lowWatermark());
+        steps.report("earliest", offset(admin, given, OffsetSpec.earliest()).offset());
     }
 
     private static void listOffsets(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell(
+        steps.report(
                 "earliest", offset(admin, given, OffsetSpec.earliest()).offset(),
                 "latest", offset(admin, given, OffsetSpec.latest()).offset(),
                 "by_timestamp", offset(admin, given, OffsetSpec.forTimestamp(given.count)).offset());
@@ -166,7 +166,7 @@ final class Admins {
 
     private static void maxTimestamp(Admin admin, Given given, Main.Steps steps) throws Exception {
         ListOffsetsResultInfo found = offset(admin, given, OffsetSpec.maxTimestamp());
-        steps.tell("offset", found.offset(), "timestamp", found.timestamp());
+        steps.report("offset", found.offset(), "timestamp", found.timestamp());
     }
 
     private static void clientQuotas(Admin admin, Given given, Main.Steps steps) throws Exception {
@@ -183,14 +183,14 @@ final class Admins {
             boolean present = until(
                     () -> admin.describeClientQuotas(filter).entities().get().containsKey(entity), rate != null);
             Map<String, Double> quotas = admin.describeClientQuotas(filter).entities().get().get(entity);
-            steps.tell("rate", present ? quotas.get(given.key) : null);
+            steps.report("rate", present ? quotas.get(given.key) : null);
         }
     }
 
     private static void cluster(Admin admin, Given given, Main.Steps steps) throws Exception {
         DescribeClusterResult cluster = admin.describeCluster();
         Collection<Node> nodes = cluster.nodes().get();
-        steps.tell(
+        steps.report(
                 "nodes", nodes.size(),
                 "controller", nodes.contains(cluster.controller().get()),
                 "id", !cluster.clusterId().get().isEmpty());
@@ -204,6 +204,6 @@ final class Admins {
                     .filter(partition -> partition.topic().equals(given.topic))
                     .count();
         }
-        steps.tell("partitions", partitions);
+        steps.report("partitions", partitions);
     }
 }

@@ -1,7 +1,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** What a verb works with; each takes what it needs of it. */
+/** The arguments of a verb; each verb uses some of them. */
 final class Given {
     /** One record; bytes are in base64. */
     static final class Row {

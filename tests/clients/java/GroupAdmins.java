@@ -18,7 +18,7 @@ final class GroupAdmins {
         verbs.put("delete_group_offsets", live(GroupAdmins::nothing, GroupAdmins::deleteOffsets));
     }
 
-    /** Does one thing while the group has a member, which has committed offset 3, and one when it has left. */
+    /** Runs `during` while the group has a member with committed offset 3, and `after` when it has left. */
     private static Main.Verb live(Admins.AdminVerb during, Admins.AdminVerb after) {
         return (bootstrap, given, steps) -> {
             try (Admin admin = Admin.create(Records.properties(bootstrap))) {
@@ -39,17 +39,17 @@ final class GroupAdmins {
 
     private static void nothing(Admin admin, Given given, Main.Steps steps) {}
 
-    @SuppressWarnings("removal") // the call that 3.9 has as well
+    @SuppressWarnings("removal") // 3.9 has no replacement
     private static void list(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell("listed", admin.listConsumerGroups().all().get().stream()
+        steps.report("listed", admin.listConsumerGroups().all().get().stream()
                 .anyMatch(listing -> listing.groupId().equals(given.group)));
     }
 
-    @SuppressWarnings("removal") // the call that 3.9 has as well
+    @SuppressWarnings("removal") // 3.9 has no replacement
     private static void describe(Admin admin, Given given, Main.Steps steps) throws Exception {
         ConsumerGroupDescription group =
                 admin.describeConsumerGroups(List.of(given.group)).all().get().get(given.group);
-        steps.tell("state", group.state().toString(), "members", group.members().size());
+        steps.report("state", group.state().toString(), "members", group.members().size());
     }
 
     private static int delete(Admin admin, Given given) throws Exception {
@@ -57,12 +57,12 @@ final class GroupAdmins {
     }
 
     private static void deleteLive(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell("while it has a member", delete(admin, given));
+        steps.report("with a member", delete(admin, given));
     }
 
     private static void deleteEmpty(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell("while it is empty", delete(admin, given));
-        steps.tell("once it is gone", delete(admin, given));
+        steps.report("empty", delete(admin, given));
+        steps.report("deleted", delete(admin, given));
     }
 
     private static Map<TopicPartition, OffsetAndMetadata> offsets(Admin admin, Given given) throws Exception {
@@ -70,7 +70,7 @@ final class GroupAdmins {
     }
 
     private static void listOffsets(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell("offset", offsets(admin, given).get(partition(given)).offset());
+        steps.report("offset", offsets(admin, given).get(partition(given)).offset());
     }
 
     private static void alterOffsets(Admin admin, Given given, Main.Steps steps) throws Exception {
@@ -80,7 +80,7 @@ final class GroupAdmins {
     }
 
     private static void deleteOffsets(Admin admin, Given given, Main.Steps steps) throws Exception {
-        steps.tell("error", Admins.error(admin.deleteConsumerGroupOffsets(given.group, Set.of(partition(given))).all()));
-        steps.tell("left", offsets(admin, given).size());
+        steps.report("error", Admins.error(admin.deleteConsumerGroupOffsets(given.group, Set.of(partition(given))).all()));
+        steps.report("left", offsets(admin, given).size());
     }
 }

@@ -21,7 +21,7 @@ final class Groups {
         verbs.put("resume", Groups::resume);
     }
 
-    /** A consumer in the group; one of the classic protocol looks soon whether a rebalance has begun. */
+    /** A consumer in the group; a member of the classic protocol notices a rebalance early. */
     static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, Given given, String instanceId, Object... pairs) {
         Properties properties = Records.properties(bootstrap, pairs);
         properties.put("group.id", given.group);
@@ -41,7 +41,7 @@ final class Groups {
         return Records.consumer(properties);
     }
 
-    /** A consumer that counts what it loses. */
+    /** A consumer that counts its revocations. */
     private static final class Member implements ConsumerRebalanceListener, AutoCloseable {
         final KafkaConsumer<byte[], byte[]> consumer;
         int revocations;
@@ -71,13 +71,13 @@ final class Groups {
         }
     }
 
-    /** Polls until each partition is with one member and no member without, for a while; how many each has. */
+    /** Polls until every partition is assigned once and every member has some, for a while; returns the counts. */
     private static List<Integer> settle(int partitions, Member... members) {
         long deadline = System.nanoTime() + Records.TIMEOUT.toNanos();
         long heldSince = 0;
         while (heldSince == 0 || System.nanoTime() < heldSince + 300_000_000) {
             if (System.nanoTime() > deadline) {
-                throw new AssertionError("not shared out");
+                throw new AssertionError("partitions are not all assigned");
             }
             Set<Integer> all = new TreeSet<>();
             int sum = 0;
@@ -104,11 +104,11 @@ final class Groups {
 
     private static void rebalance(String bootstrap, Given given, Main.Steps steps) {
         try (Member first = new Member(bootstrap, given, null)) {
-            steps.tell("members", 1, "partitions", settle(given.partitions, first));
+            steps.report("members", 1, "partitions", settle(given.partitions, first));
             try (Member second = new Member(bootstrap, given, null)) {
-                steps.tell("members", 2, "partitions", settle(given.partitions, first, second));
+                steps.report("members", 2, "partitions", settle(given.partitions, first, second));
             }
-            steps.tell("members", 1, "partitions", settle(given.partitions, first));
+            steps.report("members", 1, "partitions", settle(given.partitions, first));
         }
     }
 
@@ -123,7 +123,7 @@ final class Groups {
             int revocations = stays.revocations;
             try (Member restarted = new Member(bootstrap, given, "restarted")) {
                 settle(given.partitions, stays, restarted);
-                steps.tell(
+                steps.report(
                         "partitions", shares,
                         "kept", restarted.assigned().equals(before),
                         "revocations_of_the_other", stays.revocations - revocations);
@@ -142,7 +142,7 @@ final class Groups {
                             new TopicPartition(given.topic, 0), new OffsetAndMetadata(record.offset() + 1)));
                 }
             }
-            steps.tell(name, values);
+            steps.report(name, values);
         }
     }
 }

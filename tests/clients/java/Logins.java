@@ -3,7 +3,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 
-/** Who gets in: asks for the cluster with the properties that are given, and tells what became of it. */
+/** Describes the cluster with the given properties, and reports the result. */
 final class Logins {
     private static final int PATIENCE_MS = 8_000;
 
@@ -19,15 +19,15 @@ final class Logins {
         config.put("bootstrap.servers", bootstrap);
         config.put("default.api.timeout.ms", PATIENCE_MS);
         config.put("request.timeout.ms", PATIENCE_MS);
-        // One attempt: every further one would be a line in the broker's log.
+        // One attempt: every further one adds a line to the broker's log.
         config.put("reconnect.backoff.ms", 60_000);
         config.put("reconnect.backoff.max.ms", 60_000);
         config.put("retries", 0);
         try (Admin admin = Admin.create(config)) {
-            steps.tell("nodes", admin.describeCluster().nodes().get().size());
+            steps.report("nodes", admin.describeCluster().nodes().get().size());
         } catch (ExecutionException refused) {
             Throwable cause = refused.getCause();
-            steps.tell("refused", cause.getClass().getSimpleName(), "words", String.valueOf(cause.getMessage()));
+            steps.report("refused", cause.getClass().getSimpleName(), "words", String.valueOf(cause.getMessage()));
         }
     }
 }

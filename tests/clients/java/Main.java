@@ -12,18 +12,18 @@ import java.util.Map;
 import java.util.Properties;
 
 /**
- * The Java client, as the scenarios ask for it. It says its version in a first line; then each line of standard input is a
- * call, answered with a line for each step and one for the end.
+ * The Java driver. It prints its version first; then each line of standard input is a call, answered with a line for each
+ * step and one for the end.
  */
 public final class Main {
-    /** One verb: does one thing, and tells its steps. */
+    /** One verb, which reports its steps. */
     interface Verb {
         void run(String bootstrap, Given given, Steps steps) throws Exception;
     }
 
-    /** Where steps go: pairs of names and values. */
+    /** Reports a step of names and values. */
     interface Steps {
-        void tell(Object... pairs);
+        void report(Object... pairs);
     }
 
     /** A line of standard input. */

@@ -58,7 +58,7 @@ final class Records {
         return bytes == null ? null : Base64.getEncoder().encodeToString(bytes);
     }
 
-    /** Produces the rows to the partitions in turn and waits until all are there. */
+    /** Produces the rows to the partitions in turn and waits until all are acknowledged. */
     static void send(KafkaProducer<byte[], byte[]> producer, String topic, List<Given.Row> rows, int partitions)
             throws Exception {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
@@ -86,10 +86,10 @@ final class Records {
                 "linger.ms", 5)) {
             send(producer, given.topic, given.rows, given.partitions);
         }
-        steps.tell("sent", given.rows.size());
+        steps.report("sent", given.rows.size());
     }
 
-    /** The next `count` records. */
+    /** Returns the next `count` records. */
     static List<ConsumerRecord<byte[], byte[]>> poll(KafkaConsumer<byte[], byte[]> consumer, long count) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         long deadline = System.nanoTime() + TIMEOUT.toNanos();
@@ -124,7 +124,7 @@ final class Records {
             consumer.seekToBeginning(partitions);
             poll(consumer, given.count).forEach(record -> rows.add(row(record)));
         }
-        steps.tell("rows", rows);
+        steps.report("rows", rows);
     }
 
     private static void oversize(String bootstrap, Given given, Main.Steps steps) throws Exception {
@@ -135,6 +135,6 @@ final class Records {
             RecordTooLargeException documented = (RecordTooLargeException) failure.getCause();
             error = Errors.forException(documented).code();
         }
-        steps.tell("error", error);
+        steps.report("error", error);
     }
 }

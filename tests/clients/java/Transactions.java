@@ -13,7 +13,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 
-/** Transactions, and what an admin client sees of them. */
+/** Transactions, and their descriptions by an admin client. */
 final class Transactions {
     static void register(Map<String, Main.Verb> verbs) {
         verbs.put("transactions", Transactions::transactions);
@@ -45,7 +45,7 @@ final class Transactions {
                 producer.beginTransaction();
                 Records.send(producer, given.topic, round.rows, 1);
                 end(producer, round.end);
-                steps.tell("end", round.end);
+                steps.report("end", round.end);
             }
         }
     }
@@ -61,7 +61,7 @@ final class Transactions {
                 fenced = true;
             }
         }
-        steps.tell("fenced", fenced);
+        steps.report("fenced", fenced);
     }
 
     private static void transactionalOffsets(String bootstrap, Given given, Main.Steps steps) throws Exception {
@@ -79,14 +79,14 @@ final class Transactions {
                 producer.sendOffsetsToTransaction(
                         Map.of(partition, new OffsetAndMetadata(next)), consumer.groupMetadata());
                 end(producer, end);
-                steps.tell("after_" + end, consumer.committed(Set.of(partition)).get(partition).offset());
+                steps.report("after_" + end, consumer.committed(Set.of(partition)).get(partition).offset());
             }
         }
     }
 
-    /** Something to ask while a transaction is open. */
+    /** An admin call while a transaction is open. */
     interface Question {
-        void ask(Admin admin) throws Exception;
+        void run(Admin admin) throws Exception;
     }
 
     private static void whileOpen(String bootstrap, Given given, Question question) throws Exception {
@@ -94,7 +94,7 @@ final class Transactions {
                 Admin admin = Admin.create(Records.properties(bootstrap))) {
             producer.beginTransaction();
             producer.send(new ProducerRecord<>(given.topic, "v".getBytes())).get();
-            question.ask(admin);
+            question.run(admin);
             producer.abortTransaction();
         }
     }
@@ -103,7 +103,7 @@ final class Transactions {
         whileOpen(bootstrap, given, admin -> {
             for (TransactionListing listing : admin.listTransactions().all().get()) {
                 if (listing.transactionalId().equals(given.transactional_id)) {
-                    steps.tell("state", listing.state().toString());
+                    steps.report("state", listing.state().toString());
                 }
             }
         });
@@ -113,13 +113,13 @@ final class Transactions {
         whileOpen(bootstrap, given, admin -> {
             TransactionDescription found =
                     admin.describeTransactions(List.of(given.transactional_id)).all().get().get(given.transactional_id);
-            steps.tell("state", found.state().toString(), "partitions", found.topicPartitions().size());
+            steps.report("state", found.state().toString(), "partitions", found.topicPartitions().size());
         });
     }
 
     private static void describeProducers(String bootstrap, Given given, Main.Steps steps) throws Exception {
         TopicPartition partition = new TopicPartition(given.topic, 0);
-        whileOpen(bootstrap, given, admin -> steps.tell(
+        whileOpen(bootstrap, given, admin -> steps.report(
                 "producers",
                 admin.describeProducers(List.of(partition)).partitionResult(partition).get().activeProducers().size()));
     }

@@ -1,4 +1,4 @@
-// What all verbs share: clients that say nothing on standard output, waiting, bytes in base64.
+// Helpers of all verbs: clients without log output, polling, bytes in base64.
 "use strict";
 
 const { Kafka, logLevel } = require("kafkajs");
@@ -9,7 +9,7 @@ function kafka(bootstrap) {
   return new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING });
 }
 
-// Connects something, works with it, and disconnects it.
+// Connect a client, use it, and disconnect it.
 async function using(connected, work) {
   await connected.connect();
   try {
@@ -23,15 +23,15 @@ function sleep(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-// Asks until the answer is the wanted one, and returns the last: brokers take in changes of topics one by one.
-async function until(wanted, ask, timeoutMs = TIMEOUT_MS / 3) {
+// Fetch until the result is the expected one; return the last result. Brokers apply topic changes at different times.
+async function until(expected, fetch, timeoutMs = TIMEOUT_MS / 3) {
   const deadline = Date.now() + timeoutMs;
-  let answer = await ask();
-  while (answer !== wanted && Date.now() < deadline) {
+  let result = await fetch();
+  while (result !== expected && Date.now() < deadline) {
     await sleep(50);
-    answer = await ask();
+    result = await fetch();
   }
-  return answer;
+  return result;
 }
 
 function bytes(text) {
@@ -42,7 +42,7 @@ function text(data) {
   return data === null || data === undefined ? null : Buffer.from(data).toString("base64");
 }
 
-// The error code of the broker, however the library wraps it; 0 if it went well.
+// Return the broker's error code, however the library wraps it; 0 if the call succeeded.
 async function code(call) {
   try {
     await call();

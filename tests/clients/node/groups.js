@@ -3,10 +3,10 @@
 
 const { TIMEOUT_MS, kafka, sleep } = require("./client");
 
-// Looks soon whether a rebalance has begun. The library waits for each fetch before it leaves, so fetches are short.
+// Members notice a rebalance early. The library completes each fetch before it leaves, so fetches are short.
 const MEMBER = { heartbeatInterval: 100, maxWaitTimeInMs: 100 };
 
-// Reads so many records as a member of a group, then does the rest while it still is one.
+// Read `count` records as a member of a group, then run `rest` before leaving.
 async function consume(bootstrap, given, options, count, each, rest = async () => {}) {
   const consumer = kafka(bootstrap).consumer({ ...MEMBER, ...options });
   await consumer.connect();
@@ -56,35 +56,35 @@ class Member {
   }
 }
 
-// Waits until each partition is with one member and no member without, for a while; how many each has.
+// Wait until every partition is assigned once and every member has some, for 300 ms; return the count of each member.
 async function settle(partitions, ...members) {
   const deadline = Date.now() + TIMEOUT_MS;
   let heldSince = null;
   while (heldSince === null || Date.now() < heldSince + 300) {
-    if (Date.now() > deadline) throw new Error("not shared out");
+    if (Date.now() > deadline) throw new Error("partitions are not all assigned");
     await sleep(20);
     const all = members.flatMap((member) => member.assigned);
     const sharedOut = all.length === partitions && new Set(all).size === partitions;
-    const everyone = members.every((member) => member.assigned.length > 0);
-    heldSince = sharedOut && everyone ? (heldSince ?? Date.now()) : null;
+    const allAssigned = members.every((member) => member.assigned.length > 0);
+    heldSince = sharedOut && allAssigned ? (heldSince ?? Date.now()) : null;
   }
   return members.map((member) => member.assigned.length).sort();
 }
 
-async function rebalance(bootstrap, given, tell) {
+async function rebalance(bootstrap, given, report) {
   const first = await new Member(bootstrap, given).start();
   try {
-    tell({ members: 1, partitions: await settle(given.partitions, first) });
+    report({ members: 1, partitions: await settle(given.partitions, first) });
     const second = await new Member(bootstrap, given).start();
-    tell({ members: 2, partitions: await settle(given.partitions, first, second) });
+    report({ members: 2, partitions: await settle(given.partitions, first, second) });
     await second.close();
-    tell({ members: 1, partitions: await settle(given.partitions, first) });
+    report({ members: 1, partitions: await settle(given.partitions, first) });
   } finally {
     await first.close();
   }
 }
 
-async function resume(bootstrap, given, tell) {
+async function resume(bootstrap, given, report) {
   for (const name of ["first", "resumed"]) {
     const found = [];
     const commit = (consumer) => {
@@ -92,7 +92,7 @@ async function resume(bootstrap, given, tell) {
       return consumer.commitOffsets([{ topic: given.topic, partition: 0, offset }]);
     };
     await consume(bootstrap, given, { groupId: given.group }, 5, ({ message }) => found.push(message), commit);
-    tell({ [name]: found.map(({ value }) => value.toString()) });
+    report({ [name]: found.map(({ value }) => value.toString()) });
   }
 }
 

@@ -1,4 +1,4 @@
-// kafkajs, as the scenarios ask for it. It says its version in a first line; then each line of standard input is a call,
+// The kafkajs driver. It prints its version first; then each line of standard input is a call,
 // answered with a line for each step and one for the end.
 "use strict";
 
@@ -10,21 +10,21 @@ CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec;
 
 const verbs = { ...require("./records"), ...require("./groups"), ...require("./admin") };
 
-function say(line) {
+function write(line) {
   process.stdout.write(JSON.stringify(line) + "\n");
 }
 
 async function answer({ bootstrap, verb, given }) {
   try {
-    await verbs[verb](bootstrap, given, (step) => say({ step }));
-    say({ end: true });
+    await verbs[verb](bootstrap, given, (step) => write({ step }));
+    write({ end: true });
   } catch (failure) {
-    say({ failure: failure.stack });
+    write({ failure: failure.stack });
   }
 }
 
 async function main() {
-  say({ version: require("kafkajs/package.json").version });
+  write({ version: require("kafkajs/package.json").version });
   for await (const line of readline.createInterface({ input: process.stdin })) {
     await answer(JSON.parse(line));
   }

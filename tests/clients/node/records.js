@@ -6,7 +6,7 @@ const { bytes, code, kafka, text, until, using } = require("./client");
 const { consume } = require("./groups");
 
 const ACKS = { 0: 0, 1: 1, all: -1 };
-// The library makes one batch of what it is given at once, and takes time in the square of its size for it.
+// The library makes one batch of each send, in time quadratic in the batch size.
 const BATCH = 1000;
 const CODECS = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP, snappy: CompressionTypes.Snappy };
 
@@ -14,7 +14,7 @@ function producer(bootstrap, options = {}) {
   return kafka(bootstrap).producer({ createPartitioner: Partitioners.DefaultPartitioner, ...options });
 }
 
-// A header name that comes again has a list of values.
+// A repeated header name has a list of values.
 function headersOf(row) {
   const headers = {};
   for (const [name, value] of row.headers) {
@@ -23,7 +23,7 @@ function headersOf(row) {
   return headers;
 }
 
-// The rows, to the partitions in turn.
+// Assign the rows to the partitions in turn.
 function messages(rows, partitions) {
   return rows.map((row, number) => ({
     key: bytes(row.key),
@@ -34,7 +34,7 @@ function messages(rows, partitions) {
   }));
 }
 
-async function produce(bootstrap, given, tell) {
+async function produce(bootstrap, given, report) {
   const options = given.idempotent ? { idempotent: true, maxInFlightRequests: 1 } : {};
   const all = messages(given.rows, given.partitions);
   await using(producer(bootstrap, options), async (open) => {
@@ -47,24 +47,24 @@ async function produce(bootstrap, given, tell) {
       });
     }
   });
-  tell({ sent: given.rows.length });
+  report({ sent: given.rows.length });
 }
 
-// The library has consumers in groups only, so it reads in one that nobody else uses.
-async function read(bootstrap, given, tell) {
+// The library supports only consumers in groups, so this one uses its own group.
+async function read(bootstrap, given, report) {
   const options = { groupId: `${given.group}-read-${given.isolation}`, readUncommitted: given.isolation === "read_uncommitted" };
   const rows = [];
   await consume(bootstrap, given, options, given.count, ({ message }) => {
     const headers = Object.entries(message.headers).flatMap(([name, value]) => [value].flat().map((one) => [name, text(one)]));
     rows.push({ key: text(message.key), value: text(message.value), headers, timestamp: Number(message.timestamp) });
   });
-  tell({ rows });
+  report({ rows });
 }
 
-async function oversize(bootstrap, given, tell) {
+async function oversize(bootstrap, given, report) {
   const message = { value: Buffer.alloc(given.size) };
   await using(producer(bootstrap, { retry: { retries: 0 } }), async (open) =>
-    tell({ error: await code(() => open.send({ topic: given.topic, messages: [message] })) }),
+    report({ error: await code(() => open.send({ topic: given.topic, messages: [message] })) }),
   );
 }
 
@@ -72,18 +72,18 @@ function transactional(bootstrap, given) {
   return producer(bootstrap, { transactionalId: given.transactional_id, idempotent: true, maxInFlightRequests: 1 });
 }
 
-async function transactions(bootstrap, given, tell) {
+async function transactions(bootstrap, given, report) {
   await using(transactional(bootstrap, given), async (open) => {
     for (const round of given.rounds) {
       const transaction = await open.transaction();
       await transaction.send({ topic: given.topic, messages: messages(round.rows, 1) });
       await transaction[round.end]();
-      tell({ end: round.end });
+      report({ end: round.end });
     }
   });
 }
 
-async function fence(bootstrap, given, tell) {
+async function fence(bootstrap, given, report) {
   await using(transactional(bootstrap, given), async (first) => {
     const transaction = await first.transaction();
     await transaction.send({ topic: given.topic, messages: [{ value: "first" }] });
@@ -91,12 +91,12 @@ async function fence(bootstrap, given, tell) {
       const later = await second.transaction();
       const failure = await code(() => transaction.commit());
       await later.abort();
-      tell({ fenced: [47, 90].includes(failure) });
+      report({ fenced: [47, 90].includes(failure) });
     });
   });
 }
 
-async function transactional_offsets(bootstrap, given, tell) {
+async function transactional_offsets(bootstrap, given, report) {
   const admin = kafka(bootstrap).admin();
   const committed = async () => {
     const [{ partitions }] = await admin.fetchOffsets({ groupId: given.group, topics: [given.topic] });
@@ -113,7 +113,7 @@ async function transactional_offsets(bootstrap, given, tell) {
         const topics = [{ topic: given.topic, partitions: [{ partition: 0, offset }] }];
         await transaction.sendOffsets({ consumerGroupId: given.group, topics });
         await transaction[end]();
-        tell({ [`after_${end}`]: await until(3, committed) });
+        report({ [`after_${end}`]: await until(3, committed) });
       }
     }),
   );

@@ -1,5 +1,5 @@
-// Package driver is what the Go clients share: it reads calls from standard input, one JSON object per line, and answers
-// each with its steps, one per line.
+// Package driver has the code shared by the Go clients: it reads calls from standard input, one JSON object per line, and
+// answers each with its steps, one per line.
 package driver
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Timeout is far longer than any call takes on a busy machine.
+// Timeout is far longer than any call needs on a busy machine.
 const Timeout = 30 * time.Second
 
-// Row is one record; encoding/json has bytes in base64.
+// Row is one record; encoding/json encodes bytes in base64.
 type Row struct {
 	Key       []byte   `json:"key"`
 	Value     []byte   `json:"value"`
@@ -41,7 +41,7 @@ type Round struct {
 	End  string `json:"end"`
 }
 
-// Given is what a verb works with; each takes what it needs of it.
+// Given has the arguments of a verb; each verb uses some of them.
 type Given struct {
 	Topic           string             `json:"topic"`
 	Output          string             `json:"output"`
@@ -62,7 +62,7 @@ type Given struct {
 	Key             string             `json:"key"`
 }
 
-// Step is what a verb tells.
+// Step is one reported result of a verb.
 type Step map[string]any
 
 // Call is one call of a verb; its failures panic, by Must.
@@ -72,44 +72,45 @@ type Call struct {
 	Given     Given  `json:"given"`
 }
 
-// Tell writes a step.
-func (c *Call) Tell(step Step) { say("step", step) }
+// Report writes a step.
+func (c *Call) Report(step Step) { write("step", step) }
 
-// Must ends the call if there is an error.
+// Must ends the call if err is not nil.
 func Must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// Got is the value, or the end of the call.
+// Got returns the value, or ends the call if err is not nil.
 func Got[T any](value T, err error) T {
 	Must(err)
 	return value
 }
 
-// Until asks until the answer is the wanted one, and returns the last: brokers take in changes of topics one by one.
-func Until[T comparable](wanted T, ask func() T) T {
+// Until fetches until the result is the expected one and returns the last result. Brokers apply topic changes at
+// different times.
+func Until[T comparable](expected T, fetch func() T) T {
 	deadline := time.Now().Add(Timeout / 3)
-	answer := ask()
-	for answer != wanted && time.Now().Before(deadline) {
+	result := fetch()
+	for result != expected && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
-		answer = ask()
+		result = fetch()
 	}
-	return answer
+	return result
 }
 
-func say(name string, value any) {
+func write(name string, value any) {
 	line := Got(json.Marshal(map[string]any{name: value}))
 	fmt.Fprintf(os.Stdout, "%s\n", line)
 }
 
-// Serve says the version of a module and answers calls until standard input ends.
+// Serve prints the version of a module and answers calls until standard input ends.
 func Serve(module string, verbs map[string]func(*Call)) {
 	info, _ := debug.ReadBuildInfo()
 	for _, dependency := range info.Deps {
 		if dependency.Path == module {
-			say("version", strings.TrimPrefix(dependency.Version, "v"))
+			write("version", strings.TrimPrefix(dependency.Version, "v"))
 		}
 	}
 	lines := bufio.NewReader(os.Stdin)
@@ -121,9 +122,9 @@ func Serve(module string, verbs map[string]func(*Call)) {
 		var call Call
 		Must(json.Unmarshal(line, &call))
 		if failure := run(verbs[call.Verb], &call); failure != "" {
-			say("failure", failure)
+			write("failure", failure)
 		} else {
-			say("end", true)
+			write("end", true)
 		}
 	}
 }

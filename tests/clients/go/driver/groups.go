@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Member is a consumer in a group that does its part of the protocol by itself.
+// Member is a consumer in a group that runs the protocol in the background.
 type Member interface {
 	Holding() *Holding
 	Close()
 }
 
-// Holding is what a member has, as its client tells it.
+// Holding has the partitions of a member, as its client reports them.
 type Holding struct {
 	mutex       sync.Mutex
 	partitions  map[int32]bool
@@ -33,7 +33,7 @@ func (h *Holding) Gain(partitions []int32) {
 	}
 }
 
-// Lose takes partitions away.
+// Lose removes partitions.
 func (h *Holding) Lose(partitions []int32) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -51,13 +51,13 @@ func (h *Holding) now() ([]int32, int) {
 	return slices.Sorted(maps.Keys(h.partitions)), h.revocations
 }
 
-// settle waits until each partition is with one member and no member without, for a while; how many each has.
+// settle waits until every partition is assigned once and every member has some, for a while; it returns the counts.
 func settle(partitions int32, members ...Member) []int {
 	deadline := time.Now().Add(Timeout)
 	var heldSince time.Time
 	for heldSince.IsZero() || time.Since(heldSince) < 300*time.Millisecond {
 		if time.Now().After(deadline) {
-			panic(fmt.Sprintf("not shared out: %v", holdings(members)))
+			panic(fmt.Sprintf("partitions are not all assigned: %v", holdings(members)))
 		}
 		time.Sleep(20 * time.Millisecond)
 		if !sharedOut(partitions, members) {
@@ -95,18 +95,18 @@ func sharedOut(partitions int32, members []Member) bool {
 	return len(all) == int(partitions) && len(slices.Compact(all)) == int(partitions)
 }
 
-// Rebalance has one member, a second one joins, and leaves.
+// Rebalance starts one member, and lets a second one join and leave.
 func Rebalance(call *Call, join func(instanceID string) Member) {
 	first := join("")
 	defer first.Close()
-	call.Tell(Step{"members": 1, "partitions": settle(call.Given.Partitions, first)})
+	call.Report(Step{"members": 1, "partitions": settle(call.Given.Partitions, first)})
 	second := join("")
-	call.Tell(Step{"members": 2, "partitions": settle(call.Given.Partitions, first, second)})
+	call.Report(Step{"members": 2, "partitions": settle(call.Given.Partitions, first, second)})
 	second.Close()
-	call.Tell(Step{"members": 1, "partitions": settle(call.Given.Partitions, first)})
+	call.Report(Step{"members": 1, "partitions": settle(call.Given.Partitions, first)})
 }
 
-// RestartStaticMember has two members with instance ids, of which one is restarted.
+// RestartStaticMember restarts one of two members with instance ids.
 func RestartStaticMember(call *Call, join func(instanceID string) Member) {
 	stays, restarted := join("stays"), join("restarted")
 	defer stays.Close()
@@ -119,7 +119,7 @@ func RestartStaticMember(call *Call, join func(instanceID string) Member) {
 	settle(call.Given.Partitions, stays, restarted)
 	after, _ := restarted.Holding().now()
 	_, later := stays.Holding().now()
-	call.Tell(Step{
+	call.Report(Step{
 		"partitions":               shares,
 		"kept":                     slices.Equal(before, after),
 		"revocations_of_the_other": later - revocations,

@@ -34,7 +34,7 @@ var adminVerbs = map[string]func(*Call){
 	"log_dirs":                  with(logDirs),
 }
 
-// verb has a client for admin calls, and a context that ends in time.
+// verb adds an admin client and a context with a timeout.
 type verb func(ctx context.Context, admin *kadm.Client, call *Call)
 
 func with(run verb) func(*Call) {
@@ -61,26 +61,26 @@ func topics(ctx context.Context, admin *kadm.Client, call *Call) {
 		return code(err)
 	}
 	listed := func() bool { return Got(admin.ListTopics(ctx)).Has(call.Given.Topic) }
-	call.Tell(Step{"created": create()})
-	call.Tell(Step{"created again": create()})
-	call.Tell(Step{"listed": Until(true, listed)})
-	call.Tell(Step{"partitions": partitions(ctx, admin, call.Given.Topic)})
-	call.Tell(Step{"deleted": remove()})
-	call.Tell(Step{"listed": Until(false, listed)})
-	call.Tell(Step{"deleted again": remove()})
+	call.Report(Step{"created": create()})
+	call.Report(Step{"created again": create()})
+	call.Report(Step{"listed": Until(true, listed)})
+	call.Report(Step{"partitions": partitions(ctx, admin, call.Given.Topic)})
+	call.Report(Step{"deleted": remove()})
+	call.Report(Step{"listed": Until(false, listed)})
+	call.Report(Step{"deleted again": remove()})
 }
 
 func createPartitions(ctx context.Context, admin *kadm.Client, call *Call) {
 	grow := func() int16 {
 		return code(Got(admin.UpdatePartitions(ctx, int(call.Given.Partitions), call.Given.Topic)).Error())
 	}
-	call.Tell(Step{"error": grow()})
+	call.Report(Step{"error": grow()})
 	count := func() int { return partitions(ctx, admin, call.Given.Topic) }
-	call.Tell(Step{"partitions": Until(int(call.Given.Partitions), count)})
-	call.Tell(Step{"error": grow()})
+	call.Report(Step{"partitions": Until(int(call.Given.Partitions), count)})
+	call.Report(Step{"error": grow()})
 }
 
-// configs are the values of some of a resource's.
+// configs returns the values of the named configs.
 func configs(resource kadm.ResourceConfig, names ...string) Step {
 	Must(resource.Err)
 	step := Step{}
@@ -99,13 +99,13 @@ func configsOfTopic(ctx context.Context, admin *kadm.Client, topic string, names
 }
 
 func topicConfigs(ctx context.Context, admin *kadm.Client, call *Call) {
-	call.Tell(configsOfTopic(ctx, admin, call.Given.Topic, "retention.ms", "cleanup.policy"))
+	call.Report(configsOfTopic(ctx, admin, call.Given.Topic, "retention.ms", "cleanup.policy"))
 }
 
 func brokerConfigs(ctx context.Context, admin *kadm.Client, call *Call) {
 	node := Got(admin.BrokerMetadata(ctx)).Brokers[0].NodeID
 	found := Got(Got(admin.DescribeBrokerConfigs(ctx, node)).On(strconv.Itoa(int(node)), nil))
-	call.Tell(configs(found, "message.max.bytes"))
+	call.Report(configs(found, "message.max.bytes"))
 }
 
 func untilRetention(ctx context.Context, admin *kadm.Client, topic string, wanted string) string {
@@ -122,7 +122,7 @@ func incrementalAlterConfigs(ctx context.Context, admin *kadm.Client, call *Call
 		wanted := []kadm.AlterConfig{{Op: alteration.op, Name: "retention.ms", Value: &alteration.value}}
 		Must(Got(Got(admin.AlterTopicConfigs(ctx, wanted, call.Given.Topic)).On(call.Given.Topic, nil)).Err)
 		untilRetention(ctx, admin, call.Given.Topic, alteration.value)
-		call.Tell(configsOfTopic(ctx, admin, call.Given.Topic, "retention.ms", "retention.bytes"))
+		call.Report(configsOfTopic(ctx, admin, call.Given.Topic, "retention.ms", "retention.bytes"))
 	}
 }
 
@@ -130,10 +130,10 @@ func alterConfigs(ctx context.Context, admin *kadm.Client, call *Call) {
 	value := "5000"
 	wanted := []kadm.AlterConfig{{Name: "retention.ms", Value: &value}}
 	Must(Got(Got(admin.AlterTopicConfigsState(ctx, wanted, call.Given.Topic)).On(call.Given.Topic, nil)).Err)
-	call.Tell(Step{"retention.ms": untilRetention(ctx, admin, call.Given.Topic, value)})
+	call.Report(Step{"retention.ms": untilRetention(ctx, admin, call.Given.Topic, value)})
 }
 
-// offset is what ListOffsets finds in partition 0.
+// offset returns the ListOffsets result of partition 0.
 func offset(found kadm.ListedOffsets, call *Call) kadm.ListedOffset {
 	listed, _ := found.Lookup(call.Given.Topic, 0)
 	Must(listed.Err)
@@ -145,13 +145,13 @@ func deleteRecords(ctx context.Context, admin *kadm.Client, call *Call) {
 	wanted.AddOffset(call.Given.Topic, 0, call.Given.Count, -1)
 	deleted, _ := Got(admin.DeleteRecords(ctx, wanted)).Lookup(call.Given.Topic, 0)
 	Must(deleted.Err)
-	call.Tell(Step{"low_watermark": deleted.LowWatermark})
-	call.Tell(Step{"earliest": offset(Got(admin.ListStartOffsets(ctx, call.Given.Topic)), call).Offset})
+	call.Report(Step{"low_watermark": deleted.LowWatermark})
+	call.Report(Step{"earliest": offset(Got(admin.ListStartOffsets(ctx, call.Given.Topic)), call).Offset})
 }
 
 func listOffsets(ctx context.Context, admin *kadm.Client, call *Call) {
 	topic := call.Given.Topic
-	call.Tell(Step{
+	call.Report(Step{
 		"earliest":     offset(Got(admin.ListStartOffsets(ctx, topic)), call).Offset,
 		"latest":       offset(Got(admin.ListEndOffsets(ctx, topic)), call).Offset,
 		"by_timestamp": offset(Got(admin.ListOffsetsAfterMilli(ctx, call.Given.Count, topic)), call).Offset,
@@ -160,10 +160,10 @@ func listOffsets(ctx context.Context, admin *kadm.Client, call *Call) {
 
 func maxTimestamp(ctx context.Context, admin *kadm.Client, call *Call) {
 	found := offset(Got(admin.ListMaxTimestampOffsets(ctx, call.Given.Topic)), call)
-	call.Tell(Step{"offset": found.Offset, "timestamp": found.Timestamp})
+	call.Report(Step{"offset": found.Offset, "timestamp": found.Timestamp})
 }
 
-// live does one thing while the group has a member, which has committed offset 3, and one when it has left.
+// live runs `during` while the group has a member with committed offset 3, and `after` when it has left.
 func live(during verb, after verb) func(*Call) {
 	return with(func(ctx context.Context, admin *kadm.Client, call *Call) {
 		consumer := client(call, groupOptions(call, "")...)
@@ -180,19 +180,19 @@ func nothing(context.Context, *kadm.Client, *Call) {}
 
 func listGroups(ctx context.Context, admin *kadm.Client, call *Call) {
 	_, listed := Got(admin.ListGroups(ctx))[call.Given.Group]
-	call.Tell(Step{"listed": listed})
+	call.Report(Step{"listed": listed})
 }
 
 func describeGroup(ctx context.Context, admin *kadm.Client, call *Call) {
 	if call.Given.Protocol == "consumer" {
 		group := Got(admin.DescribeConsumerGroups(ctx, call.Given.Group))[call.Given.Group]
 		Must(group.Err)
-		call.Tell(Step{"state": group.State, "members": len(group.Members)})
+		call.Report(Step{"state": group.State, "members": len(group.Members)})
 		return
 	}
 	group := Got(admin.DescribeGroups(ctx, call.Given.Group))[call.Given.Group]
 	Must(group.Err)
-	call.Tell(Step{"state": group.State, "members": len(group.Members)})
+	call.Report(Step{"state": group.State, "members": len(group.Members)})
 }
 
 func deleteGroup(ctx context.Context, admin *kadm.Client, call *Call) int16 {
@@ -201,21 +201,21 @@ func deleteGroup(ctx context.Context, admin *kadm.Client, call *Call) int16 {
 }
 
 func deleteLive(ctx context.Context, admin *kadm.Client, call *Call) {
-	call.Tell(Step{"while it has a member": deleteGroup(ctx, admin, call)})
+	call.Report(Step{"with a member": deleteGroup(ctx, admin, call)})
 }
 
 func deleteEmpty(ctx context.Context, admin *kadm.Client, call *Call) {
-	call.Tell(Step{"while it is empty": deleteGroup(ctx, admin, call)})
-	call.Tell(Step{"once it is gone": deleteGroup(ctx, admin, call)})
+	call.Report(Step{"empty": deleteGroup(ctx, admin, call)})
+	call.Report(Step{"deleted": deleteGroup(ctx, admin, call)})
 }
 
 func listGroupOffsets(ctx context.Context, admin *kadm.Client, call *Call) {
 	committed, _ := Got(admin.FetchOffsets(ctx, call.Given.Group)).Lookup(call.Given.Topic, 0)
 	Must(committed.Err)
-	call.Tell(Step{"offset": committed.At})
+	call.Report(Step{"offset": committed.At})
 }
 
-// groupOffset is the committed offset of partition 0.
+// groupOffset returns the committed offset of partition 0.
 func groupOffset(call *Call) (offset int64) {
 	with(func(ctx context.Context, admin *kadm.Client, call *Call) {
 		committed, _ := Got(admin.FetchOffsets(ctx, call.Given.Group)).Lookup(call.Given.Topic, 0)
@@ -236,8 +236,8 @@ func deleteGroupOffsets(ctx context.Context, admin *kadm.Client, call *Call) {
 	wanted := kadm.TopicsSet{}
 	wanted.Add(call.Given.Topic, 0)
 	deleted := Got(admin.DeleteOffsets(ctx, call.Given.Group, wanted))
-	call.Tell(Step{"error": code(deleted[call.Given.Topic][0])})
-	call.Tell(Step{"left": len(Got(admin.FetchOffsets(ctx, call.Given.Group)))})
+	call.Report(Step{"error": code(deleted[call.Given.Topic][0])})
+	call.Report(Step{"left": len(Got(admin.FetchOffsets(ctx, call.Given.Group)))})
 }
 
 func cluster(ctx context.Context, admin *kadm.Client, call *Call) {
@@ -246,7 +246,7 @@ func cluster(ctx context.Context, admin *kadm.Client, call *Call) {
 	for _, node := range found.Brokers.NodeIDs() {
 		controller = controller || node == found.Controller
 	}
-	call.Tell(Step{"nodes": len(found.Brokers), "controller": controller, "id": found.Cluster != ""})
+	call.Report(Step{"nodes": len(found.Brokers), "controller": controller, "id": found.Cluster != ""})
 }
 
 func clientQuotas(ctx context.Context, admin *kadm.Client, call *Call) {
@@ -276,11 +276,11 @@ func clientQuotas(ctx context.Context, admin *kadm.Client, call *Call) {
 		for _, altered := range Got(admin.AlterClientQuotas(ctx, []kadm.AlterClientQuotaEntry{entry})) {
 			Must(altered.Err)
 		}
-		call.Tell(Step{"rate": Until(wanted, rate)})
+		call.Report(Step{"rate": Until(wanted, rate)})
 	}
 }
 
-// whileOpen asks something while there is a transaction.
+// whileOpen makes a call while a transaction is open.
 func whileOpen(run verb) func(*Call) {
 	return with(func(ctx context.Context, admin *kadm.Client, call *Call) {
 		producer := transactional(call)
@@ -293,13 +293,13 @@ func whileOpen(run verb) func(*Call) {
 }
 
 func listTransactions(ctx context.Context, admin *kadm.Client, call *Call) {
-	call.Tell(Step{"state": Got(admin.ListTransactions(ctx, nil, nil))[call.Given.TransactionalID].State})
+	call.Report(Step{"state": Got(admin.ListTransactions(ctx, nil, nil))[call.Given.TransactionalID].State})
 }
 
 func describeTransaction(ctx context.Context, admin *kadm.Client, call *Call) {
 	found := Got(admin.DescribeTransactions(ctx, call.Given.TransactionalID))[call.Given.TransactionalID]
 	Must(found.Err)
-	call.Tell(Step{"state": found.State, "partitions": len(found.Topics.IntoList()[0].Partitions)})
+	call.Report(Step{"state": found.State, "partitions": len(found.Topics.IntoList()[0].Partitions)})
 }
 
 func describeProducers(ctx context.Context, admin *kadm.Client, call *Call) {
@@ -307,7 +307,7 @@ func describeProducers(ctx context.Context, admin *kadm.Client, call *Call) {
 	wanted.Add(call.Given.Topic, 0)
 	found := Got(admin.DescribeProducers(ctx, wanted))[call.Given.Topic].Partitions[0]
 	Must(found.Err)
-	call.Tell(Step{"producers": len(found.ActiveProducers)})
+	call.Report(Step{"producers": len(found.ActiveProducers)})
 }
 
 func logDirs(ctx context.Context, admin *kadm.Client, call *Call) {
@@ -319,5 +319,5 @@ func logDirs(ctx context.Context, admin *kadm.Client, call *Call) {
 			count += len(directory.Topics[call.Given.Topic])
 		}
 	}
-	call.Tell(Step{"partitions": count})
+	call.Report(Step{"partitions": count})
 }

@@ -1,4 +1,4 @@
-// Command franz is franz-go, as the scenarios ask for it: producing, reading, transactions, groups.
+// Command franz is the franz-go driver: producing, reading, transactions, groups.
 package main
 
 import (
@@ -39,7 +39,7 @@ func client(call *Call, options ...kgo.Opt) *kgo.Client {
 	return Got(kgo.NewClient(options...))
 }
 
-// records goes to the partitions in turn.
+// records assigns the rows to the partitions in turn.
 func records(topic string, rows []Row, partitions int32) []*kgo.Record {
 	var found []*kgo.Record
 	for number, row := range rows {
@@ -82,10 +82,10 @@ func produce(call *Call) {
 	ctx, cancel := within()
 	defer cancel()
 	Must(producer.ProduceSync(ctx, records(call.Given.Topic, call.Given.Rows, call.Given.Partitions)...).FirstErr())
-	call.Tell(Step{"sent": len(call.Given.Rows)})
+	call.Report(Step{"sent": len(call.Given.Rows)})
 }
 
-// poll is the next so many records.
+// poll returns the next `count` records.
 func poll(consumer interface {
 	PollRecords(context.Context, int) kgo.Fetches
 }, count int64) []*kgo.Record {
@@ -116,10 +116,10 @@ func read(call *Call) {
 		}
 		rows = append(rows, row)
 	}
-	call.Tell(Step{"rows": rows})
+	call.Report(Step{"rows": rows})
 }
 
-// code is the error code of the broker; 0 if it went well.
+// code returns the broker's error code; 0 for nil.
 func code(err error) int16 {
 	var known *kerr.Error
 	if errors.As(err, &known) {
@@ -135,7 +135,7 @@ func oversize(call *Call) {
 	ctx, cancel := within()
 	defer cancel()
 	err := producer.ProduceSync(ctx, &kgo.Record{Topic: call.Given.Topic, Value: make([]byte, call.Given.Size)}).FirstErr()
-	call.Tell(Step{"error": code(err)})
+	call.Report(Step{"error": code(err)})
 }
 
 func transactional(call *Call) *kgo.Client {
@@ -151,7 +151,7 @@ func transactions(call *Call) {
 		Must(producer.BeginTransaction())
 		Must(producer.ProduceSync(ctx, records(call.Given.Topic, round.Rows, 1)...).FirstErr())
 		Must(producer.EndTransaction(ctx, kgo.TransactionEndTry(round.End == "commit")))
-		call.Tell(Step{"end": round.End})
+		call.Report(Step{"end": round.End})
 	}
 }
 
@@ -163,15 +163,15 @@ func fence(call *Call) {
 	defer cancel()
 	Must(first.BeginTransaction())
 	Must(first.ProduceSync(ctx, &kgo.Record{Topic: call.Given.Topic, Value: []byte("first")}).FirstErr())
-	// It has an id of the transaction coordinator, and so fences the first, once it produces.
+	// Its first send gets a producer id from the transaction coordinator, which fences the first producer.
 	Must(second.BeginTransaction())
 	Must(second.ProduceSync(ctx, &kgo.Record{Topic: call.Given.Topic, Value: []byte("second")}).FirstErr())
 	err := first.EndTransaction(ctx, kgo.TryCommit)
 	Must(second.EndTransaction(ctx, kgo.TryAbort))
-	call.Tell(Step{"fenced": errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)})
+	call.Report(Step{"fenced": errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch)})
 }
 
-// transactionalOffsets uses the library's session of a group and a transaction.
+// transactionalOffsets uses the library's group transact session.
 func transactionalOffsets(call *Call) {
 	options := append(groupOptions(call, ""),
 		kgo.SeedBrokers(call.Bootstrap),
@@ -188,11 +188,11 @@ func transactionalOffsets(call *Call) {
 			Must(session.ProduceSync(ctx, &kgo.Record{Topic: call.Given.Output, Value: record.Value}).FirstErr())
 		}
 		Got(session.End(ctx, kgo.TransactionEndTry(end == "commit")))
-		call.Tell(Step{"after_" + end: groupOffset(call)})
+		call.Report(Step{"after_" + end: groupOffset(call)})
 	}
 }
 
-// groupOptions: a member of the classic protocol looks soon whether a rebalance has begun.
+// groupOptions: a member of the classic protocol notices a rebalance early.
 func groupOptions(call *Call, instanceID string) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.ConsumerGroup(call.Given.Group),
@@ -247,6 +247,6 @@ func resume(call *Call) {
 		Must(consumer.CommitRecords(ctx, found...))
 		cancel()
 		consumer.Close()
-		call.Tell(Step{name: values})
+		call.Report(Step{name: values})
 	}
 }

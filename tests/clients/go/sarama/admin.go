@@ -28,7 +28,7 @@ var adminVerbs = map[string]func(*Call){
 	"log_dirs":                  with(logDirs),
 }
 
-// verb has a client for admin calls.
+// verb adds an admin client.
 type verb func(admin sarama.ClusterAdmin, call *Call)
 
 func with(run verb) func(*Call) {
@@ -49,24 +49,24 @@ func topics(admin sarama.ClusterAdmin, call *Call) {
 		_, found := Got(admin.ListTopics())[call.Given.Topic]
 		return found
 	}
-	call.Tell(Step{"created": code(admin.CreateTopic(call.Given.Topic, detail, false))})
-	call.Tell(Step{"created again": code(admin.CreateTopic(call.Given.Topic, detail, false))})
-	call.Tell(Step{"listed": Until(true, listed)})
-	call.Tell(Step{"partitions": partitions(admin, call.Given.Topic)})
-	call.Tell(Step{"deleted": code(admin.DeleteTopic(call.Given.Topic))})
-	call.Tell(Step{"listed": Until(false, listed)})
-	call.Tell(Step{"deleted again": code(admin.DeleteTopic(call.Given.Topic))})
+	call.Report(Step{"created": code(admin.CreateTopic(call.Given.Topic, detail, false))})
+	call.Report(Step{"created again": code(admin.CreateTopic(call.Given.Topic, detail, false))})
+	call.Report(Step{"listed": Until(true, listed)})
+	call.Report(Step{"partitions": partitions(admin, call.Given.Topic)})
+	call.Report(Step{"deleted": code(admin.DeleteTopic(call.Given.Topic))})
+	call.Report(Step{"listed": Until(false, listed)})
+	call.Report(Step{"deleted again": code(admin.DeleteTopic(call.Given.Topic))})
 }
 
 func createPartitions(admin sarama.ClusterAdmin, call *Call) {
 	wanted := call.Given.Partitions
-	call.Tell(Step{"error": code(admin.CreatePartitions(call.Given.Topic, wanted, nil, false))})
+	call.Report(Step{"error": code(admin.CreatePartitions(call.Given.Topic, wanted, nil, false))})
 	count := func() int { return partitions(admin, call.Given.Topic) }
-	call.Tell(Step{"partitions": Until(int(wanted), count)})
-	call.Tell(Step{"error": code(admin.CreatePartitions(call.Given.Topic, wanted, nil, false))})
+	call.Report(Step{"partitions": Until(int(wanted), count)})
+	call.Report(Step{"error": code(admin.CreatePartitions(call.Given.Topic, wanted, nil, false))})
 }
 
-// configs are the values of some of a resource's.
+// configs returns the values of the named configs.
 func configs(admin sarama.ClusterAdmin, kind sarama.ConfigResourceType, name string, names ...string) Step {
 	step := Step{}
 	for _, entry := range Got(admin.DescribeConfig(sarama.ConfigResource{Type: kind, Name: name, ConfigNames: names})) {
@@ -76,13 +76,13 @@ func configs(admin sarama.ClusterAdmin, kind sarama.ConfigResourceType, name str
 }
 
 func topicConfigs(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(configs(admin, sarama.TopicResource, call.Given.Topic, "retention.ms", "cleanup.policy"))
+	call.Report(configs(admin, sarama.TopicResource, call.Given.Topic, "retention.ms", "cleanup.policy"))
 }
 
 func brokerConfigs(admin sarama.ClusterAdmin, call *Call) {
 	nodes, _, err := admin.DescribeCluster()
 	Must(err)
-	call.Tell(configs(admin, sarama.BrokerResource, strconv.Itoa(int(nodes[0].ID())), "message.max.bytes"))
+	call.Report(configs(admin, sarama.BrokerResource, strconv.Itoa(int(nodes[0].ID())), "message.max.bytes"))
 }
 
 func untilRetention(admin sarama.ClusterAdmin, topic string, wanted string) string {
@@ -103,7 +103,7 @@ func incrementalAlterConfigs(admin sarama.ClusterAdmin, call *Call) {
 		wanted := map[string]sarama.IncrementalAlterConfigsEntry{"retention.ms": entry}
 		Must(admin.IncrementalAlterConfig(sarama.TopicResource, call.Given.Topic, wanted, false))
 		untilRetention(admin, call.Given.Topic, alteration.value)
-		call.Tell(configs(admin, sarama.TopicResource, call.Given.Topic, "retention.ms", "retention.bytes"))
+		call.Report(configs(admin, sarama.TopicResource, call.Given.Topic, "retention.ms", "retention.bytes"))
 	}
 }
 
@@ -111,35 +111,35 @@ func alterConfigs(admin sarama.ClusterAdmin, call *Call) {
 	value := "5000"
 	wanted := map[string]*string{"retention.ms": &value}
 	Must(admin.AlterConfig(sarama.TopicResource, call.Given.Topic, wanted, false))
-	call.Tell(Step{"retention.ms": untilRetention(admin, call.Given.Topic, value)})
+	call.Report(Step{"retention.ms": untilRetention(admin, call.Given.Topic, value)})
 }
 
-// offset is what ListOffsets finds in partition 0 for a timestamp, or for one of the special ones.
+// offset returns the ListOffsets result of partition 0 for a timestamp or a special timestamp.
 func offset(admin sarama.ClusterAdmin, call *Call, timestamp int64) *sarama.OffsetResult {
-	asked := map[string]map[int32]int64{call.Given.Topic: {0: timestamp}}
-	found := Got(admin.ListOffsets(asked, nil))[call.Given.Topic][0]
-	if code(found.Err) != 0 { // which the library has even where there is none
+	requested := map[string]map[int32]int64{call.Given.Topic: {0: timestamp}}
+	found := Got(admin.ListOffsets(requested, nil))[call.Given.Topic][0]
+	if code(found.Err) != 0 { // the library sets it even without an error
 		panic(found.Err)
 	}
 	return found
 }
 
-// deleteRecords: the library tells no low watermark, so it is asked for.
+// deleteRecords fetches the low watermark, which the library does not return.
 func deleteRecords(admin sarama.ClusterAdmin, call *Call) {
 	Must(admin.DeleteRecords(call.Given.Topic, map[int32]int64{0: call.Given.Count}))
-	call.Tell(Step{"low_watermark": offset(admin, call, sarama.OffsetOldest).Offset})
-	call.Tell(Step{"earliest": offset(admin, call, sarama.OffsetOldest).Offset})
+	call.Report(Step{"low_watermark": offset(admin, call, sarama.OffsetOldest).Offset})
+	call.Report(Step{"earliest": offset(admin, call, sarama.OffsetOldest).Offset})
 }
 
 func listOffsets(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(Step{
+	call.Report(Step{
 		"earliest":     offset(admin, call, sarama.OffsetOldest).Offset,
 		"latest":       offset(admin, call, sarama.OffsetNewest).Offset,
 		"by_timestamp": offset(admin, call, call.Given.Count).Offset,
 	})
 }
 
-// live does one thing while the group has a member, which has committed offset 3, and one when it has left.
+// live runs `during` while the group has a member with committed offset 3, and `after` when it has left.
 func live(during verb, after verb) func(*Call) {
 	return with(func(admin sarama.ClusterAdmin, call *Call) {
 		inGroup(call, func(session sarama.ConsumerGroupSession, messages <-chan *sarama.ConsumerMessage) {
@@ -156,31 +156,31 @@ func nothing(sarama.ClusterAdmin, *Call) {}
 
 func listGroups(admin sarama.ClusterAdmin, call *Call) {
 	_, listed := Got(admin.ListConsumerGroups())[call.Given.Group]
-	call.Tell(Step{"listed": listed})
+	call.Report(Step{"listed": listed})
 }
 
 func describeGroup(admin sarama.ClusterAdmin, call *Call) {
 	group := Got(admin.DescribeConsumerGroups([]string{call.Given.Group}))[0]
-	call.Tell(Step{"state": group.State, "members": len(group.Members)})
+	call.Report(Step{"state": group.State, "members": len(group.Members)})
 }
 
 func deleteLive(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(Step{"while it has a member": code(admin.DeleteConsumerGroup(call.Given.Group))})
+	call.Report(Step{"with a member": code(admin.DeleteConsumerGroup(call.Given.Group))})
 }
 
 func deleteEmpty(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(Step{"while it is empty": code(admin.DeleteConsumerGroup(call.Given.Group))})
-	call.Tell(Step{"once it is gone": code(admin.DeleteConsumerGroup(call.Given.Group))})
+	call.Report(Step{"empty": code(admin.DeleteConsumerGroup(call.Given.Group))})
+	call.Report(Step{"deleted": code(admin.DeleteConsumerGroup(call.Given.Group))})
 }
 
-// groupOffset is the committed offset of partition 0.
+// groupOffset returns the committed offset of partition 0.
 func groupOffset(admin sarama.ClusterAdmin, call *Call) int64 {
-	asked := map[string][]int32{call.Given.Topic: {0}}
-	return Got(admin.ListConsumerGroupOffsets(call.Given.Group, asked)).GetBlock(call.Given.Topic, 0).Offset
+	requested := map[string][]int32{call.Given.Topic: {0}}
+	return Got(admin.ListConsumerGroupOffsets(call.Given.Group, requested)).GetBlock(call.Given.Topic, 0).Offset
 }
 
 func listGroupOffsets(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(Step{"offset": groupOffset(admin, call)})
+	call.Report(Step{"offset": groupOffset(admin, call)})
 }
 
 func alterGroupOffsets(admin sarama.ClusterAdmin, call *Call) {
@@ -190,12 +190,12 @@ func alterGroupOffsets(admin sarama.ClusterAdmin, call *Call) {
 }
 
 func deleteGroupOffsets(admin sarama.ClusterAdmin, call *Call) {
-	call.Tell(Step{"error": code(admin.DeleteConsumerGroupOffset(call.Given.Group, call.Given.Topic, 0))})
+	call.Report(Step{"error": code(admin.DeleteConsumerGroupOffset(call.Given.Group, call.Given.Topic, 0))})
 	left := 0
 	if groupOffset(admin, call) >= 0 {
 		left = 1
 	}
-	call.Tell(Step{"left": left})
+	call.Report(Step{"left": left})
 }
 
 func cluster(admin sarama.ClusterAdmin, call *Call) {
@@ -206,7 +206,7 @@ func cluster(admin sarama.ClusterAdmin, call *Call) {
 		controller = controller || node.ID() == controllerID
 	}
 	metadata := Got(Got(admin.Controller()).GetMetadata(sarama.NewMetadataRequest(sarama.MaxVersion, []string{})))
-	call.Tell(Step{"nodes": len(nodes), "controller": controller, "id": metadata.ClusterID != nil})
+	call.Report(Step{"nodes": len(nodes), "controller": controller, "id": metadata.ClusterID != nil})
 }
 
 func clientQuotas(admin sarama.ClusterAdmin, call *Call) {
@@ -229,7 +229,7 @@ func clientQuotas(admin sarama.ClusterAdmin, call *Call) {
 	for _, wanted := range []any{1e6, nil} {
 		op := sarama.ClientQuotasOp{Key: call.Given.Key, Value: 1e6, Remove: wanted == nil}
 		Must(admin.AlterClientQuotas(entity, op, false))
-		call.Tell(Step{"rate": Until(wanted, rate)})
+		call.Report(Step{"rate": Until(wanted, rate)})
 	}
 }
 
@@ -244,5 +244,5 @@ func logDirs(admin sarama.ClusterAdmin, call *Call) {
 			}
 		}
 	}
-	call.Tell(Step{"partitions": count})
+	call.Report(Step{"partitions": count})
 }

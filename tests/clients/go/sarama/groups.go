@@ -10,10 +10,10 @@ import (
 	. "sluice/tests/clients/driver"
 )
 
-// work is done with the messages of a partition that a member has claimed.
+// work processes the messages of a partition that a member has claimed.
 type work func(session sarama.ConsumerGroupSession, messages <-chan *sarama.ConsumerMessage)
 
-// member is a consumer in the group. It holds a partition for as long as its claim lasts.
+// member is a consumer in the group. It has a partition while its claim lasts.
 type member struct {
 	group   sarama.ConsumerGroup
 	cancel  context.CancelFunc
@@ -41,7 +41,7 @@ func (m *member) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 	return nil
 }
 
-// join starts a member, which looks soon whether a rebalance has begun.
+// join starts a member, which notices a rebalance early.
 func join(call *Call, instanceID string, claimed work) *member {
 	config := settings()
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
@@ -73,7 +73,7 @@ func joining(call *Call) func(string) Member {
 	}
 }
 
-// inGroup has one member do some work once; a failure there is one of the call.
+// inGroup runs some work once as the only member; its failure ends the call.
 func inGroup(call *Call, once work) {
 	outcome := make(chan any, 1)
 	done := false
@@ -92,7 +92,7 @@ func inGroup(call *Call, once work) {
 			panic(fmt.Sprint(failure))
 		}
 	case <-time.After(2 * Timeout):
-		panic("nothing was claimed")
+		panic("no partition was claimed")
 	}
 }
 
@@ -107,6 +107,6 @@ func resume(call *Call) {
 			}
 			session.Commit()
 		})
-		call.Tell(Step{name: values})
+		call.Report(Step{name: values})
 	}
 }

@@ -1,4 +1,4 @@
-// Command sarama is sarama, as the scenarios ask for it: producing, reading, transactions.
+// Command sarama is the sarama driver: producing, reading, transactions.
 package main
 
 import (
@@ -41,7 +41,7 @@ func producer(call *Call, config *sarama.Config) sarama.SyncProducer {
 	return Got(sarama.NewSyncProducer([]string{call.Bootstrap}, config))
 }
 
-// encoder of nil is null, of no bytes is empty.
+// encoder encodes nil as null and no bytes as an empty value.
 func encoder(data []byte) sarama.Encoder {
 	if data == nil {
 		return nil
@@ -49,7 +49,7 @@ func encoder(data []byte) sarama.Encoder {
 	return sarama.ByteEncoder(data)
 }
 
-// messages go to the partitions in turn.
+// messages assigns the rows to the partitions in turn.
 func messages(topic string, rows []Row, partitions int32) []*sarama.ProducerMessage {
 	var found []*sarama.ProducerMessage
 	for number, row := range rows {
@@ -94,7 +94,7 @@ func produce(call *Call) {
 	open := producer(call, config)
 	defer open.Close()
 	Must(open.SendMessages(messages(call.Given.Topic, call.Given.Rows, call.Given.Partitions)))
-	call.Tell(Step{"sent": len(call.Given.Rows)})
+	call.Report(Step{"sent": len(call.Given.Rows)})
 }
 
 func read(call *Call) {
@@ -117,10 +117,10 @@ func read(call *Call) {
 		}
 		rows = append(rows, row)
 	}
-	call.Tell(Step{"rows": rows})
+	call.Report(Step{"rows": rows})
 }
 
-// next is the next message, in time.
+// next returns the next message within the timeout.
 func next(messages <-chan *sarama.ConsumerMessage) *sarama.ConsumerMessage {
 	select {
 	case message, open := <-messages:
@@ -133,7 +133,7 @@ func next(messages <-chan *sarama.ConsumerMessage) *sarama.ConsumerMessage {
 	}
 }
 
-// code is the error code of the broker; 0 if it went well.
+// code returns the broker's error code; 0 for nil.
 func code(err error) int16 {
 	var known sarama.KError
 	if errors.As(err, &known) {
@@ -148,7 +148,7 @@ func oversize(call *Call) {
 	defer open.Close()
 	value := sarama.ByteEncoder(make([]byte, call.Given.Size))
 	_, _, err := open.SendMessage(&sarama.ProducerMessage{Topic: call.Given.Topic, Value: value})
-	call.Tell(Step{"error": code(err)})
+	call.Report(Step{"error": code(err)})
 }
 
 func transactional(call *Call) sarama.SyncProducer {
@@ -171,7 +171,7 @@ func transactions(call *Call) {
 		Must(open.BeginTxn())
 		Must(open.SendMessages(messages(call.Given.Topic, round.Rows, 1)))
 		Must(end(open, round.End))
-		call.Tell(Step{"end": round.End})
+		call.Report(Step{"end": round.End})
 	}
 }
 
@@ -183,7 +183,7 @@ func fence(call *Call) {
 	second := transactional(call)
 	defer second.Close()
 	failure := code(first.CommitTxn())
-	call.Tell(Step{
+	call.Report(Step{
 		"fenced": failure == int16(sarama.ErrProducerFenced) || failure == int16(sarama.ErrInvalidProducerEpoch),
 	})
 }
@@ -204,7 +204,7 @@ func transactionalOffsets(call *Call) {
 			Must(end(open, how))
 			with(func(admin sarama.ClusterAdmin, call *Call) {
 				committed := Until(3, func() int64 { return groupOffset(admin, call) })
-				call.Tell(Step{"after_" + how: committed})
+				call.Report(Step{"after_" + how: committed})
 			})(call)
 		}
 	})
