@@ -2,7 +2,8 @@
 
 It prints its version first: {"version": "..."}. A call is a line {"bootstrap", "verb", "given"}. The driver answers
 with a line {"step": {...}} for each step, and {"end": true} or {"failure": "stack trace"}. One process serves many
-calls, since some take long to start. `python -m tests.clients.build` builds the clients; a client without a build is skipped.
+calls, since some take long to start. `python -m tests.clients.build` builds the clients; without a build, a client is
+skipped.
 """
 
 import atexit
