@@ -147,7 +147,7 @@ REFUSED = {
     "a mechanism that is not enabled": Refusal(
         "PLAIN_ONLY",
         Login("SASL_PLAINTEXT", mechanism="SCRAM-SHA-256"),
-        "authentication failed .* mechanism=SCRAM-SHA-256 reason=.*not enabled, which are PLAIN",
+        "authentication failed .* mechanism=SCRAM-SHA-256 reason=.*not enabled; expected one of PLAIN",
         {
             "aiokafka": ("KafkaConnectionError", "UnsupportedSaslMechanism"),
             "kafka-python": ("KafkaTimeoutError", f"UnsupportedSaslMechanism|{GONE}"),

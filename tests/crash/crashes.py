@@ -1,8 +1,7 @@
-"""A broker that is killed again and again, and a producer that does not give up: what `make test-crash` is made of.
+"""A broker that is killed repeatedly, and a producer that keeps sending: the implementation of `make test-crash`.
 
-The producer is a real client, idempotent, with acks=all, in this process; the broker is a process of its own with a
-data directory. What was acknowledged is compared with what a consumer then finds: each record once, and of each
-partition in the order in which it was sent.
+The producer is a real idempotent client with acks=all in this process; the broker is a separate process with a data
+directory. A consumer must then find each acknowledged record once, and each partition in the order of the sends.
 """
 
 import signal
@@ -21,13 +20,13 @@ from tests.support.broker_process import BrokerProcess
 
 TOPIC = "survivors"
 PARTITIONS = 3
-# From when a broker has acknowledged something until it is killed.
+# Time from an acknowledgement until the broker is killed.
 _LONGEST_LIFE_S = 0.5
 _GIVES_UP_AFTER_S = 60
 
 
 class Writer:
-    """Sends numbers as fast as they are taken, and keeps those that were acknowledged, by partition."""
+    """Sends numbers at full speed, and keeps the acknowledged ones by partition."""
 
     def __init__(self, bootstrap: str) -> None:
         self.sent = 0
@@ -68,20 +67,20 @@ class Writer:
             self.failed.append(str(error))
 
     def wait_for_acknowledgement(self) -> None:
-        """Waits until something more has been acknowledged."""
+        """Wait until another record is acknowledged."""
         before, deadline = self._count(), monotonic() + _GIVES_UP_AFTER_S
         while self._count() == before:
-            assert monotonic() < deadline, "nothing is acknowledged any more"
+            assert monotonic() < deadline, "no record is acknowledged any more"
             sleep(0.005)
 
     def _count(self) -> int:
         return sum(map(len, self.acknowledged))
 
     def finish(self) -> None:
-        """Stops sending, and waits for what is on the way."""
+        """Stop sending, and wait for pending records."""
         self._ends.set()
         self._thread.join()
-        assert self._producer.flush(_GIVES_UP_AFTER_S) == 0, "the producer did not get rid of its records"
+        assert self._producer.flush(_GIVES_UP_AFTER_S) == 0, "the producer could not deliver its records"
 
 
 def free_port() -> int:
@@ -91,7 +90,7 @@ def free_port() -> int:
 
 
 def survive(folder: Path, kills: int, seed: int, properties: Sequence[str] = ()) -> int:
-    """Kills a broker so many times while it is written to; returns how many records were acknowledged."""
+    """Kill a broker `kills` times during writes; return the number of acknowledged records."""
     random = Random(seed)
     port = free_port()
     arguments = ["--port", str(port), "--admin-port", "0", "--data-dir", str(folder / "data")]
@@ -113,7 +112,7 @@ def survive(folder: Path, kills: int, seed: int, properties: Sequence[str] = ())
             writer.finish()
         assert not writer.failed, f"seed {seed}: {writer.failed[:3]}"
         found = _consume(bootstrap, sum(map(len, writer.acknowledged)))
-        # All that was sent was acknowledged in the end, so what is there is what was acknowledged, no more.
+        # All sent records were acknowledged in the end, so the log has exactly those.
         assert found == writer.acknowledged, f"seed {seed}: {_difference(found, writer.acknowledged)}"
         assert writer.acknowledged == [list(range(one, writer.sent, PARTITIONS)) for one in range(PARTITIONS)]
         return writer.sent

@@ -1,4 +1,4 @@
-"""What a killed broker has acknowledged is there, once and in order."""
+"""Every record that a killed broker has acknowledged is in the log, once and in order."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.crashes import survive
 
-# 50 of each in `make test-crash`; in every run of the suite a few.
+# `make test-crash` kills 50 times per case; the normal suite kills a few times.
 _FEW = 3
 _FLUSHES = ("log.flush.interval.messages=1",)
 
@@ -21,8 +21,8 @@ _FLUSHES = ("log.flush.interval.messages=1",)
 )
 def test_acknowledged_records_survive(tmp_path: Path, properties: tuple[str, ...], pytestconfig: pytest.Config) -> None:
     kills = pytestconfig.getoption("--kills") or _FEW
-    # Small segments, and frequent checkpoints, so that kills hit those, too.
+    # Small segments and frequent checkpoints, so that kills interrupt those too.
     small = ("log.segment.bytes=50000", "log.flush.offset.checkpoint.interval.ms=150")
     records = survive(tmp_path, kills, seed=kills, properties=[*small, *properties])
-    print(f"{kills} kills, {records} records acknowledged, all there")
+    print(f"{kills} kills, {records} records acknowledged, all found")
     assert records > kills

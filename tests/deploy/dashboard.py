@@ -40,7 +40,7 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, object]:
         "id": number,
         "type": "timeseries",
         "title": panel.title,
-        "description": panel.told,
+        "description": panel.description,
         "datasource": DATASOURCE,
         "gridPos": {"x": x, "y": y, "w": panel.width, "h": _HEIGHT},
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, "custom": drawn}, "overrides": []},

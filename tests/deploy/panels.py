@@ -12,7 +12,7 @@ class Panel(NamedTuple):
     title: str
     unit: str  # Grafana's name of it
     queries: tuple[tuple[str, str], ...]  # query and legend
-    told: str
+    description: str
     width: int = 12  # of 24
     stacked: bool = False
 

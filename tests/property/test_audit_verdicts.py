@@ -1,8 +1,8 @@
-"""The judge is right about clients whose behaviour is known: our own, and the same made to do otherwise.
+"""The judge is right about clients with known behaviour: our own, and variants with changed behaviour.
 
-Each goes through what its policy says, in virtual time, as often as the judge asks for; then every verdict and every
-finding must be the one that is right. `make test-audit` does so with 20 seeds, and our own client in its default
-profile with 100; `pytest tests/property/test_audit_verdicts.py --audit-seeds N` with N.
+Each client runs its stage in virtual time as often as the judge requires; then every verdict and every finding must be
+correct. `make test-audit` runs 20 seeds, and 100 for our own client in its default profile;
+`pytest tests/property/test_audit_verdicts.py --audit-seeds N` runs N.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,38 +20,38 @@ from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
 from tests.support.synthetic_probe_clients import BASE_MS, MAX_MS, PROBE_CLIENTS, ProbeClient, observe_probe_client
 
 LEAST_RUNS, MOST_RUNS = 3, 24
-# Of the configured value.
+# Relative to the configured value.
 NEAR = 0.05
-# A draw for each wait shows its jitter in few. Of draws that are made anew at every look the shortest are hardly ever
-# seen: as much is known of their jitter after 3,000 waits (fit.py has the numbers).
+# If each wait is drawn once, few waits show its jitter. If it is drawn again on every check, the shortest draws are
+# hardly ever seen: the same precision needs 3,000 waits (fit.py has the numbers).
 RUNS, RUNS_OF_DRAWS_ANEW = 16, 28
-# What make test has time for: one of each stage that is not dear, and some that deviate.
+# The cases that `make test` has time for: one of each cheap stage, and some deviations.
 SAMPLE = (
-    "after-versions: as it is",
-    "lost: at once after a success",
-    "two-partitions: counted by connection",
-    "new-leader: waits all the same",
+    "after-versions: unchanged",
+    "lost: no wait after a success",
+    "two-partitions: counted per connection",
+    "new-leader: waits anyway",
     "then-success: never reset",
-    "throttled: deaf",
-    "mute: as it is",
-    "mute: closes the connection of what expired",
-    "retries: once more",
-    "in-flight: two on their way",
-    "config: takes any configuration",
-    "long-throttle: as it is",
+    "throttled: ignores the throttle time",
+    "mute: unchanged",
+    "mute: closes the connection of an expired batch",
+    "retries: one more retry",
+    "in-flight: two in flight",
+    "config: accepts any configuration",
+    "long-throttle: unchanged",
 )
 SAMPLE_OF_PROBE_CLIENTS = (
     "commit-error: base too large",
     "heartbeat-error: linear",
-    "admin-error: as it is",
-    "join-error: waits that double",
-    "init-producer-id-error: waits that double",
-    "throttle-fetch: deaf",
+    "admin-error: unchanged",
+    "join-error: exponential waits",
+    "init-producer-id-error: exponential waits",
+    "throttle-fetch: ignores the throttle time",
 )
 
 
 class Configured(NamedTuple):
-    """A backoff of our own client, and where it is seen."""
+    """A backoff of our own client, and the stage that shows it."""
 
     name: str
     run: Callable[[int], Observation]
@@ -65,14 +65,14 @@ class Configured(NamedTuple):
 
 
 def on_stage(stage: str) -> Callable[[int], Observation]:
-    return partial(observe, Policy("as it is", stage, {}))
+    return partial(observe, Policy("unchanged", stage, {}))
 
 
 BACKOFFS = (
     Configured("before connections", on_stage("closed"), "KIP-144/1", 50, 1000, RUNS),
     Configured(
         "before an admin's retries",
-        partial(observe_probe_client, ProbeClient("as it is", "admin-error", {})),
+        partial(observe_probe_client, ProbeClient("unchanged", "admin-error", {})),
         "KIP-580/15",
         BASE_MS,
         MAX_MS,
@@ -99,18 +99,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("profile_seed", range(5 * (seeds or 0) or 1))
 
 
-def test_every_verdict_on_a_client_whose_behaviour_is_known_is_right(policy: Policy, seed: int) -> None:
+def test_verdicts_on_a_client_with_known_behaviour_are_right(policy: Policy, seed: int) -> None:
     runs = as_often_as_needed(partial(observe, policy), policy.expected, seed)
     assert judge_all(runs, policy.expected) == (policy.expected, policy.finds), f"{policy}, seed {seed}"
 
 
-def test_every_verdict_on_a_client_under_a_probe_is_right(client: ProbeClient, seed: int) -> None:
+def test_verdicts_on_a_client_under_a_probe_are_right(client: ProbeClient, seed: int) -> None:
     runs = as_often_as_needed(partial(observe_probe_client, client), client.expected, seed)
     assert judge_all(runs, client.expected) == (client.expected, set()), f"{client}, seed {seed}"
 
 
 def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[str], seed: int) -> list[Observation]:
-    """Runs, until the judge needs no more of them."""
+    """Run until the judge needs no more runs."""
     runs = [run(1000 * seed + number) for number in range(LEAST_RUNS)]
     while len(runs) < MOST_RUNS and any(judge(name, runs).runs_needed for name in statements):
         runs.append(run(1000 * seed + len(runs)))
@@ -122,9 +122,7 @@ def judge_all(runs: Sequence[Observation], statements: Iterable[str]) -> tuple[o
     return {name: judge(name, runs).state for name in statements}, {each.kind for each in findings(runs)}
 
 
-def test_our_own_client_in_its_default_profile_deviates_from_nothing(
-    profile_seed: int, pytestconfig: pytest.Config
-) -> None:
+def test_own_client_in_its_default_profile_has_no_deviation(profile_seed: int, pytestconfig: pytest.Config) -> None:
     full = pytestconfig.getoption("--audit-seeds") is not None
     stages = DEFAULT_PROFILE if full else DEFAULT_PROFILE[::4]
     deviating = [
@@ -137,9 +135,7 @@ def test_our_own_client_in_its_default_profile_deviates_from_nothing(
     assert not deviating, f"seed {profile_seed}"
 
 
-def test_base_cap_and_jitter_of_our_own_client_are_those_that_are_configured(
-    backoff: Configured, fit_seed: int
-) -> None:
+def test_fitted_backoff_of_our_own_client_equals_its_configuration(backoff: Configured, fit_seed: int) -> None:
     runs = [backoff.run(1000 * fit_seed + number) for number in range(backoff.runs)]
     fit = judge(backoff.statement, runs).fit
     assert fit is not None

@@ -1,8 +1,8 @@
-"""A classic group under everything that members can do to it, in any order, in virtual time.
+"""A classic group under all member actions in any order, in virtual time.
 
-The model is small: what each client was told, what a good client would do next, and for how long it has been waiting.
-It knows nothing of rounds. What must hold of every group is checked after every step, by its answers and by its own
-books. Clients are good ones often enough for all rounds to come to their ends, and bad ones otherwise.
+The model is small: the responses of each client, the next action of a correct client, and how long it has waited. It
+knows nothing of rebalance rounds. After every step, the responses and the coordinator's state must satisfy the group's
+invariants. Clients behave correctly often enough that every round ends.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
-# No round lasts longer: what waits is answered, or its group is without anyone who could answer.
+# No round is longer: a waiting request is answered by then.
 LONGEST_WAIT_MS = REBALANCE_MS
 ACTORS = st.integers(0, 4)  # the first two are static members
 WAYS = st.sampled_from([("range",), ("range", "sticky"), ("sticky", "range")])
@@ -48,7 +48,7 @@ SYNC_REFUSALS = {
 
 
 class Actor:
-    """A client process: it has one request under way at most. `next` is what it ought to do."""
+    """A client process with at most one pending request. `next` is the next action of a correct client."""
 
     def __init__(self, broker: VirtualBroker, number: int, version: int) -> None:
         instance_id = f"i{number}" if number < 2 else None
@@ -57,8 +57,8 @@ class Actor:
         self.next = "join"
 
     @property
-    def who(self) -> str:
-        """Who it is to the group, across restarts of a static member."""
+    def identity(self) -> str:
+        """Identity in the group, across restarts of a static member."""
         return self.member.instance_id or self.member.member_id
 
 
@@ -69,9 +69,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.admin = self.broker.client()
         self.actors = [Actor(self.broker, number, 9) for number in range(5)]
         self.last_generation = 0
-        self.leaders: dict[int, str] = {}  # generation -> who was told all members
-        self.protocols: dict[int, set[str]] = {}  # generation -> what its members were told
-        self.ids: dict[str, set[bytes]] = {}  # who -> the member ids it had
+        self.leaders: dict[int, str] = {}  # generation -> identity of its leader
+        self.protocols: dict[int, set[str]] = {}  # generation -> protocols in its JoinGroup responses
+        self.ids: dict[str, set[bytes]] = {}  # identity -> its member ids
 
     # -- what members do -----------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             actor.waits_since_ms = self.broker.now_ms
             everyone = {member_id: member_id.encode() for member_id in self.member_ids()}
             if self.group is not None:
-                # What a static member is given is its instance's, also where it ended before it heard of its id.
+                # A static member gets its instance's assignment even if it restarted before it received its member id.
                 for instance_id, member_id in self.group.static_members.items():
                     self.ids.setdefault(instance_id, set()).add(member_id.encode())
             member = actor.member
@@ -131,13 +131,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @rule(number=ACTORS, version=st.sampled_from([3, 5, 9]))
     def restart(self, number: int, version: int) -> None:
-        """The process is killed, and another begins."""
+        """Kill the process and start another."""
         self.actors[number].member.client.leave()
         self.actors[number] = Actor(self.broker, number, max(version, 5) if number < 2 else version)
 
     @rule(ms=st.sampled_from([1, 1_000, 3_000, SESSION_MS - 1, SESSION_MS, REBALANCE_MS]))
     def time_passes(self, ms: int) -> None:
-        # In steps no longer than what would let two rounds pass unseen.
+        # In steps short enough that no two rounds pass between checks.
         while ms > 0:
             step = min(ms, 3_000)
             self.broker.advance(step)
@@ -146,13 +146,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
     @rule(number=ACTORS)
     def behave(self, number: int) -> None:
-        """Does what it ought to."""
+        """Take the next action of a correct client."""
         {"join": self.join_as_usual, "sync": self.sync, "heartbeat": self.heartbeat}[self.actors[number].next](number)
         self.take_answers()
 
     @rule(several=st.lists(ACTORS, min_size=1, unique=True), rounds=st.integers(1, 6))
     def several_behave(self, several: list[int], rounds: int) -> None:
-        """Some do what they ought to, for a while."""
+        """Some clients behave correctly for a while."""
         for _ in range(rounds):
             for number in several:
                 self.behave(number)
@@ -170,21 +170,23 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         return group
 
     def member_ids(self) -> list[str]:
-        """Of the group as it is."""
+        """Return the current member ids of the group."""
         return list(self.group.members) if self.group is not None else []
 
     @invariant()
     def take_answers(self) -> None:
-        """Every request is answered once, and within the longest wait."""
+        """Check that every request is answered once, within the longest wait."""
         for actor in self.actors:
             answers = actor.member.client.take_answers()
-            assert len(answers) <= (actor.waits_since_ms is not None), "an answer that nobody waits for"
+            assert len(answers) <= (actor.waits_since_ms is not None), "a response without a request"
             for answer in answers:
                 actor.waits_since_ms = None
                 (self.joined if answer.api == "JoinGroup" else self.synced)(actor, answer.message)
             if actor.waits_since_ms is not None:
                 waited_ms = self.broker.now_ms - actor.waits_since_ms
-                assert waited_ms <= LONGEST_WAIT_MS, f"{actor.who} has been waiting for {waited_ms} ms: {self.group}"
+                assert waited_ms <= LONGEST_WAIT_MS, (
+                    f"{actor.identity} has been waiting for {waited_ms} ms: {self.group}"
+                )
 
     def joined(self, actor: Actor, response: Any) -> None:
         member = actor.member
@@ -196,15 +198,15 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         actor.next = "sync"
         member.member_id, member.generation_id = response.member_id, response.generation_id
         member.leads = response.leader == response.member_id
-        assert response.generation_id >= self.last_generation, "a generation went back"
+        assert response.generation_id >= self.last_generation, "the generation decreased"
         self.last_generation = response.generation_id
-        self.ids.setdefault(actor.who, set()).add(member.member_id.encode())
-        told = self.protocols.setdefault(response.generation_id, set())
-        told.add(response.protocol_name)
-        assert len(told) == 1, "a generation has one protocol"
+        self.ids.setdefault(actor.identity, set()).add(member.member_id.encode())
+        protocols = self.protocols.setdefault(response.generation_id, set())
+        protocols.add(response.protocol_name)
+        assert len(protocols) == 1, "a generation has two protocols"
         if response.members:
-            leader = self.leaders.setdefault(response.generation_id, actor.who)
-            assert leader == actor.who, "a generation has one leader"
+            leader = self.leaders.setdefault(response.generation_id, actor.identity)
+            assert leader == actor.identity, "a generation has two leaders"
             assert member.leads
             assert response.member_id in {one.member_id for one in response.members}
 
@@ -214,10 +216,10 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             actor.next = "join"
         else:
             actor.next = "heartbeat"
-            assert response.assignment in (b"", *self.ids[actor.who]), "somebody else's assignment"
+            assert response.assignment in (b"", *self.ids[actor.identity]), "the assignment of another member"
 
     @invariant()
-    def the_books_are_right(self) -> None:
+    def coordinator_state_is_consistent(self) -> None:
         group, groups = self.group, self.broker.broker.groups
         if group is None:
             return
@@ -237,17 +239,17 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert self.runs(group.sync_timer) == bool(group.pending_sync)
         assert self.runs(group.join_timer) == (group.state is PREPARING_REBALANCE)
         for one in members.values():
-            assert self.runs(one.session) or not one.must_heartbeat, "a member that can never be found dead"
+            assert self.runs(one.session) or not one.must_heartbeat, "a member without a session timer"
         sessions = sum(self.runs(one.session) for one in members.values()) + len(group.pending_members)
         assert len(groups.heartbeats) == sessions
         assert len(groups.rebalances) == self.runs(group.join_timer) + self.runs(group.sync_timer)
 
     def runs(self, timer: GroupTimer | None) -> bool:
-        """Whether it may still act."""
+        """Return whether the timer may still fire."""
         return timer is not None and not timer.completed
 
     def teardown(self) -> None:
-        """Left alone, everyone is answered and everyone is out."""
+        """Without further actions, every request is answered and every member is removed."""
         for _ in range(10):
             self.time_passes(REBALANCE_MS)
         assert all(actor.waits_since_ms is None for actor in self.actors)

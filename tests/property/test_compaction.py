@@ -1,9 +1,12 @@
-"""A compacted log under everything that happens to logs, cleaned a step at a time, against a plain list of its records.
+"""A compacted log under all operations on logs, cleaned step by step, against a plain list of its records.
 
-What must hold after every step: offsets and records never change, they only go; of each key the last committed record
-is there, unless it is a tombstone whose time has come; no committed record goes that has no later one of its key below
-the point to which the log was cleaned; what was aborted is never seen; and a reader that begins anywhere gets exactly
-the remaining records, in order.
+After every step:
+
+- Offsets and records never change; they are only removed.
+- The last committed record of each key exists, unless it is a tombstone past its delete horizon.
+- A committed record is removed only if its key has a later one below the cleaned offset.
+- Aborted records are never returned.
+- A reader that starts anywhere gets exactly the remaining records, in order.
 """
 
 from collections.abc import Generator, Iterator
@@ -28,7 +31,7 @@ from sluice.protocol.records.record import Record, iter_records
 
 DELETE_RETENTION_MS = 1000
 START_MS = 1_700_000_000_000
-PRODUCERS = 3  # the first is idempotent, the others have transactions
+PRODUCERS = 3  # the first is idempotent, the others are transactional
 IDEMPOTENT = 0
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
 RECORDS = st.lists(st.tuples(st.sampled_from(KEYS), st.none() | st.binary(max_size=8)), min_size=1, max_size=4)
@@ -36,12 +39,12 @@ UNDECIDED, COMMITTED, ABORTED = "undecided", "committed", "aborted"
 
 
 class Known:
-    """What was stored at one offset, and what became of it."""
+    """The record stored at one offset, and its state."""
 
     def __init__(self, record: Record, state: str) -> None:
         self.record = record
         self.state = state
-        self.found_ms = -1  # since when a cleaning may have given it a delete horizon
+        self.found_ms = -1  # earliest time of its delete horizon
 
 
 # The same batches are read after every step.
@@ -57,7 +60,7 @@ class Compaction(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = START_MS
-        # Segments of a few batches, so that there are many.
+        # Small segments, so that there are many.
         append = AppendConfig(after_max_ms=2**62)
         config = LogConfig(append, segment_bytes=400, segment_ms=2, delete_retention_ms=DELETE_RETENTION_MS)
         self.log = PartitionLog("t-0", config, MemoryStorage(2**26))
@@ -69,7 +72,7 @@ class Compaction(RuleBasedStateMachine):
         self.steps: Generator[None, None, None] | None = None
         self.cleaned_to = 0
         self.epoch_ends: dict[int, int] = {}
-        # To readers who ask the same of a log that has not changed, and begin at different offsets.
+        # Cache for readers that start at different offsets of an unchanged log.
         self.answers: dict[tuple[int, int, int], tuple[list[bytes], int]] = {}
         self.epoch = 0
 
@@ -130,7 +133,7 @@ class Compaction(RuleBasedStateMachine):
             self.known[offset].state = ABORTED if aborts else COMMITTED
 
     @rule(what=st.sampled_from(["leader", "delete", "memory", "later"]))
-    def something_else_happens(self, what: str) -> None:
+    def other_operation(self, what: str) -> None:
         log = self.log
         if what == "leader":
             self.epoch_ends[self.epoch] = log.log_end_offset
@@ -169,7 +172,7 @@ class Compaction(RuleBasedStateMachine):
     # What must hold
 
     def read(self, offset: int, up_to: int, max_bytes: int) -> Iterator[bytes]:
-        """The batches that a reader gets, one answer after the other."""
+        """Yield the batches of a reader, fetch by fetch."""
         while offset < up_to:
             if (offset, up_to, max_bytes) not in self.answers:
                 self.answers[offset, up_to, max_bytes] = self.answer(offset, up_to, max_bytes)
@@ -179,7 +182,7 @@ class Compaction(RuleBasedStateMachine):
             yield from batches
 
     def answer(self, offset: int, up_to: int, max_bytes: int) -> tuple[list[bytes], int]:
-        """The batches of one answer, and where its reader goes on."""
+        """Return the batches of one fetch, and the next offset of its reader."""
         answer = self.log.read(offset, max_bytes, up_to, True)
         assert answer.error_code == ErrorCode.NONE
         assert answer.size == self.log.size_available(offset, max_bytes, up_to, True)
@@ -189,14 +192,14 @@ class Compaction(RuleBasedStateMachine):
         for position, size, _ in batch_bounds(data):
             batch = data[position : position + size]
             last_offset = read_header(batch).last_offset
-            assert offset <= last_offset, "a batch before the one that was asked for"
+            assert offset <= last_offset, "a batch before the fetch offset"
             offset = last_offset + 1
             batches.append(batch)
         assert answer.next_offset == offset
         return batches, offset
 
     def committed_from(self, offset: int, max_bytes: int) -> list[Record]:
-        """As a reader of committed records sees it."""
+        """Return the records of a read_committed reader."""
         log, records = self.log, []
         aborted = sorted(log.aborted_transactions(offset, log.last_stable_offset), key=lambda txn: txn.first_offset)
         aborting: set[int] = set()
@@ -211,7 +214,7 @@ class Compaction(RuleBasedStateMachine):
         return records
 
     @invariant()
-    def readers_of_committed_records_get_what_is_left(self) -> None:
+    def read_committed_returns_the_remaining_records(self) -> None:
         log = self.log
         self.answers.clear()
         seen = self.committed_from(log.log_start_offset, 10**6)
@@ -232,7 +235,7 @@ class Compaction(RuleBasedStateMachine):
             assert from_here == [record for record in seen if record.offset >= offset]
 
     @invariant()
-    def offsets_are_found_by_time(self) -> None:
+    def offsets_by_timestamp_are_right(self) -> None:
         log = self.log
         self.answers.clear()
         left = [
@@ -247,14 +250,14 @@ class Compaction(RuleBasedStateMachine):
             assert (None if found is None else found.offset) == expected
 
     @invariant()
-    def epochs_end_where_they_ended(self) -> None:
+    def epoch_end_offsets_are_unchanged(self) -> None:
         for epoch, end in self.epoch_ends.items():
             found, offset = self.log.end_offset_for_epoch(epoch)
             if found == epoch and end > self.log.log_start_offset:
                 assert offset == end
 
     @invariant()
-    def size_is_that_of_the_segments(self) -> None:
+    def size_equals_the_sum_of_its_segments(self) -> None:
         assert self.log.size_in_bytes == sum(segment.size for segment in self.log.segments)
 
 

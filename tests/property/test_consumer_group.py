@@ -1,8 +1,8 @@
-"""A consumer group whose members do as they like, in virtual time: whatever happens, no partition has two owners, no
-epoch goes back, and in the end everyone has what the target says.
+"""A consumer group under all member actions, in virtual time.
 
-An owner is a member that was told that a partition is its own, and has not told that it gave it up; not a member that
-was out for longer than its session, or that was told to begin anew.
+No partition ever has two owners, no epoch decreases, and in the end every member has its target assignment. A member
+owns a partition from the response that assigns it until its heartbeat revokes it, unless its session expired or it was
+fenced.
 """
 
 from hypothesis import settings
@@ -36,7 +36,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.broker = VirtualBroker(
             f"{at_once}={interval_ms}",
             f"group.consumer.assignors={assignor}",
-            "connections.max.idle.ms=-1",  # a member may be silent for long, and is told afterwards what came of it
+            "connections.max.idle.ms=-1",  # a member may be silent for long and then send a request
         )
         self.admin = self.broker.client()
         self.broker.topic("t", 3)
@@ -66,7 +66,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self._heartbeat(member)
 
     @rule(data=st.data(), clinging=st.sets(st.integers(0, MAX_MEMBERS - 1)))
-    def everybody_heartbeats(self, data: st.DataObject, clinging: set[int]) -> None:
+    def all_members_heartbeat(self, data: st.DataObject, clinging: set[int]) -> None:
         for number, member in enumerate(data.draw(st.permutations(list(self.members.values())))):
             member.clings = number in clinging
             self._heartbeat(member)
@@ -82,12 +82,12 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.members)
     @rule(data=st.data())
     def lose_an_answer(self, data: st.DataObject) -> None:
-        """The member does not hear the answer, and says all of itself again."""
+        """The member loses the response, and sends its full state again."""
         member = self._any(data)
-        epoch, owned, told = member.epoch, {**member.owned}, {**member.told}
+        epoch, owned, assigned = member.epoch, {**member.owned}, {**member.assigned}
         code = member.heartbeat().error_code
         if not code:
-            member.epoch, member.owned, member.told = epoch, owned, told
+            member.epoch, member.owned, member.assigned = epoch, owned, assigned
         self._heard(member, code)
         if member.member_id in self.members:
             again = member.heartbeat(
@@ -107,7 +107,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(member.instance_id for member in self.members.values()))
     @rule(data=st.data())
     def restart_static(self, data: st.DataObject) -> None:
-        """A static member goes for a while, and comes back with another id."""
+        """A static member leaves temporarily and returns with another member id."""
         static = [member for member in self.members.values() if member.instance_id]
         member = data.draw(st.sampled_from(static))
         code = member.leave(-2).error_code
@@ -125,7 +125,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.members) > 1)
     @rule(ms=st.sampled_from([REBALANCE_MS, SESSION_MS]))
     def wait_long(self, ms: int) -> None:
-        """Long enough for some to be put out."""
+        """Long enough for some sessions to expire."""
         self.broker.advance(ms)
 
     @rule(name=st.sampled_from(TOPICS))
@@ -168,11 +168,11 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             assert all(member.member_epoch <= group.assignment_epoch for member in group.members.values())
 
     def teardown(self) -> None:
-        """Left alone, the group comes to rest: all that is wanted is somebody's, and nobody has anything else."""
+        """Without further actions, the group converges: every subscribed partition has exactly one owner."""
         if not self.members:
             return
-        # As many heartbeats as a group can need: regular expressions may be looked at, and twice somebody may have to
-        # wait for others.
+        # The most heartbeats that a group needs: regular expressions may be resolved, and a member may have
+        # to wait twice for others.
         for _ in range(6):
             self.broker.advance(10_001)
             for member in list(self.members.values()):
@@ -235,9 +235,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.epochs.pop(member.member_id, None)
 
     def _alive(self) -> list[ConsumerMember]:
-        """Those that the group has not put out: a member that clings to what it was told to give up may be out by now,
-        and does not know.
-        """
+        """Return the members that are not fenced; one that clings to revoked partitions may be, without knowing it."""
         group = self._group()
         known = {} if group is None else group.members
         return [member for member in self.members.values() if member.member_id in known]

@@ -1,6 +1,6 @@
-"""The models of groups and transactions, with coordinators that move between brokers and read their logs back.
+"""The models of groups and transactions, with coordinators that move between brokers and reload their logs.
 
-Nothing that clients see may change by that, but for who waits: for a group's round, it is told to look elsewhere.
+Clients must see no difference, except that a pending JoinGroup or SyncGroup is answered with NOT_COORDINATOR.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ MODES = (("x", LEGACY), ("y", NEW))
 
 
 class RoutingClient:
-    """Asks the broker that is to be asked: who leads the partition, of the topic or of the coordinator's."""
+    """Sends each request to the leader of its partition or to its coordinator."""
 
     def __init__(self, broker: VirtualBroker) -> None:
         self._broker = broker
@@ -80,12 +80,12 @@ def three() -> VirtualBroker:
 
 
 def move_or_reload(broker: VirtualBroker, partition: Partition, node_id: int) -> None:
-    """To the broker that leads it already: what is known is dropped and read back, as by a restart."""
+    """Move the leader; if it is the current one, unload and reload the partition as a restart does."""
     move_leader(broker, partition, node_id)
 
 
 class TransactionsThatMove(Transactions):
-    """Markers, verification and ids across brokers; the model knows nothing of them."""
+    """Markers, verification and producer ids across brokers, which the model ignores."""
 
     def broker_and_client(self) -> tuple[VirtualBroker, RoutingClient]:
         broker = three()
@@ -101,7 +101,7 @@ class TransactionsThatMove(Transactions):
 
 
 class ClassicGroupThatMoves(ClassicGroupMachine):
-    """A generation without assignments was never written: it may be made again, with another leader."""
+    """A generation without assignments is not written, so it may be created again with another leader."""
 
     @rule()
     def coordinator_forgets(self) -> None:
@@ -109,14 +109,14 @@ class ClassicGroupThatMoves(ClassicGroupMachine):
         reload_groups(self.broker)
         self.take_answers()
         written = 0 if self.group is None else self.group.generation_id
-        for told in (self.leaders, self.protocols):
-            for generation in [generation for generation in told if generation > written]:
-                del told[generation]
+        for known in (self.leaders, self.protocols):
+            for generation in [generation for generation in known if generation > written]:
+                del known[generation]
         self.last_generation = min(self.last_generation, written)
 
 
 class ConsumerGroupThatMoves(ConsumerGroupMachine):
-    """All that there is to know of a consumer group is written."""
+    """A consumer group's state is written completely."""
 
     @rule()
     def coordinator_forgets(self) -> None:
@@ -126,7 +126,7 @@ class ConsumerGroupThatMoves(ConsumerGroupMachine):
 
 
 def compact(log: PartitionLog, now_ms: int) -> None:
-    """Cleans what can be cleaned; what the log says in the end is the same."""
+    """Clean all cleanable segments; the latest values do not change."""
     whole = CompactedState(log)
     found = to_clean(log, now_ms)
     cleaning = LogCleaning(CompactedLog(log), found.first_dirty_offset, found.first_uncleanable_offset, now_ms, 1000)
@@ -138,7 +138,7 @@ def compact(log: PartitionLog, now_ms: int) -> None:
 
 
 class Offsets(RuleBasedStateMachine):
-    """Offsets that are committed at once and in transactions, of groups and ids that are coordinated anywhere."""
+    """Offsets committed directly and in transactions, with coordinators on any broker."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,14 +147,14 @@ class Offsets(RuleBasedStateMachine):
         self.logs: list[PartitionLog] = []
         for name in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
             self.logs += [partition.log for partition in self.broker.cluster.internal_topic(name).partitions]
-        for log in self.logs:  # the next millisecond begins a segment, and those before can be cleaned
+        for log in self.logs:  # the next millisecond starts a segment, and earlier ones can be cleaned
             log.update_config(replace(log.config, segment_ms=1))
         self.client = RoutingClient(self.broker)
         self.producers = [Producer(self.broker, versions, transactional_id=name) for name, versions in MODES]
         for producer in self.producers:
-            producer.client = self.client  # type: ignore[assignment]  # as much of a client as it uses
+            producer.client = self.client  # type: ignore[assignment]  # has the methods that it uses
             assert producer.init() == ErrorCode.NONE
-        self.committed = dict.fromkeys(GROUPS, (-1, -1))  # when it was written, offset
+        self.committed = dict.fromkeys(GROUPS, (-1, -1))  # time of the write, offset
         self.pending: list[dict[str, tuple[int, int]]] = [{} for _ in self.producers]
         self.clock = 0
 

@@ -1,8 +1,8 @@
-"""Whatever happens to three brokers, nothing that was acknowledged by all in sync is lost, while only clean leaders are
-elected; no epoch has two leaders, and what consumers may read never becomes another.
+"""Random failures of three brokers, under the guarantees of elections.
 
-Brokers stop, crash, start, are cut off and come back in any order; leaders are moved and elected; producers write with
-acks=all and acks=1 to whichever broker they like. After each step the cluster is held to its promises.
+With clean elections only, no record acknowledged by all in-sync replicas is lost. No epoch has two leaders, and records
+that consumers could read never change. Brokers stop, crash, start, are isolated and rejoin in any order; leaders are
+moved and elected; producers write with acks=all and acks=1 to any broker. The guarantees are checked after each step.
 """
 
 from hypothesis import settings
@@ -18,9 +18,9 @@ from tests.support.records import batch, produce
 from tests.support.virtual_broker import Client, VirtualBroker
 
 NODES = (1, 2, 3)
-DELAY_MS = 10  # until followers have what was appended
+DELAY_MS = 10  # until followers have appended a record
 ELECTION_MS = 100
-TIMEOUT_MS = 300  # of acks=all
+TIMEOUT_MS = 300  # of produce requests with acks=all
 nodes = st.sampled_from(NODES)
 
 
@@ -40,9 +40,9 @@ class Elections(RuleBasedStateMachine):
         self.cluster.cluster.create(NewTopic("t", assignments={0: NODES}, configs=configs))
         self.partition = self.cluster.partition()
         self.controller = self.cluster.cluster.controller
-        self.waiting: list[tuple[Client, bytes]] = []  # acks=all that was not answered yet
+        self.waiting: list[tuple[Client, bytes]] = []  # pending requests with acks=all
         self.acknowledged: list[bytes] = []
-        self.committed: list[bytes] = []  # what consumers could read so far, in order
+        self.committed: list[bytes] = []  # records that consumers could read so far, in order
         self.leaders: dict[int, int] = {}  # by epoch
         self.written = 0
 
@@ -92,7 +92,7 @@ class Elections(RuleBasedStateMachine):
         self.controller.elect_leader(self.partition, Election.PREFERRED)
 
     @invariant()
-    def what_was_acknowledged_is_there(self) -> None:
+    def acknowledged_records_exist(self) -> None:
         still = []
         for client, value in self.waiting:
             answers = client.take_answers()
@@ -102,45 +102,47 @@ class Elections(RuleBasedStateMachine):
                 self.acknowledged.append(value)
         self.waiting = still
         values = self.values(self.partition.log.log_end_offset)
-        assert [value for value in self.acknowledged if value not in values] == [], "acknowledged, and lost"
-        assert len(set(values)) == len(values), "something is there twice"
+        assert [value for value in self.acknowledged if value not in values] == [], "acknowledged records are lost"
+        assert len(set(values)) == len(values), "a record is in the log twice"
 
     @invariant()
-    def what_was_committed_stays(self) -> None:
+    def committed_records_never_change(self) -> None:
         now = self.values(self.partition.log.high_watermark)
-        assert now[: len(self.committed)] == self.committed, "consumers have read something else"
+        assert now[: len(self.committed)] == self.committed, "consumers have read other records"
         self.committed = now
 
     @invariant()
-    def an_epoch_has_one_leader(self) -> None:
+    def epoch_has_one_leader(self) -> None:
         partition = self.partition
         leader = self.leaders.setdefault(partition.leader_epoch, partition.leader)
         assert leader == partition.leader, f"epoch {partition.leader_epoch} had leader {leader}"
         if partition.leader != NO_LEADER:
             assert partition.leader in partition.isr
-        assert partition.isr, "somebody is always the last in sync"
+        assert partition.isr, "the ISR is empty"
         for node_id, broker in self.cluster.cluster_server.brokers.items():
             believed = broker.metadata.partition("t", 0)
             if self.controller.state(node_id) is ISOLATED and believed is not None and broker.replicas.leads(believed):
                 assert self.leaders.setdefault(believed.leader_epoch, node_id) == node_id
 
     def teardown(self) -> None:
-        """In the end all are back, and everybody who waits has an answer."""
+        """In the end, with all brokers back, no request is pending."""
         if not hasattr(self, "cluster"):
             return
         for node_id in NODES:
             self.rejoin(node_id)
             self.start(node_id)
         self.cluster.advance(5_000)
-        self.what_was_acknowledged_is_there()
-        self.what_was_committed_stays()
-        assert self.waiting == [] or all(not client.is_open for client, _ in self.waiting), "never answered"
+        self.acknowledged_records_exist()
+        self.committed_records_never_change()
+        assert self.waiting == [] or all(not client.is_open for client, _ in self.waiting), (
+            "a request was never answered"
+        )
         partition = self.partition
         assert (partition.leader, partition.isr) == (1, NODES)
         assert partition.log.high_watermark == partition.log.log_end_offset
 
     def values(self, up_to: int) -> list[bytes]:
-        """The values of the records before an offset, in order."""
+        """Return the values of the records before an offset, in order."""
         log = self.partition.log
         parts = log.read(0, 1 << 30, up_to, min_one_batch=False).parts
         found = []

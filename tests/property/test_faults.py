@@ -1,4 +1,4 @@
-"""Same seed and same traffic, same faults: whatever the rules are, and whatever comes."""
+"""The same seed and the same traffic give the same faults, for any rules and any traffic."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ RULES = st.lists(
     min_size=1,
     max_size=4,
 )
-# Who sends what, and after how long.
+# Client, request, and the delay before it.
 TRAFFIC = st.lists(
     st.tuples(st.sampled_from("ab"), st.sampled_from(["produce", "fetch", "metadata", "heartbeat"]), SOME_MS),
     max_size=25,
@@ -58,7 +58,7 @@ REQUESTS = {
 
 
 def seen(rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]) -> list[object]:
-    """What clients got and when, which connections ended, and what was counted."""
+    """Return the responses and their times, the closed connections, and the hit counts."""
     broker = VirtualBroker()
     broker.topic("t")
     broker.topic("u")
@@ -87,9 +87,9 @@ def seen(rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]) -> li
 
 @settings(max_examples=60, deadline=None)
 @given(RULES, TRAFFIC)
-def test_the_same_seed_and_traffic_give_the_same_faults(
+def test_same_seed_and_traffic_give_the_same_faults(
     rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]
 ) -> None:
     once = seen(rules, traffic)
     assert once == seen(rules, traffic)
-    assert not [each for each in once[len(traffic) :] if each[3]], "a rule went wrong"  # type: ignore[index]  # they are tuples
+    assert not [each for each in once[len(traffic) :] if each[3]], "a rule raised an error"  # type: ignore[index]  # they are tuples

@@ -1,9 +1,8 @@
-"""Clients with fetch sessions, under everything that can happen to them, in virtual time.
+"""Clients with fetch sessions under all operations, in virtual time.
 
-The model is what a client knows: where it reads on, and a picture of each partition that it keeps from what the answers
-of its session tell, and from nothing else. After every answer the picture must be what a full fetch, asked at the same
-moment by someone else, is told; an answer may tell nothing that the client knew; and the records must be those of the
-log, in order, none twice and none left out.
+The model is a client's state: its positions, and a picture of each partition built only from the responses of its
+session. After every response, the picture must equal a full fetch by another client at the same moment. A response must
+not repeat what the client knows, and the records must be those of the log, in order, without gaps or duplicates.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 NAMES = ["a", "b"]
 PARTITIONS = 2
-VERSIONS = (12, 13, 18)  # by name, by id
+VERSIONS = (12, 13, 18)  # with topic names, with topic ids
 SLOTS = 2  # fewer than readers
 NAME = st.sampled_from(NAMES)
 INDEX = st.integers(0, PARTITIONS - 1)
@@ -34,19 +33,19 @@ READER = st.integers(0, len(VERSIONS) - 1)
 QUOTA = 2_000  # bytes/s
 MAX_WAIT_MS = 500
 TWO_MINUTES = 120_000
-# By id a session tells of what became of a topic's name, where a single fetch can only say that the id is not known.
+# With topic ids, a session reports that a topic has another name, where a single fetch only returns UNKNOWN_TOPIC_ID.
 BY_ID_GONE = {
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.INCONSISTENT_TOPIC_ID,
 }
 
-Key = tuple[str | bytes, int]  # a topic's name or id, and a partition
+Key = tuple[str | bytes, int]  # topic name or id, and partition
 Place = tuple[str, int]
 
 
 class Picture(NamedTuple):
-    """What a client knows of a partition."""
+    """A client's view of a partition."""
 
     error_code: int
     high_watermark: int
@@ -54,35 +53,35 @@ class Picture(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """A request that was not answered yet."""
+    """A pending request."""
 
     full: bool
     offsets: dict[Key, int]  # of the whole session, with this request
     added: set[Key]
-    is_lost: bool  # the client will not get the answer
+    is_lost: bool  # the client never reads the response
 
 
 class Reader:
-    """A client as it should be: it names what has changed, and starts anew where its session fails."""
+    """A correct client: it sends what has changed, and starts a new session after an error."""
 
     def __init__(self, broker: VirtualBroker, version: int) -> None:
         self.broker = broker
         self.version = version
         self.client = broker.client("reader")
-        self.wanted: dict[Place, int] = {}  # where it reads on
+        self.wanted: dict[Place, int] = {}  # positions
         self.ids: dict[str, bytes] = {}
         self.session_id, self.epoch = NO_SESSION, INITIAL_EPOCH
-        self.offsets: dict[Key, int] = {}  # what the session holds
+        self.offsets: dict[Key, int] = {}  # partitions of the session
         self.pictures: dict[Key, Picture] = {}
         self.flight: Flight | None = None
-        self.missed_an_answer = False  # of its session
+        self.missed_a_response = False  # in this session
 
     def key(self, place: Place) -> Key:
         name, index = place
         return (self.ids.get(name, bytes(16)) if self.version >= 13 else name), index
 
     def fetch(self, max_bytes: int, max_wait_ms: int, *, is_lost: bool = False) -> None:
-        """Sends the next request, unless one is under way."""
+        """Send the next request, unless one is pending."""
         if self.flight is not None:
             return
         offsets = {self.key(place): offset for place, offset in self.wanted.items()}
@@ -101,16 +100,16 @@ class Reader:
         self.client.send(request, self.version)
 
     def take(self, message: Any) -> dict[Key, PartitionData] | None:
-        """Takes an answer in; returns what it says of partitions, None where it says nothing of any."""
+        """Process a response; return its partitions, or None for an error."""
         flight, self.flight = self.flight, None
         assert flight is not None
         if flight.is_lost:
-            self.missed_an_answer = not flight.full
+            self.missed_a_response = not flight.full
             return None
         if flight.full:
-            self.missed_an_answer = False
-        elif self.missed_an_answer and not message.throttle_time_ms:
-            assert message.error_code, "the broker counts requests, and one is missing"
+            self.missed_a_response = False
+        elif self.missed_a_response and not message.throttle_time_ms:
+            assert message.error_code, "the broker did not notice the missing session epoch"
         if message.error_code:
             assert message.error_code in (
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -130,20 +129,20 @@ class Reader:
         if message.throttle_time_ms:
             assert message.responses == []
             return None
-        told = by_key(message)
+        received = by_key(message)
         if flight.full:
-            assert told.keys() == flight.offsets.keys()
+            assert received.keys() == flight.offsets.keys()
             self.pictures = {}
-        self._look(flight, told)
-        return told
+        self._look(flight, received)
+        return received
 
-    def _look(self, flight: Flight, told: Mapping[Key, PartitionData]) -> None:
-        assert told.keys() <= flight.offsets.keys(), "nothing is told of what was forgotten"
-        assert flight.added <= told.keys(), "what is new to a session is told of"
-        for key, data in told.items():
+    def _look(self, flight: Flight, received: Mapping[Key, PartitionData]) -> None:
+        assert received.keys() <= flight.offsets.keys(), "the response has a forgotten partition"
+        assert flight.added <= received.keys(), "a new partition of the session is missing"
+        for key, data in received.items():
             picture = Picture(data.error_code, data.high_watermark, data.log_start_offset)
             news = key in flight.added or picture != self.pictures.get(key) or data.error_code or records_of(data)
-            assert news, f"{key} was told without anything new: {picture}"
+            assert news, f"{key} was returned without a change: {picture}"
             self.pictures[key] = picture
         self.pictures = {key: picture for key, picture in self.pictures.items() if key in flight.offsets}
 
@@ -152,12 +151,12 @@ class FetchSessionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.broker = VirtualBroker(
-            "connections.max.idle.ms=-1",  # hours pass
+            "connections.max.idle.ms=-1",  # the test skips hours
             f"max.incremental.fetch.session.cache.slots={SLOTS}",
             f"quota.consumer.override=reader:{QUOTA}",
         )
         self.admin = self.broker.client("admin")
-        self.values: dict[bytes, list[list[bytes | None]]] = {}  # topic id -> by partition, all that was ever written
+        self.values: dict[bytes, list[list[bytes | None]]] = {}  # topic id -> all values ever written, by partition
         self.written = 0
         self.readers = [Reader(self.broker, version) for version in VERSIONS]
         self.create("a")
@@ -180,7 +179,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
     @rule(name=NAME)
     def replace(self, name: str) -> None:
         self.delete(name)
-        self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+        self.picture_equals_a_full_fetch()
         self.create(name)
 
     @rule(name=NAME, index=INDEX, count=st.integers(1, 3), size=st.sampled_from([1, 400]))
@@ -194,7 +193,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
 
     @rule()
     def delete_records(self) -> None:
-        """Of every partition, half: news that no records come with."""
+        """Delete half of every partition, a change without records."""
         for topic in self.broker.broker.cluster.topics.values():
             for log in (partition.log for partition in topic.partitions):
                 log.delete_records_before((log.log_start_offset + log.high_watermark + 1) // 2)
@@ -223,7 +222,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
     def catch_up(self, times: int) -> None:
         for _ in range(times):
             self.fetch(1 << 20)
-            self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+            self.picture_equals_a_full_fetch()
 
     @rule()
     def fetch_over_quota(self) -> None:
@@ -236,7 +235,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
         self.readers[reader].fetch(1 << 20, MAX_WAIT_MS)
 
     @rule()
-    def fetch_and_lose_the_answers(self) -> None:
+    def fetch_and_lose_the_responses(self) -> None:
         for reader in self.readers:
             reader.fetch(1 << 20, 0, is_lost=True)
 
@@ -256,18 +255,18 @@ class FetchSessionMachine(RuleBasedStateMachine):
     # -- what must hold ------------------------------------------------------------------------------------------------
 
     @invariant()
-    def every_answer_makes_the_picture_that_a_full_fetch_gives(self) -> None:
+    def picture_equals_a_full_fetch(self) -> None:
         self.broker.settle()
         for reader in self.readers:
             for answer in reader.client.take_answers():
                 flight = reader.flight
-                told = reader.take(answer.message)
-                if told is not None and flight is not None:
+                received = reader.take(answer.message)
+                if received is not None and flight is not None:
                     self.check_pictures(reader, flight)
-                    self.check_records(reader, flight, told)
+                    self.check_records(reader, flight, received)
 
     @invariant()
-    def no_more_sessions_are_kept_than_there_are_slots(self) -> None:
+    def sessions_do_not_exceed_the_slots(self) -> None:
         assert len(self.broker.broker.fetch_sessions) <= SLOTS
 
     def check_pictures(self, reader: Reader, flight: Flight) -> None:
@@ -280,20 +279,20 @@ class FetchSessionMachine(RuleBasedStateMachine):
                 expected = expected._replace(error_code=reader.pictures[key].error_code)
             assert reader.pictures[key] == expected, f"{key} at {flight.offsets[key]}"
 
-    def check_records(self, reader: Reader, flight: Flight, told: Mapping[Key, PartitionData]) -> None:
+    def check_records(self, reader: Reader, flight: Flight, received: Mapping[Key, PartitionData]) -> None:
         cluster = self.broker.broker.cluster
         for place, position in list(reader.wanted.items()):
             key = reader.key(place)
-            data = told.get(key)
+            data = received.get(key)
             if data is None or flight.offsets.get(key) != position:
                 continue
             topic = cluster.topics[key[0]] if isinstance(key[0], str) and key[0] in cluster.topics else None
             topic = topic or (cluster.topics_by_id.get(key[0]) if isinstance(key[0], bytes) else None)
             for record in records(data):
                 if record.offset < position:
-                    continue  # of the batch that holds it
+                    continue  # earlier records of the same batch
                 assert topic is not None
-                assert record.offset == position, "nothing is left out and nothing comes twice"
+                assert record.offset == position, "a record is missing or repeated"
                 assert record.value == self.values[topic.topic_id][place[1]][position]
                 position += 1
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and topic is not None:
@@ -301,7 +300,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
             reader.wanted[place] = position
 
     def teardown(self) -> None:
-        """In the end everyone gets everything: nobody starves, and no session is stuck."""
+        """In the end every reader gets every record: none starves, and no session is stuck."""
         topics = self.broker.broker.cluster.topics
         for reader in self.readers:
             reader.wanted = {place: offset for place, offset in reader.wanted.items() if place[0] in topics}
@@ -310,14 +309,14 @@ class FetchSessionMachine(RuleBasedStateMachine):
             for reader in self.readers:
                 reader.fetch(600, 0)
             self.broker.advance(15_000)
-            self.every_answer_makes_the_picture_that_a_full_fetch_gives()
+            self.picture_equals_a_full_fetch()
         for reader in self.readers:
             ends = {(name, index): topics[name].partitions[index].log.log_end_offset for name, index in reader.wanted}
             assert reader.wanted == ends
 
 
 def request_of(offsets: Mapping[Key, int], max_bytes: int, max_wait_ms: int) -> FetchRequest:
-    """A fetch of these partitions, without a session."""
+    """Return a full fetch of these partitions."""
     topics = [
         FetchTopic(
             **topic_of(topic),
@@ -333,7 +332,7 @@ def topic_of(topic: str | bytes) -> dict[str, Any]:
 
 
 def by_key(message: Any) -> dict[Key, PartitionData]:
-    """The partitions of an answer, of which none comes twice."""
+    """Return the partitions of a response, each of which occurs once."""
     found: dict[Key, PartitionData] = {}
     for topic in message.responses:
         for data in topic.partitions:

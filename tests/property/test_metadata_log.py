@@ -1,6 +1,6 @@
-"""Random changes to a cluster whose process is killed now and then, or stopped.
+"""Random changes to a cluster that is sometimes killed or stopped.
 
-After each start it is what a cluster is to which the same was done and which was never stopped.
+After each start, its metadata equals that of a twin in memory with the same changes and no restarts.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.unit.broker.controller.metadata_log.cluster_metadata import durable_state, partition_states, start
 
 TOPICS = ("a", "b", "c", "__consumer_offsets")
-# Type and name of a resource, a config of it, and values it can have; None takes it away.
+# Type and name of a resource, one of its configs, and values to set; None deletes it.
 CONFIGS = [
     *((2, topic, "retention.ms", ("1", "2", None)) for topic in TOPICS),
     *((2, topic, "cleanup.policy", ("compact", "delete", None)) for topic in TOPICS),
@@ -68,7 +68,7 @@ class Restarts(RuleBasedStateMachine):
         self._temporary.cleanup()
 
     def both(self, request: Message, version: int) -> None:
-        """Asks both for the same; they answer the same, but for what is drawn by chance."""
+        """Send both the same request and compare the responses, except random values."""
         answers = [broker.client().ask(request, version) for broker in (self.cluster, self.twin)]
         codes = [str([getattr(one, "error_code", None) for one in _results(answer)]) for answer in answers]
         assert codes[0] == codes[1]
@@ -84,7 +84,7 @@ class Restarts(RuleBasedStateMachine):
     )
     def create(self, topic: str, partitions: int, policy: str | None) -> None:
         configs = [] if policy is None else [CreatableTopicConfig(name="cleanup.policy", value=policy)]
-        # Replicas are drawn by chance, so they are said.
+        # The assignment is random by default, so it is explicit.
         assignments = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=[1 + index % 2, 2 - index % 2])
             for index in range(partitions)
@@ -124,7 +124,7 @@ class Restarts(RuleBasedStateMachine):
         self.both(AlterClientQuotasRequest(entries=[EntryData(entity=parts, ops=[change])]), 1)
 
     @rule()
-    def take_a_producer_id(self) -> None:
+    def allocate_a_producer_id(self) -> None:
         taken = self.cluster.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
         assert taken not in self.producer_ids
         self.producer_ids.add(taken)
@@ -146,7 +146,7 @@ class Restarts(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def kill_while_a_topic_is_created(self, data: st.DataObject) -> None:
-        """The last batch is torn: the topic was never there."""
+        """The last batch is torn, so the topic was never created."""
         (segment,) = (self.directory / "__cluster_metadata-0").glob("*.log")
         size = segment.stat().st_size
         wanted = CreatableTopic(name="torn", num_partitions=2, replication_factor=2)
@@ -168,7 +168,7 @@ class Restarts(RuleBasedStateMachine):
             assert [state.leader_epoch for state in again] == [state.leader_epoch + 1 for state in states]
 
     @invariant()
-    def it_is_what_its_twin_is(self) -> None:
+    def metadata_equals_that_of_the_twin(self) -> None:
         assert _without_chance(durable_state(self.cluster)) == _without_chance(durable_state(self.twin))
 
 
@@ -178,7 +178,7 @@ def _results(answer: object) -> list[object]:
 
 
 def _without_chance(state: dict[str, Any]) -> dict[str, object]:
-    """Without the ids of topics, and the producer ids that only one of the two gave out."""
+    """Remove topic ids, and producer ids that only one of the two allocated."""
     topics = {name: configs for name, (_, configs) in state["topics"].items()}
     return state | {"topics": topics, "producer ids": None}
 

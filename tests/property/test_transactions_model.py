@@ -1,8 +1,8 @@
 """Log, producer state and transactions together against a simple model, in virtual time.
 
-Producers with and without a transactional id, of both kinds of client and with predecessors that should be gone, write
-next batches, repeats and batches too early, begin, commit, abort and run out of time. After every step readers of both
-isolation levels see exactly what the model says, by what a client does with the list of aborted transactions.
+Producers with and without a transactional id, of old and new clients, including fenced ones, write correct, repeated
+and out-of-order batches, begin, commit, abort and time out. After every step, readers of both isolation levels see
+exactly the records of the model, filtered as a client does with the list of aborted transactions.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -33,7 +33,7 @@ TIMEOUT_MS = 15_000
 CHECK_MS = 10_000
 RETAINED = 5
 READ_COMMITTED = 1
-# A fetch takes a batch or two: aborted transactions are told piece by piece.
+# A fetch returns one or two batches, so aborted transactions are spread over several responses.
 FETCH_BYTES = 200
 
 
@@ -55,7 +55,7 @@ class Written(NamedTuple):
 
 
 class Known:
-    """What a partition knows of a producer id."""
+    """A partition's state of a producer id."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -69,7 +69,7 @@ class Known:
 
 
 class Asked(NamedTuple):
-    """The first batch of a transaction that the coordinator was asked about."""
+    """The first batch of a transaction that the coordinator was asked to verify."""
 
     epoch: int
     lowest: int
@@ -98,7 +98,7 @@ class ModelPartition:
             self.asked[producer_id] = asked._replace(lowest=min(asked.lowest, sequence))
 
     def append(self, producer_id: int, epoch: int, sequence: int, values: list[bytes], transactional: bool) -> int:
-        """Judges and stores a batch; returns the error."""
+        """Check and store a batch; return the error."""
         known, asked = self.known.get(producer_id), self.asked.get(producer_id)
         last = sequence + len(values) - 1
         if known is not None and known.epoch == epoch and (sequence, last) in known.batches[-RETAINED:]:
@@ -135,14 +135,14 @@ class ModelPartition:
             del self.asked[producer_id]
 
     def stable_offset(self) -> int:
-        """Where the oldest open transaction began."""
+        """Return the first offset of the oldest open transaction."""
         for offset, written in enumerate(self.log):
             if written.transaction is not None and written.transaction.outcome is None:
                 return offset
         return len(self.log)
 
     def readable(self, start: int, committed_only: bool) -> list[tuple[int, bytes]]:
-        """Offset and value of what a reader sees from `start` on."""
+        """Return offset and value of each record that a reader sees from `start` on."""
         end = self.stable_offset() if committed_only else len(self.log)
         return [
             (offset, written.value)
@@ -165,7 +165,7 @@ class ModelId:
 
 
 class Producer:
-    """One instance of a client: what it believes. Those of one id know nothing of each other."""
+    """One instance of a client and its state. Instances with the same id do not know of each other."""
 
     def __init__(self, transactional_id: str | None, versions: dict[str, int], producer_id: int, epoch: int) -> None:
         self.transactional_id = transactional_id
@@ -187,30 +187,30 @@ class Producer:
 
 
 class Asks(Protocol):
-    """A client, as far as the machine knows it."""
+    """A client, as the machine uses it."""
 
     def ask(self, request: Message, version: int) -> Any:
-        """The answer to a request, which comes at once."""
+        """Send a request and return its response."""
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
 
 
 class Transactions(RuleBasedStateMachine):
-    """Does the same to the broker and to the model."""
+    """Sends the same operations to the broker and to the model."""
 
     @initialize()
     def start(self) -> None:
         self.broker, self.client = self.broker_and_client()
         self.broker.topic(partitions=len(PARTITIONS))
         for broker in self.broker.cluster_server.brokers.values():
-            assert list(broker.transactions) == []  # its checks count from now on
+            assert list(broker.transactions) == []  # starts the coordinator before the first check
         self.ids: dict[str, ModelId] = {}
         self.partitions = [ModelPartition() for _ in PARTITIONS]
         self.producers: list[Producer] = []
         self.producer_ids = 0
         self.values = 0
-        self.seen = [(0, 0) for _ in PARTITIONS]  # last stable offset and log end offset at the last reading
+        self.seen = [(0, 0) for _ in PARTITIONS]  # last stable offset and log end offset at the last check
         for transactional_id, versions in zip(IDS, (LEGACY, NEW), strict=True):
             self.init(transactional_id, versions)
 
@@ -219,7 +219,7 @@ class Transactions(RuleBasedStateMachine):
         return broker, broker.client()
 
     def a_producer(self, data: st.DataObject) -> Producer:
-        # The last ones are the interesting ones, and their predecessors are the dangerous ones.
+        # The latest producers are the interesting ones, and fenced predecessors must stay possible.
         return data.draw(st.sampled_from(self.producers[-4:]), label="producer")
 
     def new_values(self, count: int) -> list[bytes]:
@@ -331,7 +331,7 @@ class Transactions(RuleBasedStateMachine):
             producer.last[index] = sequence, values
 
     def refusal(self, producer: Producer, index: int, sequence: int) -> int:
-        """What the coordinator says to a transactional batch."""
+        """Return the coordinator's error for a transactional batch."""
         one, partition = self.ids[producer.transactional_id or ""], self.partitions[index]
         known = partition.known.get(producer.producer_id)
         if known is not None and producer.epoch < known.epoch:
@@ -410,7 +410,7 @@ class Transactions(RuleBasedStateMachine):
             log = self.broker.partition("t", index).log
             assert (log.high_watermark, log.last_stable_offset) == (len(model.log), model.stable_offset())
             stable_offset, end_offset = self.seen[index]
-            assert log.last_stable_offset >= stable_offset, "the last stable offset went back"
+            assert log.last_stable_offset >= stable_offset, "the last stable offset decreased"
             if (log.last_stable_offset, log.log_end_offset) == (stable_offset, end_offset):
                 continue
             self.seen[index] = log.last_stable_offset, log.log_end_offset
@@ -419,7 +419,7 @@ class Transactions(RuleBasedStateMachine):
                 assert self.read(index, start, READ_COMMITTED) == model.readable(start, True)
 
     def read(self, index: int, start: int, isolation_level: int) -> list[tuple[int, bytes]]:
-        """Reads all that there is, as a client does, from `start` on: offset and value."""
+        """Read all records from `start` on as a client does; return offsets and values."""
         seen: list[tuple[int, bytes]] = []
         offset = start
         while True:
@@ -455,7 +455,7 @@ def _complete(committed: bool) -> str:
 
 
 def _delivered(header: BatchHeader, batch: memoryview, skipped: set[int], start: int) -> list[tuple[int, bytes]]:
-    """What a client hands out of a batch, given the producers whose records are aborted here."""
+    """Return the records that a client delivers from a batch, given the producer ids with aborted records."""
     if header.is_control:
         (marker,) = iter_records(batch)
         if marker.key is not None and marker.key[3] == 0:  # an abort

@@ -1,7 +1,7 @@
-"""Whatever fails, every record is delivered once and in order, or its end is told in time (KIP-91, KIP-98).
+"""Under any failures, every record is delivered once and in order, or fails in time (KIP-91, KIP-98).
 
 A seed is some minutes of virtual time: an idempotent producer sends to three brokers, while connections break, hosts
-are parted, requests are delayed, lost, closed, refused with errors, and brokers stop and start. A thousand seeds are a
+are partitioned, requests are delayed, lost or answered with errors, and brokers stop and start. A thousand seeds are a
 week. `make test-week` runs them; `pytest tests/property/test_week_of_failures.py --week-seed N` runs one.
 """
 
@@ -25,7 +25,7 @@ from tests.support.producing import TOPIC, values_in
 DURATION_S = 600
 DELIVERY_TIMEOUT_MS = 20_000
 PARTITIONS = 3
-# Turns of the loop, and the wait for memory and metadata: nothing of that counts.
+# Event-loop iterations, and waits for memory and metadata, which do not count.
 LATE_MS = 5.0
 
 ACTIONS: list[AnyAction] = [
@@ -33,7 +33,7 @@ ACTIONS: list[AnyAction] = [
         Error(code, when="before")
         for code in ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR")
     ),
-    # Written, and said not to have been: what sequences are for.
+    # The record is written but the response is an error: the case that sequence numbers solve.
     *(Error(code, when="after") for code in ("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND")),
     Delay(min=0, max=4000, when="before"),
     Delay(min=0, max=4000, when="after"),
@@ -52,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @dataclass
 class Sent:
-    """A record, and how it ended."""
+    """A record and its outcome."""
 
     number: int
     partition: int
@@ -62,7 +62,7 @@ class Sent:
 
 
 async def fail(broker: Broker, random: Random, until_s: float) -> None:
-    """Does something bad every now and then, and ends it."""
+    """Start a random failure now and then, and end it."""
     network, loop = testing.network(), asyncio.get_running_loop()
     places = [*broker.brokers.values(), "*"]
     bad: list[Callable[[], object]] = [
@@ -114,7 +114,7 @@ async def _stop_and_start(broker: Broker, node_id: int, controlled: bool, second
     try:
         await broker.cluster.stop(node_id, controlled=controlled)
     except SluiceError:
-        return  # it is stopped, or the last one
+        return  # it is stopped already, or it is the last one
     await asyncio.sleep(seconds)
     await broker.cluster.start(node_id)
 
@@ -148,7 +148,7 @@ def _ended(one: Sent, future: "asyncio.Future[object]") -> None:
 
 
 async def week(seed: int) -> tuple[list[Sent], list[list[int]]]:
-    """What was sent, and what the logs have."""
+    """Return the sent records, and the contents of the logs."""
     random = Random(seed)
     config: dict[str, str | float] = {
         "num.partitions": PARTITIONS,
@@ -180,12 +180,12 @@ async def week(seed: int) -> tuple[list[Sent], list[list[int]]]:
         return sent, [[int(value) for value in values_in(broker, number)] for number in range(PARTITIONS)]
 
 
-def test_every_record_is_delivered_once_in_order_or_its_end_is_told_in_time(seed: int) -> None:
+def test_every_record_is_delivered_once_in_order_or_fails_in_time(seed: int) -> None:
     sent, logs = testing.run(week(seed), seed=seed)
     again = f"seed {seed}: pytest {__file__} --week-seed {seed}"
     assert len(sent) > 100, again
     for number, log in enumerate(logs):
-        assert log == sorted(set(log)), f"partition {number} has records twice, or out of their order; {again}"
+        assert log == sorted(set(log)), f"partition {number} has duplicate or unordered records; {again}"
     for one in sent:
         assert one.ended_ms is not None, f"record {one.number} never ended; {again}"
         took_ms = one.ended_ms - one.sent_ms
@@ -195,6 +195,6 @@ def test_every_record_is_delivered_once_in_order_or_its_end_is_told_in_time(seed
             found = log[one.offset] if one.offset < len(log) else None
             assert found == one.number, f"offset {one.offset} of {one.partition} has {found}, not {one.number}; {again}"
         elif one.offset == -1:
-            assert one.number in logs[one.partition], f"record {one.number} is not there; {again}"
+            assert one.number in logs[one.partition], f"record {one.number} is lost; {again}"
     delivered = sum(one.offset is not None for one in sent)
     assert delivered > len(sent) / 10, f"{delivered} of {len(sent)} were delivered; {again}"

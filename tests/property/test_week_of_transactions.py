@@ -1,7 +1,7 @@
-"""Whatever fails, a transaction is read as a whole, once and in order, or not at all (KIP-98, KIP-890).
+"""Under any failures, a transaction is read completely, once and in order, or not at all (KIP-98, KIP-890).
 
-As tests/property/test_week_of_failures.py, of whose failures it takes some, with a transactional producer. What a
-transaction came to is what the producer says: committed, or aborted; nothing else.
+Uses some failures of tests/property/test_week_of_failures.py with a transactional producer. The outcome of a
+transaction is the one that the producer reports: committed or aborted.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 async def fail(broker: Broker, random: Random, until_s: float) -> None:
-    """Does something bad every now and then, and ends it."""
+    """Start a random failure now and then, and end it."""
     network, loop = testing.network(), asyncio.get_running_loop()
     while loop.time() < until_s:
         await asyncio.sleep(random.expovariate(1 / 8))
@@ -59,7 +59,7 @@ async def fail(broker: Broker, random: Random, until_s: float) -> None:
 
 
 async def produce(producer: Producer, random: Random, until_s: float) -> list[list[bytes]]:
-    """Values of the transactions that were committed."""
+    """Return the values of the committed transactions."""
     loop, committed, number = asyncio.get_running_loop(), [], 0
     while loop.time() < until_s:
         producer.begin_transaction()
@@ -79,7 +79,7 @@ async def produce(producer: Producer, random: Random, until_s: float) -> list[li
 
 
 async def until_ended(operation: Callable[[], Awaitable[None]]) -> None:
-    """Repeats an operation for as long as it takes too long."""
+    """Repeat an operation while it times out."""
     while True:
         try:
             await operation()
@@ -91,7 +91,7 @@ async def until_ended(operation: Callable[[], Awaitable[None]]) -> None:
 
 
 async def week(seed: int) -> tuple[list[list[bytes]], list[list[bytes]]]:
-    """What was committed, and what is read of it."""
+    """Return the committed values, and the values read."""
     random = Random(seed)
     release = random.choice(("kafka-3.9", "kafka-4.4"))
     config: dict[str, str | float] = {
@@ -125,7 +125,7 @@ async def week(seed: int) -> tuple[list[list[bytes]], list[list[bytes]]]:
         return committed, [committed_in(broker, number) for number in range(PARTITIONS)]
 
 
-def test_a_transaction_is_read_as_a_whole_once_and_in_order_or_not_at_all(seed: int) -> None:
+def test_transaction_is_read_completely_once_in_order_or_not_at_all(seed: int) -> None:
     committed, logs = testing.run(week(seed), seed=seed)
     again = f"seed {seed}: pytest {__file__} --week-seed {seed}"
     assert len(committed) > 30, again

@@ -1,6 +1,6 @@
-"""`python -m tests.scenarios [NAME...]`: runs scenarios of the catalogue with real clients, and tells what came of it.
+"""`python -m tests.scenarios [NAME...]`: run scenarios of the catalogue with real clients, and print the results.
 
-Exit code 1: one did not do what it claims.
+Exit code 1: a scenario did not do what it claims.
 """
 
 import sys
@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 from sluice.broker.scenarios.files import names
 from tests.scenarios.play import Played, play
 
-_AT_ONCE = 2  # they mostly wait
+_AT_ONCE = 2  # runs mostly wait
 _HEAD = ("scenario", "seconds", "steps", "hits", "written", "refused", "read", "lost", "")
 _WIDTHS = (24, 8, 6, 6, 8, 8, 6, 5, 0)
 
 
 def main(wanted: list[str]) -> int:
-    """The exit code."""
+    """Run the scenarios and return the exit code."""
     failed = []
     print(_line(_HEAD))
     with TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as runs:

@@ -1,7 +1,7 @@
-"""What the scenarios of the catalogue claim, put to the test: by what clients saw, and by the journal.
+"""Checks of the claims of the catalogue's scenarios, by the clients' results and the journal.
 
-Of all of them it is asked that every step could be done and every rule hit something, that writing goes on in every
-partition once it is over, and that no record that was acknowledged is lost unless the scenario says so.
+For every scenario, each step must be possible, each rule must hit, every partition must accept records afterwards, and
+no acknowledged record may be lost unless the scenario says so.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,19 +16,19 @@ from tests.scenarios.workload import CONSUMER, PARTITIONS, PRODUCER, Observed
 
 @dataclass
 class Seen:
-    """One run of a scenario, with clients."""
+    """One run of a scenario with clients."""
 
     scenario: Scenario
     report: RunReport
     observed: Observed
-    ended: float  # when the scenario did, monotonic
+    ended: float  # end of the scenario, monotonic
     journal: list[AnyEvent]
 
     def hits(self, rule_id: str) -> int:
         return sum(rule.hits for rule in self.report.rules if rule.id == rule_id)
 
     def requests(self, api: str, client_id: str, *, error: ErrorCode | None = None, broker: int | None = None) -> int:
-        """How many of these requests the journal has."""
+        """Count these requests in the journal."""
         return sum(
             isinstance(one, Request)
             and one.api == api
@@ -39,12 +39,12 @@ class Seen:
         )
 
     def leaders(self, topic: str, partition: int) -> list[int]:
-        """Who came to lead a partition, in order; -1 is nobody."""
+        """Return the elected leaders of a partition, in order; -1 is none."""
         changes = [one for one in self.journal if isinstance(one, LeaderChange)]
         return [one.broker for one in changes if (one.topic, one.partition) == (topic, partition)]
 
     def lost_records(self) -> int:
-        """By elections, as the journal announces it."""
+        """Return the records lost by elections, according to the journal."""
         return sum(one.lost_records for one in self.journal if isinstance(one, LeaderChange))
 
 
@@ -53,15 +53,15 @@ Check = Callable[[Seen], Iterator[str]]
 
 @dataclass
 class Claim:
-    """What is checked of a scenario beyond what is of all, and the producer's settings that show it."""
+    """The checks of one scenario besides the common ones, and the producer settings for it."""
 
     check: Check
     producer: Mapping[str, object] = field(default_factory=dict)
-    fails: bool = False  # whether records may be refused for good
+    fails: bool = False  # records may fail permanently
 
 
 def problems(seen: Seen, claim: Claim) -> Iterator[str]:
-    """What a run did not do that it should."""
+    """Yield every claim that a run did not meet."""
     observed = seen.observed
     for step in seen.report.problems:
         yield f"{step.step}: {step.what}: {step.problem}"
@@ -70,24 +70,24 @@ def problems(seen: Seen, claim: Claim) -> Iterator[str]:
             yield f"rule {rule.id} hit {rule.hits} times: {rule.problem}"
     for partition in range(PARTITIONS):
         if not any(n % PARTITIONS == partition and when > seen.ended for n, when in observed.acknowledged.items()):
-            yield f"nothing was written to orders-{partition} once it was over"
+            yield f"no record was written to orders-{partition} after the end"
     if observed.lost and not seen.scenario.loses_records:
-        yield f"{len(observed.lost)} records that were acknowledged are lost"
+        yield f"{len(observed.lost)} acknowledged records are lost"
     if observed.missed - observed.lost:
         yield f"{len(observed.missed - observed.lost)} records were not read by the group"
     if observed.failed and not claim.fails:
-        yield f"{len(observed.failed)} records were refused: {', '.join({*observed.failed.values()})}"
+        yield f"{len(observed.failed)} records failed: {', '.join({*observed.failed.values()})}"
     if claim.producer.get("enable.idempotence", True) and (observed.doubled or observed.out_of_order):
-        # Who asks for another producer id or epoch in the middle gives up that what is sent again is known as such.
-        asked = seen.requests("InitProducerId", PRODUCER)
+        # A producer that requests another producer id or epoch meanwhile loses the detection of its duplicates.
+        requests = seen.requests("InitProducerId", PRODUCER)
         order = "not in order" if observed.out_of_order else "in order"
-        yield f"{observed.doubled} records are in the log twice, {order}, by a producer that asked for {asked} ids"
+        yield f"{observed.doubled} records are in the log twice, {order}, with {requests} InitProducerId requests"
     yield from claim.check(seen)
 
 
 def _at_least(what: str, count: float, least: float) -> Iterator[str]:
     if count < least:
-        yield f"{what}: {count:g}, and at least {least:g} was expected"
+        yield f"{what}: expected at least {least:g}, got {count:g}"
 
 
 def _rolling_restart(seen: Seen) -> Iterator[str]:
@@ -102,8 +102,8 @@ def _leader_ping_pong(seen: Seen) -> Iterator[str]:
     leaders = seen.leaders("orders", 0)
     if leaders != [2, 1, 2, 1, 2]:
         yield f"leaders of orders-0 were {leaders}"
-    told = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("producer was told NOT_LEADER_OR_FOLLOWER", told, 1)
+    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 1)
 
 
 def _coordinator_loss(seen: Seen) -> Iterator[str]:
@@ -114,10 +114,10 @@ def _coordinator_loss(seen: Seen) -> Iterator[str]:
 
 
 def _metadata_storm(seen: Seen) -> Iterator[str]:
-    asked = seen.requests("Metadata", PRODUCER)
-    yield from _at_least("Metadata that failed", seen.hits("no-metadata"), 3)
-    if asked > 50 * seen.report.duration_ms / 1000:
-        yield f"{asked} Metadata requests: the client does not back off"
+    requests = seen.requests("Metadata", PRODUCER)
+    yield from _at_least("failed Metadata requests", seen.hits("no-metadata"), 3)
+    if requests > 50 * seen.report.duration_ms / 1000:
+        yield f"{requests} Metadata requests: the client does not back off"
 
 
 def _slow_broker(seen: Seen) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _slow_broker(seen: Seen) -> Iterator[str]:
     yield from _at_least("slowest record of broker 2 [s]", slowest[1], 0.2)
     yield from _at_least("hits", seen.hits("slow"), 10)
     if any(one.broker != 2 for one in seen.journal if isinstance(one, Request) and one.rule_id):
-        yield "another broker was slow, too"
+        yield "another broker was also slow"
 
 
 def _flapping_listener(seen: Seen) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _produce_black_hole(seen: Seen) -> Iterator[str]:
 
 def _stale_leader(seen: Seen) -> Iterator[str]:
     told = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("producer was told NOT_LEADER_OR_FOLLOWER", told, 3)
+    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", told, 3)
     if seen.leaders("orders", 0):
         yield "the leader did move"
 
@@ -154,9 +154,9 @@ def _isolated_leader(seen: Seen) -> Iterator[str]:
 
 def _unclean_election(seen: Seen) -> Iterator[str]:
     yield from _at_least("records lost", len(seen.observed.lost), 1)
-    yield from _at_least("records that the journal tells as lost", seen.lost_records(), 1)
+    yield from _at_least("lost records in the journal", seen.lost_records(), 1)
     if {n % PARTITIONS for n in seen.observed.lost} != {0}:
-        yield "records were lost in other partitions than orders-0"
+        yield "records of other partitions than orders-0 were lost"
 
 
 def _slow_election(seen: Seen) -> Iterator[str]:
@@ -172,9 +172,9 @@ def _reconnect_storm(seen: Seen) -> Iterator[str]:
 
 def _expired_delivery(seen: Seen) -> Iterator[str]:
     failed = seen.observed.failed
-    yield from _at_least("records that expired", sum(name == "_MSG_TIMED_OUT" for name in failed.values()), 10)
+    yield from _at_least("expired records", sum(name == "_MSG_TIMED_OUT" for name in failed.values()), 10)
     if {n % PARTITIONS for n in failed} - {0}:
-        yield "records of other partitions expired, too"
+        yield "records of other partitions also expired"
 
 
 def _quota_squeeze(seen: Seen) -> Iterator[str]:
@@ -193,24 +193,26 @@ def _lost_acknowledgements(seen: Seen) -> Iterator[str]:
 
 
 def _torn_responses(seen: Seen) -> Iterator[str]:
-    yield from _at_least("answers torn", seen.hits("torn"), 3)
+    yield from _at_least("torn responses", seen.hits("torn"), 3)
 
 
 def _too_few_replicas(seen: Seen) -> Iterator[str]:
-    told = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_ENOUGH_REPLICAS)
-    yield from _at_least("producer was told NOT_ENOUGH_REPLICAS", told, 1)
+    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_ENOUGH_REPLICAS)
+    yield from _at_least("Produce responses with NOT_ENOUGH_REPLICAS", rejected, 1)
 
 
 def _throttle_storm(seen: Seen) -> Iterator[str]:
-    told = [one for one in seen.journal if isinstance(one, Request) and one.throttle_time_ms == 300]
-    yield from _at_least("answers with a throttle time", len(told), 10)
+    throttled = [one for one in seen.journal if isinstance(one, Request) and one.throttle_time_ms == 300]
+    yield from _at_least("responses with a throttle time", len(throttled), 10)
     for client_id in (PRODUCER, CONSUMER):
-        yield from _at_least(f"of {client_id}", sum(one.client_id == client_id for one in told), 3)
+        yield from _at_least(
+            f"responses to {client_id} with a throttle time", sum(one.client_id == client_id for one in throttled), 3
+        )
     yield from _at_least("slowest record [s]", max(seen.observed.slowest_s.values()), 0.25)
 
 
 def _poisoned_partition(seen: Seen) -> Iterator[str]:
-    yield from _at_least("batches that the consumer refused", seen.observed.read_errors.count("_BAD_MSG"), 1)
+    yield from _at_least("batches rejected by the consumer", seen.observed.read_errors.count("_BAD_MSG"), 1)
     behind = [partition for partition, _ in seen.observed.read]
     yield from _at_least("records of other partitions", behind.count(0), behind.count(1))
 
@@ -223,12 +225,12 @@ def _garbled_answers(seen: Seen) -> Iterator[str]:
     for rule in ("garbage", "mixed-up"):
         yield from _at_least(f"answers {rule}", seen.hits(rule), 1)
     left = [one for one in seen.journal if isinstance(one, ConnectionClosed) and one.client_id == CONSUMER]
-    yield from _at_least("connections that the consumer dropped", sum(one.by_client for one in left), 1)
+    yield from _at_least("connections closed by the consumer", sum(one.by_client for one in left), 1)
 
 
 def _disk_full(seen: Seen) -> Iterator[str]:
-    told = seen.requests("Produce", PRODUCER, error=ErrorCode.KAFKA_STORAGE_ERROR)
-    yield from _at_least("producer was told KAFKA_STORAGE_ERROR", told, 1)
+    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.KAFKA_STORAGE_ERROR)
+    yield from _at_least("Produce responses with KAFKA_STORAGE_ERROR", rejected, 1)
     yield from _at_least("slowest record of orders-0 [s]", seen.observed.slowest_s[0], 2.5)
 
 
@@ -238,18 +240,18 @@ def _slow_disk(seen: Seen) -> Iterator[str]:
 
 
 def _silent_accept(seen: Seen) -> Iterator[str]:
-    yield from _at_least("connections that met silence", seen.hits("silence"), 1)
+    yield from _at_least("silent connections", seen.hits("silence"), 1)
     yield from _at_least("slowest record of broker 1 [s]", seen.observed.slowest_s[0], 1.5)
 
 
 def _stale_metadata(seen: Seen) -> Iterator[str]:
-    told = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("producer was told NOT_LEADER_OR_FOLLOWER", told, 2)
+    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 2)
     yield from _at_least("slowest record of orders-0 [s]", seen.observed.slowest_s[0], 2)
 
 
 def _empty_metadata(seen: Seen) -> Iterator[str]:
-    yield from _at_least("Metadata that were empty", seen.hits("empty"), 2)
+    yield from _at_least("empty Metadata responses", seen.hits("empty"), 2)
 
 
 _AT_LEAST_ONCE = {"enable.idempotence": False}

@@ -1,4 +1,4 @@
-"""One scenario of the catalogue on brokers of its own, with clients: what came of it."""
+"""The run of one scenario of the catalogue on its own brokers, with clients."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ _PATIENCE_S, _LOOK_EVERY_S = 15.0, 0.05
 
 @dataclass
 class Played:
-    """What came of it."""
+    """The result of a run."""
 
     name: str
     took_s: float
@@ -33,14 +33,14 @@ class Played:
 
 
 def play(name: str, folder: Path) -> Played:
-    """Runs a scenario with a producer and a consumer; logs go to the folder."""
+    """Run a scenario with a producer and a consumer; logs go to the folder."""
     began = monotonic()
     scenario, claim = load(name), CLAIMS[name]
     properties = {"sluice.journal.events": "131072", **broker_properties(scenario)}
     given = overrides(*(f"{key}={value}" for key, value in properties.items()))
     with running_broker(folder / f"{name}.log", *given) as brokers:
         admin = AdminClient(brokers.admin, None)
-        # Its topics first, by a scenario of nothing else: clients are to be at work when it begins.
+        # Create the scenario's topics first, in a separate scenario: the clients must be running when it starts.
         topics = {"name": "topics", "brokers": scenario.brokers, "topics": msgspec.to_builtins(scenario.topics)}
         _run(admin, topics)
         workload = Workload(",".join(brokers.ready["brokers"]), claim.producer)
@@ -48,7 +48,7 @@ def play(name: str, folder: Path) -> Played:
             workload.start(_PATIENCE_S)
             report = _run(admin, msgspec.to_builtins(scenario))
             ended = monotonic()
-            workload.go_on(ended, _PATIENCE_S)
+            workload.continue_until_accepted(ended, _PATIENCE_S)
             workload.finish(_PATIENCE_S)
         except AssertionError as error:  # a client that hangs
             return Played(name, monotonic() - began, 0, 0, workload.observed, [str(error)])
@@ -60,7 +60,7 @@ def play(name: str, folder: Path) -> Played:
 
 
 def _run(admin: AdminClient, document: object) -> RunReport:
-    """Runs it to its end."""
+    """Run the scenario to its end."""
     report = admin.post(_RUN, {"scenario": document}, RunReport)
     while not report.done:
         sleep(_LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""The catalogue with real clients, of which the whole is `make scenarios`: one is played here, a quick one."""
+"""One quick scenario of the catalogue with real clients; `make scenarios` runs all of them."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from tests.scenarios.claims import CLAIMS
 from tests.scenarios.play import play
 
 
-def test_what_each_scenario_claims_is_put_to_the_test() -> None:
+def test_every_scenario_has_checks() -> None:
     assert sorted(CLAIMS) == names()
 
 
-def test_a_scenario_does_what_it_claims(tmp_path: Path) -> None:
+def test_scenario_meets_its_claims(tmp_path: Path) -> None:
     assert play("leader-ping-pong", tmp_path).problems == []

@@ -1,6 +1,6 @@
-"""What runs while a scenario does: a producer and a consumer group of librdkafka, and what the two of them saw.
+"""The clients during a scenario: a producer and a consumer group of librdkafka, and their results.
 
-The producer writes the numbers 0, 1, 2, ... to `orders`, n to partition n % 3, about 200 a second.
+The producer writes the numbers 0, 1, 2, ... to `orders`, n to partition n % 3, about 200 per second.
 """
 
 import threading
@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 TOPIC, PARTITIONS = "orders", 3
 PRODUCER, CONSUMER, GROUP = "orders-producer", "orders-consumer", "orders-group"
 _EVERY_S = 0.005
-# Impatient, so that what takes applications minutes is seen in seconds.
+# Short timeouts, so that effects that take applications minutes appear in seconds.
 _BOTH: Mapping[str, str | int | float | bool] = {
     "socket.timeout.ms": 1500,
     "socket.connection.setup.timeout.ms": 1500,
@@ -36,46 +36,48 @@ _CONSUMER = {
 }
 _LAST_ANSWERS_S = 10.0
 _JOIN_S = 20.0
-_QUIET_S = 2.0  # after which nothing more comes
+_QUIET_S = 2.0  # without a record, after which reading ends
 
 
 @dataclass
 class Observed:
-    """What the clients saw."""
+    """The results of the clients."""
 
-    acknowledged: dict[int, float] = field(default_factory=dict)  # number -> when, monotonic
-    failed: dict[int, str] = field(default_factory=dict)  # number -> the error's name
-    slowest_s: dict[int, float] = field(default_factory=dict)  # partition -> of its records, from send to answer
+    acknowledged: dict[int, float] = field(default_factory=dict)  # number -> time, monotonic
+    failed: dict[int, str] = field(default_factory=dict)  # number -> error name
+    slowest_s: dict[int, float] = field(
+        default_factory=dict
+    )  # partition -> longest time of a record from send to outcome
     read: list[tuple[int, int]] = field(default_factory=list)  # by the group: partition, number
     read_errors: list[str] = field(default_factory=list)
-    log: list[list[int]] = field(default_factory=list)  # at the end: the numbers of each partition
+    log: list[list[int]] = field(default_factory=list)  # numbers of each partition at the end
 
     @property
     def lost(self) -> set[int]:
-        """Numbers that were acknowledged and are not there at the end."""
+        """Acknowledged numbers that are not in the log at the end."""
         return self.acknowledged.keys() - {number for numbers in self.log for number in numbers}
 
     @property
     def missed(self) -> set[int]:
-        """Numbers that were acknowledged and that the group has not read."""
+        """Acknowledged numbers that the group has not read."""
         return self.acknowledged.keys() - {number for _, number in self.read}
 
     @property
     def doubled(self) -> int:
-        """How many records are in the log more than once."""
+        """Number of records that are in the log more than once."""
         return sum(len(numbers) - len({*numbers}) for numbers in self.log)
 
     @property
     def out_of_order(self) -> bool:
-        """Whether a partition has its numbers in another order than they were sent in."""
+        """Whether a partition has its numbers in another order than they were sent."""
         return any(numbers != sorted(numbers) for numbers in self.log)
 
 
 class Workload:
-    """A producer and a consumer, each in a thread of its own."""
+    """A producer and a consumer, each in its own thread."""
 
     def __init__(self, bootstrap: str, producer: Mapping[str, object]) -> None:
-        """`producer`: settings of its own."""
+        """Create the clients; `producer` has additional settings."""
         self.observed = Observed()
         self._bootstrap = bootstrap
         self._producer = {**_BOTH, **_PRODUCER, "bootstrap.servers": bootstrap, "client.id": PRODUCER, **producer}
@@ -91,16 +93,16 @@ class Workload:
         self._consuming = threading.Thread(target=self._consume, daemon=True)
 
     def start(self, patience_s: float) -> None:
-        """Returns when records go all the way."""
+        """Start, and return when the consumer reads records."""
         self._producing.start()
         self._consuming.start()
         until = monotonic() + patience_s
         while not self.observed.read:
-            assert monotonic() < until, f"nothing is read: {self.observed}"
+            assert monotonic() < until, f"no record is read: {self.observed}"
             self._enough.wait(0.02)
 
-    def go_on(self, since: float, patience_s: float) -> None:
-        """Writes on until all partitions have taken something after a moment, or it is given up."""
+    def continue_until_accepted(self, since: float, patience_s: float) -> None:
+        """Keep writing until every partition has accepted a record after `since`, or time runs out."""
         until = monotonic() + patience_s
         while monotonic() < until:
             acknowledged = dict(self.observed.acknowledged)
@@ -109,7 +111,7 @@ class Workload:
             self._enough.wait(0.05)
 
     def finish(self, patience_s: float) -> None:
-        """Writes no more, and reads until there is all that was acknowledged, or nothing more comes."""
+        """Stop writing, and read until all acknowledged records have arrived or no more arrive."""
         self._enough.set()
         self._producing.join(_JOIN_S)
         until, seen = monotonic() + patience_s, -1
@@ -118,8 +120,8 @@ class Workload:
             self._read_all.wait(_QUIET_S)
         self._read_all.set()
         self._consuming.join(_JOIN_S)
-        assert not self._producing.is_alive(), "the producer does not come to its end"
-        assert not self._consuming.is_alive(), "the consumer does not come to its end"
+        assert not self._producing.is_alive(), "the producer does not stop"
+        assert not self._consuming.is_alive(), "the consumer does not stop"
         self.observed.log = _log(self._bootstrap)
 
     def _produce(self) -> None:
@@ -134,7 +136,7 @@ class Workload:
     def _send(self, producer: Producer, number: int) -> None:
         observed, partition, sent = self.observed, number % PARTITIONS, monotonic()
 
-        def told(error: KafkaError | None, _: object) -> None:
+        def delivered(error: KafkaError | None, _: object) -> None:
             if error is not None:
                 observed.failed[number] = str(error.name())
                 return
@@ -142,7 +144,7 @@ class Workload:
             observed.slowest_s[partition] = max(observed.slowest_s.get(partition, 0.0), now - sent)
 
         try:
-            producer.produce(TOPIC, b"%d" % number, partition=partition, on_delivery=told)
+            producer.produce(TOPIC, b"%d" % number, partition=partition, on_delivery=delivered)
         except (BufferError, KafkaException) as error:
             observed.failed[number] = str(error)
 
@@ -168,7 +170,7 @@ def _partition(message: Message) -> int:
 
 
 def _log(bootstrap: str) -> list[list[int]]:
-    """What is in each partition, read by who has seen nothing before."""
+    """Return the contents of each partition, read by a new consumer."""
     consumer = Consumer({**_BOTH, **_CONSUMER, "bootstrap.servers": bootstrap, "client.id": "log", "group.id": "log"})
     log: list[list[int]] = []
     for partition in range(PARTITIONS):

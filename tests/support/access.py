@@ -1,7 +1,7 @@
-"""Which entry of the access control lists each API asks for, and what a client is told that has none: as a table.
+"""The required ACL and the error without it, for each API, as a table.
 
-tests/unit/broker/handlers/test_access.py holds the handlers to it; `python -m tests.support.access` writes it into the
-documentation.
+tests/unit/broker/handlers/test_access.py checks the handlers against it; `python -m tests.support.access` writes it to
+the documentation.
 """
 
 from pathlib import Path
@@ -28,16 +28,16 @@ EACH_PARTITION = "each partition"
 
 
 class Need(NamedTuple):
-    """One permission: an entry, or one of several, and what is answered without any of them."""
+    """One permission: an ACL, or one of several, and the response without any of them."""
 
     anyone: tuple[Acl, ...]
-    code: ErrorCode  # NONE: what the client may not see is left out
-    where: str  # what has the error, or is left out
-    left_out: str = ""  # what a response then does not name
+    code: ErrorCode  # NONE: the resource is omitted
+    where: str  # has the error, or is omitted
+    left_out: str = ""  # text that the response must not contain
 
 
 class Access(NamedTuple):
-    """One API, or one use of it: all that it needs."""
+    """One API, or one use of it, with all required permissions."""
 
     api: str
     use: str
@@ -69,7 +69,7 @@ def _cluster(operation: AclOperation, where: str = "the request") -> Need:
 
 
 REQUEST = "the request"
-# In the order of the APIs' numbers.
+# In the order of API keys.
 TABLE = (
     Access("Produce", "", (_topic(WRITE),)),
     Access("Produce", "transactional", (_transactional_id(WRITE, EACH_PARTITION), _topic(WRITE))),
@@ -205,7 +205,7 @@ TABLE = (
 
 
 def as_markdown() -> str:
-    """The table as it stands in the documentation."""
+    """Return the table for the documentation."""
     lines = ["| request | required permission | error without it |", "| --- | --- | --- |"]
     for access in TABLE:
         request = f"{access.api} {access.use}".strip()

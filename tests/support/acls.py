@@ -1,4 +1,4 @@
-"""Access control lists for tests: a broker that has some, and who asks."""
+"""ACLs for tests: a broker with an authorizer, and a connection of alice."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from tests.support.virtual_broker import Client, VirtualBroker
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZER_ON = f"authorizer.class.name={STANDARD_AUTHORIZER}"
-# Whoever did not authenticate sets tests up.
+# Clients without authentication set up the tests.
 ANONYMOUS_MAY_ALL = "super.users=User:ANONYMOUS"
 ALICE = "User:alice"
 
@@ -24,17 +24,17 @@ def acl(
     host: str = "*",
     permission_type: AclPermissionType = AclPermissionType.ALLOW,
 ) -> Acl:
-    """An entry; unless told otherwise it allows alice something on topic "t"."""
+    """Return an ACL; by default it allows alice an operation on topic "t"."""
     return Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
 
 
 def in_memory(created: Sequence[tuple[bytes, Acl]], deleted: Sequence[bytes]) -> ErrorCode:
-    """Where nothing is durable, entries come and go."""
+    """Store ACLs only in memory, without the metadata log."""
     return ErrorCode.NONE
 
 
 def acl_filter(**fields: Any) -> AclFilter:
-    """A filter that matches everything but for these fields."""
+    """Return a filter that matches everything except for these fields."""
     everything: dict[str, Any] = {
         "resource_type": ResourceType.ANY,
         "resource_name": None,
@@ -48,12 +48,12 @@ def acl_filter(**fields: Any) -> AclFilter:
 
 
 def secured_broker(*overrides: str) -> VirtualBroker:
-    """A broker that asks its authorizer, except for clients that did not authenticate."""
+    """Return a broker with an authorizer, in which clients without authentication are super users."""
     return VirtualBroker(AUTHORIZER_ON, ANONYMOUS_MAY_ALL, *overrides)
 
 
 def alice(broker: VirtualBroker) -> Client:
-    """A connection of alice, as if she had authenticated."""
+    """Open a connection that is authenticated as alice."""
     client = broker.client()
     client.connection.ctx.session.user = "alice"
     return client

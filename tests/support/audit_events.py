@@ -1,4 +1,4 @@
-"""Journals made by hand, of connections and requests with the times that a test says, and observations of them."""
+"""Handmade journals of connections and requests with given times, and observations made from them."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,12 +21,12 @@ _BEGAN_NS = 1_700_000_000_000 * _NS_PER_MS
 
 
 def ns(at_ms: float) -> int:
-    """A moment, in ms since the beginning."""
+    """Return the time `at_ms` after the start."""
     return _BEGAN_NS + round(at_ms * _NS_PER_MS)
 
 
 class Journal:
-    """What happens is told in any order; `events` are in that of time."""
+    """Journal events, added in any order; `events` sorts them by time."""
 
     def __init__(self, *, client_id: str = "app", software: tuple[str, str] = ("", ""), host: str = "10.0.0.1") -> None:
         self.client_id, self.software, self.host = client_id, software, host
@@ -48,17 +48,17 @@ class Journal:
         answers: bool = False,
         names: bool = True,
     ) -> int:
-        """One that opens, and closes unless `until_ms` is None. `answers`: ApiVersions, 1 ms after the beginning."""
+        """Add a connection, which closes unless `until_ms` is None. `answers`: ApiVersions after 1 ms."""
         self._connections += 1
         number = self._connections
         peer = f"{self.host}:{40000 + number if port is None else port}"
-        unnamed = {**self._who(number, broker, peer), "client_id": "", "software_name": "", "software_version": ""}
+        unnamed = {**self._identity(number, broker, peer), "client_id": "", "software_name": "", "software_version": ""}
         self._events.append(ConnectionOpened(seq=self._seq, at_ns=ns(at_ms), **unnamed))  # type: ignore[arg-type]
         if answers:
             self.request("ApiVersions", at_ms + 0.5, at_ms + 1, connection=number, broker=broker, peer=peer)
         if until_ms is not None:
-            who = self._who(number, broker, peer) if answers or not names else unnamed
-            end = ConnectionClosed(seq=self._seq, at_ns=ns(until_ms), by_client=by_client, reason="", **who)  # type: ignore[arg-type]
+            identity = self._identity(number, broker, peer) if answers or not names else unnamed
+            end = ConnectionClosed(seq=self._seq, at_ns=ns(until_ms), by_client=by_client, reason="", **identity)  # type: ignore[arg-type]
             self._events.append(end)
         return number
 
@@ -80,16 +80,16 @@ class Journal:
         peer: str = "",
         rule_id: str = "",
     ) -> None:
-        """One that is answered at `answered_ms`, or whose connection ends at `ended_ms` instead."""
+        """Add a request that is answered at `answered_ms`, or whose connection ends at `ended_ms`."""
         partitions = list(partitions)
         end_ms = answered_ms if answered_ms is not None else ended_ms
-        assert end_ms is not None, "it is in the journal when it is answered, or its connection ends"
+        assert end_ms is not None, "a request needs a response or the end of its connection"
         answered_ns = None if answered_ms is None else ns(answered_ms)
         self._events.append(
             Request(
                 seq=self._seq,
                 at_ns=ns(end_ms),
-                **self._who(connection, broker, peer or f"{self.host}:{40000 + connection}"),  # type: ignore[arg-type]
+                **self._identity(connection, broker, peer or f"{self.host}:{40000 + connection}"),  # type: ignore[arg-type]
                 api=api,
                 api_key=_KEYS[api],
                 version=version,
@@ -124,7 +124,7 @@ class Journal:
         ended_ms: float | None = None,
         request_bytes: int = 100,
     ) -> None:
-        """Produce with one batch; `sequence` of an idempotent producer."""
+        """Add a Produce request with one batch; `sequence` is that of an idempotent producer."""
         producer_id, epoch = (-1, -1) if sequence < 0 else (7, 0)
         one = TopicPartition(
             topic="t", partition=partition, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
@@ -145,7 +145,7 @@ class Journal:
     def _seq(self) -> int:
         return len(self._events) + 1
 
-    def _who(self, connection: int, broker: int, peer: str) -> dict[str, object]:
+    def _identity(self, connection: int, broker: int, peer: str) -> dict[str, object]:
         return {
             "broker": broker,
             "connection": connection,
@@ -159,7 +159,7 @@ class Journal:
 
 
 def closed_connections(waits_ms: Iterable[float], **journal: str) -> Journal:
-    """A client whose connections are closed after a millisecond each, and who waits so long after each."""
+    """Return the journal of a client whose connections close after 1 ms, with these waits between them."""
     made = Journal(**journal)  # type: ignore[arg-type]
     at_ms = 0.0
     for wait_ms in (*waits_ms, None):
@@ -169,7 +169,7 @@ def closed_connections(waits_ms: Iterable[float], **journal: str) -> Journal:
 
 
 def failed_batch(waits_ms: Iterable[float], *, sequence: int = 0, error: int = 19, from_ms: float = 0.0) -> Journal:
-    """A producer with a batch that fails each time after a millisecond, and who waits so long after each."""
+    """Return the journal of a producer whose batch fails after 1 ms each time, with these waits between attempts."""
     made = Journal()
     at_ms = from_ms
     for wait_ms in (*waits_ms, None):
@@ -196,7 +196,7 @@ def observed(
     virtual: bool = True,
     problem: str = "",
 ) -> Observation:
-    """A run of which this is the journal."""
+    """Return the observation of a run with this journal."""
     subject = SubjectInfo(
         name="app",
         role=role,
@@ -223,5 +223,5 @@ def observed(
 
 
 def callback(event: str, at_ms: float, record: int = -1, partition: int = 0) -> Callback:
-    """What a driver tells."""
+    """Return a callback that a driver reports."""
     return Callback(at_ns=ns(at_ms), event=event, record=record, partition=partition)

@@ -1,4 +1,4 @@
-"""Results of audits, made up: of clients with every kind of verdict and finding, and with names that would do harm."""
+"""Artificial audit results: clients with every kind of verdict and finding, and names that try to inject markup."""
 
 from collections.abc import Sequence
 from random import Random
@@ -31,7 +31,7 @@ TEXTS = {
 def series(
     waits_ms: Sequence[float], *, key: str = "orders-0@4000.0.17", repetition: int = 0, banded: bool = True
 ) -> Series:
-    """A sequence with these waits, each attempt 4 ms long and the last one successful."""
+    """Return a sequence with these waits; each attempt takes 4 ms and the last one succeeds."""
     at_ms = [0.0]
     for wait in waits_ms:
         at_ms.append(at_ms[-1] + 4 + wait)
@@ -49,14 +49,14 @@ def series(
 
 
 def exponential(random: Random, retries: int = 7) -> list[float]:
-    """Waits as KIP-580 has them."""
+    """Return waits as KIP-580 defines them."""
     return [min(1000.0, 100.0 * 2**at * random.uniform(0.8, 1.2)) + random.uniform(0, 6) for at in range(retries)]
 
 
 def verdict(statement: str = "KIP-580/1", state: State = State.PASS, **fields: object) -> Verdict:
-    """One, with what all have."""
-    told = {"why": "as the KIP says", "runs": 3, **fields}
-    return Verdict(statement=statement, state=state, **told)  # type: ignore[arg-type]  # a test's own fields
+    """Return a verdict with default fields."""
+    values = {"why": "as the KIP says", "runs": 3, **fields}
+    return Verdict(statement=statement, state=state, **values)  # type: ignore[arg-type]  # a test's own fields
 
 
 def subject(name: str = "shop", version: str = "1.0", *verdicts: Verdict, **fields: object) -> SubjectResult:
@@ -64,12 +64,12 @@ def subject(name: str = "shop", version: str = "1.0", *verdicts: Verdict, **fiel
     info = SubjectInfo(
         name=name, version=version, role=Role.PRODUCER, settings={"retry.backoff.ms": 100.0, "acks": "all"}
     )
-    told = {"subject": info, "probes": {"produce-retry": 3}, "seconds": 12.5, **fields}
-    return SubjectResult(verdicts=list(verdicts), **told)  # type: ignore[arg-type]  # as above
+    values = {"subject": info, "probes": {"produce-retry": 3}, "seconds": 12.5, **fields}
+    return SubjectResult(verdicts=list(verdicts), **values)  # type: ignore[arg-type]  # as above
 
 
 def result(*subjects: SubjectResult) -> AuditResult:
-    """A report of these."""
+    """Return a report of these clients."""
     return AuditResult(
         sluice="0.1.0",
         began="2026-11-21T23:45:00Z",
@@ -79,7 +79,7 @@ def result(*subjects: SubjectResult) -> AuditResult:
 
 
 def with_everything() -> AuditResult:
-    """Three clients with every kind of verdict and finding; the last has a hostile name."""
+    """Return three clients with every kind of verdict and finding; the last has a hostile name."""
     random = Random(1)
     good = [series(exponential(random), repetition=run) for run in range(5)]
     flat = [series([102.0 + random.uniform(0, 5) for _ in range(30)], repetition=run) for run in range(3)]

@@ -1,4 +1,4 @@
-"""What synthetic clients go through, in virtual time: brokers that fail in one way, and a producer with work to do."""
+"""Stages of synthetic clients in virtual time: brokers that fail in one way, and a producer with records to send."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ DEFAULTS: Settings = {
 
 @dataclass
 class Play:
-    """What goes on: a broker, a producer, and what it was told of its records."""
+    """A running stage: a broker, a producer, and the outcomes of its records."""
 
     broker: Broker
     producer: Producer
@@ -54,7 +54,7 @@ class Play:
         self.fault_until_ns = time.time_ns()
 
     async def send(self, partition: int = 0) -> None:
-        """One record, until its end."""
+        """Send one record and wait for its outcome."""
         number, self._records = self._records, self._records + 1
         try:
             future = await self.producer.send(TOPIC, b"%d" % number, partition=partition)
@@ -66,7 +66,7 @@ class Play:
             self.note("delivered", number, partition)
 
     def sends(self, partition: int = 0, *, every_s: float = 0.2, at_once: bool = False) -> None:
-        """One record after the other, from now on; the next when the one before has ended, unless `at_once`."""
+        """Send records from now on, each after the outcome of the previous one, or without waiting if `at_once`."""
 
         async def send() -> None:
             while True:
@@ -91,7 +91,7 @@ class Play:
 
 @dataclass(frozen=True)
 class Stage:
-    """A probe, more or less."""
+    """A simplified probe."""
 
     probe: str
     script: Callable[[Play], Awaitable[None]]
@@ -112,7 +112,7 @@ async def _closed(play: Play) -> None:
 
 
 def _drop(play: Play) -> None:
-    """Ends all connections, the broker's way."""
+    """Close all connections from the broker's side."""
     for server in play.broker._running.servers.values():
         for connection in [*server.connections]:
             connection.close("dropped")
@@ -172,7 +172,7 @@ async def _errors(play: Play) -> None:
 
 
 async def _many_errors(play: Play) -> None:
-    """Four failures show all waits below the maximum."""
+    """Four failures keep all waits below the maximum."""
     schedule = ", ".join(("6 fail, 1 pass", *["4 fail, 1 pass"] * 9, "repeat"))
     with play.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce", schedule=schedule):
         play.sends(every_s=0.02)
@@ -233,7 +233,7 @@ async def _retries(play: Play) -> None:
         await asyncio.sleep(8)
 
 
-async def _for_good(play: Play) -> None:
+async def _not_retriable(play: Play) -> None:
     with play.broker.faults.add(Error("TOPIC_AUTHORIZATION_FAILED"), api="Produce", schedule="1 fail, 1 pass, repeat"):
         play.sends(every_s=0.5)
         await asyncio.sleep(6)
@@ -282,7 +282,7 @@ async def _late_answer(play: Play) -> None:
     await asyncio.sleep(2)
 
 
-# A client connects when it has something to send: retries are not to hold that up.
+# A client connects when it has something to send, so retries must not delay that.
 _AT_ONCE: Settings = {"retry.backoff.ms": 10, "retry.backoff.max.ms": 10}
 _DELIVERY: Settings = {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000}
 STAGES = {
@@ -298,7 +298,7 @@ STAGES = {
         {**_AT_ONCE, "reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 200},
     ),
     "errors": Stage("produce-not-enough-replicas", _errors),
-    # So long that it does not matter that each draw is cut to whole milliseconds.
+    # So long that rounding each draw to milliseconds does not matter.
     "many-errors": Stage(
         "produce-not-enough-replicas", _many_errors, {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 10_000}
     ),
@@ -311,7 +311,7 @@ STAGES = {
     "throttled": Stage("throttle-produce", _throttled),
     "mute": Stage("delivery-mute", _mute, _DELIVERY),
     "retries": Stage("delivery-retries-exhausted", _retries, {"retries": 3}),
-    "for-good": Stage("produce-no-retry", _for_good),
+    "not-retriable": Stage("produce-no-retry", _not_retriable),
     "in-flight": Stage("in-flight-one", _in_flight, {"max.in.flight.requests.per.connection": 1}),
     "config": Stage("delivery-config", _config, {"delivery.timeout.ms": 1000, "request.timeout.ms": 2000}),
     "outage": Stage("delivery-long-outage", _outage, {"delivery.timeout.ms": 15_000, "request.timeout.ms": 2000}),
@@ -325,7 +325,7 @@ STAGES = {
 
 
 def observe(policy: Policy, seed: int) -> Observation:
-    """One run."""
+    """Run a client and return the observation."""
     return testing.run(_played(policy, seed), seed=seed)
 
 

@@ -1,4 +1,4 @@
-"""`sluice serve` as a process of its own, for tests that need real sockets, real time or real clients."""
+"""`sluice serve` as a separate process, for tests that need real sockets, real time or real clients."""
 
 import json
 import os
@@ -15,17 +15,16 @@ from urllib.request import Request, urlopen
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-# The environment of whoever runs the tests must not configure the broker.
+# The environment of the test run must not configure the broker.
 CLEAN_ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
-# It is promised within one; a hung broker must not hang the tests.
-STOP_TIMEOUT_S = 30  # what hangs is ended; how long it may take is for tests that are about that
+STOP_TIMEOUT_S = 30  # ends a hung broker; other tests check the promised second
 
 
 class BrokerProcess:
-    """A running broker: where it listens, what it logs, how it ends."""
+    """A running broker: its addresses, logs and exit."""
 
     def __init__(self, log: Path, *args: str, env: Mapping[str, str] | None = None) -> None:
-        """Starts `sluice serve` with these arguments and waits until it is ready; logs go to the file `log`."""
+        """Start `sluice serve` with these arguments and wait until it is ready; it logs to the file `log`."""
         self._log = log
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -45,28 +44,28 @@ class BrokerProcess:
         self.admin: str = self.ready["admin"]
 
     def log_text(self) -> str:
-        """All that was logged so far."""
+        """Return all logs so far."""
         return self._log.read_text()
 
     def get(self, path: str) -> str:
-        """What the admin port has at this path."""
+        """Return the response of the admin port."""
         with urlopen(self.admin + path, timeout=STOP_TIMEOUT_S) as answer:
             content: bytes = answer.read()
         return content.decode()
 
     def post(self, path: str, body: Mapping[str, object] | None = None, token: str = "") -> Any:
-        """What the admin port answers to a body of JSON at this path."""
+        """Return the response of the admin port to a JSON body."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
         request = Request(self.admin + path, json.dumps(body or {}).encode(), headers, method="POST")
         with urlopen(request, timeout=STOP_TIMEOUT_S) as answer:
             return json.load(answer)
 
     def metrics(self) -> dict[str, Metric]:
-        """The metric families, by name as the parser has it: counters without `_total`."""
+        """Return the metric families by the parser's names: counters without `_total`."""
         return {family.name: family for family in text_string_to_metric_families(self.get("/metrics"))}
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, float, str]:
-        """Sends a signal and waits: exit code, how long it took in seconds, and what else was on stdout."""
+        """Send a signal and wait; return exit code, duration in seconds, and the remaining stdout."""
         started = monotonic()
         self.process.send_signal(number)
         try:
@@ -77,14 +76,14 @@ class BrokerProcess:
         return self.process.returncode, monotonic() - started, stdout.decode()
 
     def kill(self) -> None:
-        """Ends it whatever it does."""
+        """Kill the process."""
         self.process.kill()
         self.process.communicate()
 
 
 @contextmanager
 def running_broker(log: Path, *args: str, env: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
-    """A broker on free loopback ports that is gone afterwards."""
+    """Run a broker on free loopback ports."""
     ports = [] if "--port" in args else ["--port", "0"]
     ports += [] if "--admin-port" in args else ["--admin-port", "0"]
     broker = BrokerProcess(log, *ports, *args, env=env)
@@ -96,5 +95,5 @@ def running_broker(log: Path, *args: str, env: Mapping[str, str] | None = None) 
 
 
 def overrides(*properties: str) -> list[str]:
-    """`key=value` as arguments of `sluice serve`."""
+    """Return `key=value` pairs as arguments of `sluice serve`."""
     return [argument for item in properties for argument in ("--override", item)]

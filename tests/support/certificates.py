@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, a broker's, clients' good and bad, each a PEM file. Made once a process."""
+"""PEM files for tests: an authority, a broker certificate, and valid and invalid client certificates."""
 
 import ssl
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class Certificates:
-    """Files: `ca` and `other_ca` hold certificates, the others a private key and its chain."""
+    """Paths of the files: `ca` and `other_ca` hold certificates, the others a private key and its chain."""
 
     def __init__(self, directory: Path) -> None:
         authority, other = trustme.CA(), trustme.CA()
@@ -31,7 +31,7 @@ class Certificates:
         self.stranger = self._issued(directory / "stranger.pem", other.issue_cert("s@example.org", common_name="s"))
 
     def _issued(self, path: Path, certificate: trustme.LeafCert) -> Path:
-        # PKCS#8, which is what Java reads.
+        # PKCS#8, the format that Java reads.
         key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
         chain = [blob.bytes() for blob in certificate.cert_chain_pems]
         path.write_bytes(b"".join([key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), *chain]))
@@ -39,11 +39,11 @@ class Certificates:
 
     @property
     def broker_overrides(self) -> list[str]:
-        """What a TLS listener needs."""
+        """Return the properties of a TLS listener."""
         return [f"ssl.keystore.location={self.broker}"]
 
     def client_context(self, certificate: Path | None = None) -> ssl.SSLContext:
-        """Of a client that trusts the authority, and shows a certificate if there is one."""
+        """Return the context of a client that trusts the authority, with an optional certificate."""
         context = ssl.create_default_context(cafile=self.ca)
         if certificate is not None:
             context.load_cert_chain(certificate)
@@ -52,5 +52,5 @@ class Certificates:
 
 @cache
 def certificates() -> Certificates:
-    """The same for all tests of a process."""
+    """Return the certificates, created once per process."""
     return Certificates(Path(_directory.name))

@@ -1,17 +1,18 @@
-"""A network for the client, without sockets, of brokers that do what a test says: in virtual time, by a `ManualClock`,
-or by the clock of a loop of `sluice.testing`, for coroutines.
+"""A network of scripted brokers for the client, without sockets.
+
+Time is virtual: a `ManualClock`, or the clock of a `sluice.testing` loop for coroutines.
 
     network = VirtualNetwork()
-    broker = network.broker(1, "a:9092")               # answers ApiVersions and Metadata by itself
+    broker = network.broker(1, "a:9092")               # answers ApiVersions and Metadata automatically
     broker.topics["t"] = [1]                           # the leaders of its partitions
     client = network.client(producer_config({"bootstrap.servers": "a:9092"}), ProducerMetadata(...))
     client.wakeup()
-    network.advance(10)                                # connects, asks for versions, then for metadata
-    broker.answers["Produce"] = lambda asked: ...      # a message, None to leave it unanswered, or DISCONNECT
-    broker.received[-1]                                # what it was asked last, and when
+    network.advance(10)                                # connects, requests versions, then metadata
+    broker.answers["Produce"] = lambda asked: ...      # a message, None for no response, or DISCONNECT
+    broker.received[-1]                                # the last request and its time
 
-Brokers can refuse connections, take none (`hangs`), close them at once, and `drop` those there are. `Asked.answer` is
-for answers that come later.
+Brokers can refuse connections, leave them pending (`hangs`), close them on arrival, and `drop` open ones. Use
+`Asked.answer` for delayed responses.
 """
 
 import asyncio
@@ -40,21 +41,21 @@ from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-# Not zero: a moment that was never set must not pass for a measured one.
+# Not zero, so that a time that was never set differs from a measured one.
 START_MS = 5_000_000.0
-# What a handler returns for "close the connection instead of an answer".
+# Returned by a handler to close the connection instead of responding.
 DISCONNECT: Literal["disconnect"] = "disconnect"
 
 Answer = Message | None | Literal["disconnect"]
 
 
 class Asked:
-    """One request as a broker got it."""
+    """One request as a broker received it."""
 
     def __init__(self, end: "BrokerEnd", header: RequestHeader, message: Any, at_ms: float) -> None:
         self._end = end
         self._header = header
-        self.message = message  # of the API that was asked, whose fields the test knows; mypy cannot
+        self.message = message  # of the requested API, whose fields mypy cannot know
         self.at_ms = at_ms  # since the start
         self.api = API_KEYS[header.request_api_key].name
         self.version = header.request_api_version
@@ -64,7 +65,7 @@ class Asked:
         return f"{self.api} v{self.version} at {self.at_ms} on connection {self.connection}"
 
     def answer(self, message: Message, *, version: int | None = None, correlation_id: int | None = None) -> None:
-        """Answers now; `version` and `correlation_id` are those of the request, unless said."""
+        """Respond now; `version` and `correlation_id` default to those of the request."""
         api = API_KEYS[self._header.request_api_key]
         version = self.version if version is None else version
         header = ResponseHeader(
@@ -78,7 +79,7 @@ class Asked:
 
 
 class Wire(asyncio.Transport):
-    """The client's end of a connection in memory. What is written arrives in the loop's next turn."""
+    """The client's end of a connection in memory. Written bytes arrive in the next event-loop iteration."""
 
     def __init__(self, clock: Clock, connection: Connection, on_bytes: Callable[[bytes], None]) -> None:
         super().__init__()
@@ -86,11 +87,11 @@ class Wire(asyncio.Transport):
         self._connection = connection
         self._on_bytes = on_bytes
         self.closed = False
-        self.is_stuck = False  # the broker takes nothing
+        self.is_stuck = False  # the broker reads nothing
         self._unsent: list[bytes] = []
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` in the loop's next turn."""
+        """Call `callback` in the next event-loop iteration."""
         self._clock.call_at(self._clock.monotonic_ms(), callback)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -106,7 +107,7 @@ class Wire(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def unstick(self) -> None:
-        """The broker takes what waited."""
+        """Let the broker read the pending bytes."""
         self.is_stuck = False
         data, self._unsent = b"".join(self._unsent), []
         if data:
@@ -114,7 +115,7 @@ class Wire(asyncio.Transport):
             self._connection.resume_writing()
 
     def deliver(self, data: bytes) -> None:
-        """Bytes come from the broker."""
+        """Deliver bytes from the broker."""
         while data and not self.closed:
             buffer = self._connection.get_buffer(-1)
             size = min(len(buffer), len(data))
@@ -123,7 +124,7 @@ class Wire(asyncio.Transport):
             self._connection.buffer_updated(size)
 
     def end(self) -> None:
-        """The broker closed the connection."""
+        """Close the connection from the broker's side."""
         if not self.closed:
             self.closed = True
             self._connection.connection_lost(None)
@@ -150,11 +151,11 @@ class BrokerEnd:
         self._rest = b""
 
     def send(self, data: bytes) -> None:
-        """Sends bytes, which arrive in the loop's next turn."""
+        """Send bytes, which arrive in the next event-loop iteration."""
         self.wire.soon(partial(self.wire.deliver, data))
 
     def close(self) -> None:
-        """Closes the connection; the client hears of it in the loop's next turn."""
+        """Close the connection; the client notices it in the next event-loop iteration."""
         self.wire.soon(self.wire.end)
 
     def _take(self, data: bytes) -> None:
@@ -175,7 +176,7 @@ class BrokerEnd:
 
 
 class ScriptedBroker:
-    """A broker that does what a test says; by itself it answers ApiVersions and Metadata."""
+    """A scripted broker; without a script it answers only ApiVersions and Metadata."""
 
     def __init__(self, network: "VirtualNetwork", node_id: int, address: Address) -> None:
         self.network = network
@@ -192,8 +193,8 @@ class ScriptedBroker:
         self.refuses = False
         self.hangs = False
         self.closes_at_once = False
-        # What it says of itself and of the cluster. Versions by API where they are not all; leaders by partition and
-        # topic; leader epochs where they are not 0.
+        # Its responses about itself and the cluster. `versions` restricts APIs; leaders are by topic and partition;
+        # leader epochs are 0 unless listed.
         self.versions: dict[str, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.topics: dict[str, list[int]] = {}
@@ -203,21 +204,21 @@ class ScriptedBroker:
         self.controller_id = node_id
 
     def asked(self, api: str) -> list[Asked]:
-        """The requests of one API."""
+        """Return the requests of one API."""
         return [asked for asked in self.received if asked.api == api]
 
     def asked_at_ms(self, api: str) -> list[float]:
-        """When they came."""
+        """Return the times of the requests of one API."""
         return [asked.at_ms for asked in self.asked(api)]
 
     def drop(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         ends, self.ends = self.ends, []
         for end in ends:
             end.close()
 
     def take(self, asked: Asked) -> None:
-        """Answers a request, or not."""
+        """Handle a request by its script."""
         self.received.append(asked)
         handler = self.answers.get(asked.api)
         answer = None if handler is None else handler(asked)
@@ -227,7 +228,6 @@ class ScriptedBroker:
             asked.answer(answer)
 
     def accept(self, connection: Connection) -> None:
-        """A client connected."""
         self.connected_at_ms.append(self.network.now_ms)
         end = BrokerEnd(self, connection, len(self.connected_at_ms))
         self.ends.append(end)
@@ -236,7 +236,7 @@ class ScriptedBroker:
             end.close()
 
     def api_versions(self, asked: Asked) -> Answer:
-        """All versions of all APIs, but for what `versions` says."""
+        """Return all versions of all APIs, except for the entries of `versions`."""
         keys = []
         for api in API_KEYS.values():
             lowest, highest = self.versions.get(api.name, (api.min_version, api.max_version))
@@ -250,7 +250,7 @@ class ScriptedBroker:
         return ApiVersionsResponse(api_keys=keys, finalized_features=features, finalized_features_epoch=0)
 
     def metadata(self, asked: Asked) -> Answer:
-        """All brokers, and of the topics that were asked for those that are known."""
+        """Return all brokers, and the known topics among the requested ones."""
         message: MetadataRequest = asked.message
         names = list(self.topics) if message.topics is None else [topic.name or "" for topic in message.topics]
         return MetadataResponse(
@@ -285,7 +285,7 @@ class ScriptedBroker:
 
 
 class Attempt:
-    """A connection, or a name, that is being looked for."""
+    """A pending connection attempt or name resolution."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback: Callable[[], None] | None = callback
@@ -299,7 +299,7 @@ class Attempt:
 
 
 class VirtualNetwork:
-    """A `Connector` whose connections are in memory. `names`: hosts that resolve to other addresses than themselves."""
+    """A `Connector` with connections in memory. `names` maps hosts to other addresses."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock: Clock = clock or ManualClock(monotonic_ms=START_MS)
@@ -314,12 +314,12 @@ class VirtualNetwork:
         return self.clock.monotonic_ms() - self._start_ms
 
     def advance(self, ms: float) -> None:
-        """Lets time pass, where nothing else does."""
-        assert isinstance(self.clock, ManualClock), "time passes by itself"
+        """Advance the manual clock."""
+        assert isinstance(self.clock, ManualClock), "only a ManualClock can be advanced"
         self.clock.advance(ms)
 
     def broker(self, node_id: int, address: str) -> ScriptedBroker:
-        """A broker at `host:port`."""
+        """Add a broker at `host:port`."""
         host, _, port = address.rpartition(":")
         broker = self.brokers[host, int(port)] = ScriptedBroker(self, node_id, (host, int(port)))
         return broker
@@ -327,7 +327,7 @@ class VirtualNetwork:
     def client(
         self, config: ClientConfig, metadata: Metadata, *, max_in_flight: int = 5, seed: int | Random = 0
     ) -> NetworkClient:
-        """A client of this network."""
+        """Return a client of this network."""
         random = Random(seed) if isinstance(seed, int) else seed
         return NetworkClient(
             config, metadata, self.clock, self, random, max_in_flight=max_in_flight, software_version="0"
@@ -344,12 +344,12 @@ class VirtualNetwork:
         return self._later(lambda: self._connect(address, connection, failed))
 
     async def close(self) -> None:
-        """What is under way is forgotten with the test."""
+        """Do nothing: pending work ends with the test."""
 
     def _connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> None:
         broker = self.brokers.get(address)
         if broker is None:
-            failed(ConnectionRefusedError(f"nobody at {address}"))
+            failed(ConnectionRefusedError(f"no broker at {address}"))
             return
         broker.attempted_at_ms.append(self.now_ms)
         if broker.refuses:

@@ -1,4 +1,4 @@
-"""Reads command lines of ours as the command would, and does nothing."""
+"""Parser of sluice command lines that does not run them."""
 
 import shlex
 
@@ -8,7 +8,7 @@ from sluice.cli.main import cli
 
 
 def check_command_line(line: str) -> None:
-    """Raises click's UsageError for a command, an option or a value that there is not."""
+    """Raise click's UsageError for an unknown command, option or value."""
     program, *words = shlex.split(line.partition(" > ")[0], comments=True)
     assert program == "sluice"
     context = click.Context(cli, info_name="sluice")

@@ -1,4 +1,4 @@
-"""Consumer groups for tests: members that send heartbeats, on a connection each, and do what they are told."""
+"""Consumer groups for tests: members that send heartbeats, each on its own connection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,20 +8,20 @@ from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from tests.support.virtual_broker import VirtualBroker
 
 REBALANCE_MS = 60_000
-# Another target assignment may be made at once.
+# A new target assignment is computed without a delay.
 AT_ONCE = "group.consumer.assignment.interval.ms=0"
 
 
 def topic_partitions(partitions: Mapping[bytes, set[int]]) -> list[TopicPartitions]:
-    """The partitions in the words of the protocol."""
+    """Return the partitions as request fields."""
     return [TopicPartitions(topic_id=topic_id, partitions=sorted(those)) for topic_id, those in partitions.items()]
 
 
 class ConsumerMember:
-    """A member of a consumer group, as a client of version 1 is one.
+    """A member of a consumer group that behaves as a client with protocol version 1.
 
-    `owned` is what it was told to have and has not given up: partitions by topic id. It gives up with its next
-    heartbeat what it is told to, unless it `clings`.
+    `owned` has the partitions that it was assigned and has not revoked, by topic id. Its next heartbeat revokes those
+    that are no longer assigned, unless it `clings`.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class ConsumerMember:
         self.assignor = assignor
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.epoch = 0
-        self.owned: dict[bytes, set[int]] = {}  # as it tells the broker
-        self.told: dict[bytes, set[int]] = {}  # what it was last told to have
+        self.owned: dict[bytes, set[int]] = {}  # as in its heartbeats
+        self.assigned: dict[bytes, set[int]] = {}  # by the last response
         self.clings = False
 
     @property
     def partitions(self) -> dict[str, set[int]]:
-        """What it owns, by topics' names; without topics that are no more."""
+        """Return the owned partitions by topic name, without deleted topics."""
         topics = self.broker.broker.cluster.topics_by_id
         return {topics[topic_id].name: set(those) for topic_id, those in self.owned.items() if topic_id in topics}
 
     def send(self, version: int = 1, **fields: Any) -> Any:
-        """Sends a heartbeat that says what `fields` say, and takes over what the answer says."""
+        """Send a heartbeat with `fields`, and apply the response."""
         known: dict[str, Any] = {
             "group_id": self.group_id,
             "member_id": self.member_id,
@@ -68,14 +68,14 @@ class ConsumerMember:
         if not response.error_code:
             self.member_id, self.epoch = response.member_id, response.member_epoch
             if response.assignment is not None:
-                self.told = {one.topic_id: set(one.partitions) for one in response.assignment.topic_partitions}
-                for topic_id, partitions in self.told.items():
+                self.assigned = {one.topic_id: set(one.partitions) for one in response.assignment.topic_partitions}
+                for topic_id, partitions in self.assigned.items():
                     self.owned.setdefault(topic_id, set()).update(partitions)
         return response
 
     def join(self, version: int = 1, **fields: Any) -> Any:
-        """Joins, or begins anew, with nothing."""
-        self.owned, self.told = {}, {}
+        """Join, or rejoin without partitions."""
+        self.owned, self.assigned = {}, {}
         known: dict[str, Any] = {
             "member_epoch": 0,
             "rebalance_timeout_ms": self.rebalance_timeout_ms,
@@ -87,30 +87,30 @@ class ConsumerMember:
         return self.send(version, **(known | fields))
 
     def heartbeat(self, **fields: Any) -> Any:
-        """Sends a heartbeat, and says what it owns."""
+        """Send a heartbeat with the owned partitions."""
         if not self.clings:
             self.give_up()
         return self.send(**({"topic_partitions": topic_partitions(self.owned)} | fields))
 
     def give_up(self) -> None:
-        """Gives up what it was told not to have any more."""
-        kept = {topic_id: those & self.told.get(topic_id, set()) for topic_id, those in self.owned.items()}
+        """Revoke the partitions that are no longer assigned."""
+        kept = {topic_id: those & self.assigned.get(topic_id, set()) for topic_id, those in self.owned.items()}
         self.owned = {topic_id: those for topic_id, those in kept.items() if those}
 
     def leave(self, epoch: int = -1) -> Any:
-        """Leaves; with -2, for a while."""
+        """Leave; with epoch -2, temporarily."""
         return self.send(member_epoch=epoch)
 
 
 def consumer_group(broker: VirtualBroker, group_id: str = "group") -> ConsumerGroup:
-    """A group that is there."""
+    """Return an existing group."""
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ConsumerGroup), group
     return group
 
 
 def converge(*members: ConsumerMember, rounds: int = 6) -> None:
-    """Has all members send heartbeats in turn until each has what it shall have."""
+    """Let all members send heartbeats in turn until each has its target assignment."""
     for _ in range(rounds):
         for member in members:
             response = member.heartbeat()

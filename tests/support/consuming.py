@@ -1,4 +1,4 @@
-"""Our consumer and our broker in virtual time, and what the broker's journal says of the consumer."""
+"""Our consumer and our broker in virtual time, with the journal's events of the consumer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,12 +26,12 @@ def values_of(records: list[ConsumerRecord]) -> list[bytes | None]:
 
 
 def gaps(times: list[float]) -> list[float]:
-    """How long it took from each to the next."""
+    """Return the differences of consecutive times."""
     return [later - earlier for earlier, later in pairwise(times)]
 
 
 def within(found: list[float], steps: list[int], slack_ms: float = 3) -> bool:
-    """Whether gaps are 20 % around steps, and at most the maximum."""
+    """Return whether the gaps are within 20 % of the steps, and at most the maximum."""
     return len(found) >= len(steps) and all(
         0.8 * step - 1 <= gap <= min(1.2 * step, 1000) + slack_ms for gap, step in zip(found, steps, strict=False)
     )
@@ -39,7 +39,7 @@ def within(found: list[float], steps: list[int], slack_ms: float = 3) -> bool:
 
 @dataclass
 class Reading:
-    """A broker with a topic, and a consumer that has read nothing yet."""
+    """A broker with a topic, and a new consumer."""
 
     broker: Broker
     consumer: Consumer
@@ -50,14 +50,14 @@ class Reading:
         return round((asyncio.get_running_loop().time() - self.began_s) * 1e3, 3)
 
     async def produce(self, *values: bytes, partition: int = 0, config: Settings | None = None) -> None:
-        """Writes records, by a producer of its own."""
+        """Produce records with a separate producer."""
         given: Settings = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 0, **(config or {})}
         async with Producer(given, random=Random(1)) as producer:
             for value in values:
                 await producer.send(TOPIC, value, partition=partition)
 
     async def read(self, count: int, within_ms: float = 30_000) -> list[bytes | None]:
-        """Polls until there are so many records, or time is over."""
+        """Poll until `count` records arrive or the time is over."""
         until_ms = self.now_ms + within_ms
         records: list[ConsumerRecord] = []
         while len(records) < count and self.now_ms < until_ms:
@@ -65,16 +65,16 @@ class Reading:
         return values_of(records)
 
     def asked(self, api: str) -> list[Request]:
-        """The requests of one API, as the broker answered them."""
+        """Return the requests of one API from the journal."""
         client_id = self.consumer.config.text("client.id")
         return [one for one in self.broker.journal.requests(api=api) if one.client_id == client_id]
 
     def asked_at_ms(self, api: str) -> list[float]:
-        """When they came."""
+        """Return the times of the requests of one API."""
         return [round(request.received_ns / 1e6, 1) for request in self.asked(api)]
 
     def hits_at_ms(self) -> list[float]:
-        """When faults hit."""
+        """Return the times of fault hits."""
         events = self.broker.journal.events(kind="fault")
         return [round(event.at_ns / 1e6, 1) for event in events if isinstance(event, Fault)]
 
@@ -87,7 +87,7 @@ def reading(
     seed: int = 0,
     profile: Profile = "kafka",
 ) -> T:
-    """Runs a test with a consumer of this configuration, which begins at the beginning if it is not told otherwise."""
+    """Run a test with a consumer of this configuration, which reads from the earliest offset by default."""
 
     async def main() -> T:
         async with Broker(config=broker_config or {}, seed=seed) as broker:

@@ -1,4 +1,4 @@
-"""Internal topics for tests: what a real Kafka wrote there, and coordinators that forget and read back."""
+"""Internal topics for tests: logs written by Apache Kafka, and coordinators that reload."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sluice.protocol.records.log_validator import COORDINATOR
 from tests.support.virtual_broker import VirtualBroker
 
 _RECORDED = Path(__file__).parent / "recorded"
-# One partition each of __consumer_offsets and __transaction_state, with all that there was of four groups and four
+# One partition each of __consumer_offsets and __transaction_state, with the records of four groups and four
 # transactional ids when the segments were copied from a Kafka 4.4.
 RECORDED_GROUPS = _RECORDED / "consumer_offsets_of_kafka_4_4.log"
 RECORDED_TRANSACTIONS = _RECORDED / "transaction_state_of_kafka_4_4.log"
@@ -19,7 +19,7 @@ ONE_PARTITION = ("offsets.topic.num.partitions=1", "transaction.state.log.num.pa
 
 
 def fill(log: PartitionLog, data: bytes) -> None:
-    """Appends whole batches as they are."""
+    """Append whole batches unchanged."""
     for position, header in iter_batches(data):
         batch = bytearray(data[position : position + header.size_in_bytes])
         result = log.append(memoryview(batch), header.max_timestamp, header.partition_leader_epoch, COORDINATOR)
@@ -28,7 +28,7 @@ def fill(log: PartitionLog, data: bytes) -> None:
 
 
 def broker_with_recorded(*overrides: str) -> VirtualBroker:
-    """A broker whose internal topics have one partition each, with what a real Kafka wrote; nothing is loaded yet."""
+    """Return a broker whose internal topics have one partition each, written by Apache Kafka; nothing is loaded yet."""
     broker = VirtualBroker(*ONE_PARTITION, *overrides)
     cluster = broker.broker.cluster
     for name, recorded in ((GROUP_METADATA_TOPIC, RECORDED_GROUPS), (TRANSACTION_STATE_TOPIC, RECORDED_TRANSACTIONS)):
@@ -37,13 +37,13 @@ def broker_with_recorded(*overrides: str) -> VirtualBroker:
 
 
 def internal_partitions(broker: VirtualBroker, topic: str) -> list[Partition]:
-    """Those of an internal topic; none where it is not there yet."""
+    """Return the partitions of an internal topic; none if it does not exist."""
     found = broker.broker.cluster.topics.get(topic)
     return [] if found is None else list(found.partitions)
 
 
 def reload_groups(broker: VirtualBroker) -> None:
-    """Has the coordinator of groups forget all, and read it back."""
+    """Unload the group coordinator and load it again."""
     for partition in internal_partitions(broker, GROUP_METADATA_TOPIC):
         broker.broker.groups.shards.unload(partition)
         broker.broker.groups.shards.load(partition)
@@ -52,7 +52,7 @@ def reload_groups(broker: VirtualBroker) -> None:
 
 
 def reload_transactions(broker: VirtualBroker) -> None:
-    """Has the coordinator of transactions forget all, and read it back."""
+    """Unload the transaction coordinator and load it again."""
     for partition in internal_partitions(broker, TRANSACTION_STATE_TOPIC):
         broker.broker.transactions.shards.unload(partition)
         broker.broker.transactions.shards.load(partition)
@@ -61,7 +61,7 @@ def reload_transactions(broker: VirtualBroker) -> None:
 
 
 def move_leader(broker: VirtualBroker, partition: Partition, node_id: int) -> None:
-    """Makes another broker lead a partition, with all that is in its log."""
+    """Make another broker the leader of a partition, with all of its log."""
     brokers = broker.cluster.brokers
     before = brokers.get(partition.leader)
     partition.leader = node_id
@@ -77,7 +77,7 @@ def move_leader(broker: VirtualBroker, partition: Partition, node_id: int) -> No
 
 
 def pictured(broker: VirtualBroker) -> object:
-    """All that matters of groups and offsets."""
+    """Return the relevant state of groups and offsets."""
     groups = broker.broker.groups
     return (
         {name: _picture(group) for name, group in groups.groups.items()},

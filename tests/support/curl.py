@@ -1,4 +1,4 @@
-"""What the documentation's `curl` does where there is none, to loopback alone:
+"""A replacement of `curl` for documentation tests, limited to loopback:
 
 curl -s [-X METHOD] [-H HEADER]... [-d BODY | --json BODY] URL
 """
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 def main(words: list[str]) -> None:
-    """Prints the body of the answer, whatever its status, as curl does."""
+    """Print the response body for any status, as curl does."""
     parser = ArgumentParser(prog="curl")
     parser.add_argument("-s", action="store_true", required=True)
     parser.add_argument("-X", dest="method")

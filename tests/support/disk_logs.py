@@ -1,4 +1,4 @@
-"""Logs in a directory: what writes them, stops and crashes, and opens them again."""
+"""Logs in a directory: helpers that write them, stop or crash, and reopen them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,7 +21,7 @@ CONFIG = LogConfig(AppendConfig(), segment_bytes=1000, index_interval_bytes=100)
 
 
 class Disk:
-    """A data directory, with a clock that stands still until it is moved."""
+    """A data directory with a manual clock."""
 
     OWNER = Owner("c2x1aWNlLWJyb2tlci0wMA", 1, adopts_cluster_id=False)
 
@@ -39,12 +39,12 @@ class Disk:
         return log
 
     def stop(self) -> None:
-        """A clean stop, and another start."""
+        """Stop cleanly and start again."""
         self.directory.close()
         self.directory = self._opened()
 
     def crash(self) -> None:
-        """What was in memory is lost, and another start."""
+        """Lose the data in memory and start again."""
         self.directory.flusher.finish()
         self.directory.unlock()
         self.directory = self._opened()
@@ -63,7 +63,7 @@ def batch(
     transactional: bool = False,
     compression: int = 0,
 ) -> memoryview:
-    """A batch as a producer sends it; `values` may be a number of records."""
+    """Return a batch as a producer sends it; `values` may be a number of records."""
     values = [b"value"] * values if isinstance(values, int) else list(values)
     records = [Record(offset, timestamp, b"key", value) for offset, value in enumerate(values)]
     if producer_id == -1:
@@ -80,7 +80,7 @@ def batch(
 
 
 def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
-    """The offset that it got."""
+    """Append a batch and return its offset."""
     result = log.append(data, NOW_MS, leader_epoch)
     assert result.error_code == ErrorCode.NONE, result.reason
     return result.base_offset
@@ -95,7 +95,7 @@ def end_transaction(log: PartitionLog, control_type: int, producer_id: int) -> N
 
 
 def batches_in(log: PartitionLog, offset: int = 0) -> list[tuple[int, int]]:
-    """First and last offset of each batch from `offset` on."""
+    """Return first and last offset of each batch from `offset` on."""
     read = log.read(max(offset, log.log_start_offset), 10**9, log.high_watermark, True)
     assert read.error_code == ErrorCode.NONE
     return [(header.base_offset, header.last_offset) for _, header in iter_batches(b"".join(read.parts))]

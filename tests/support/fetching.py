@@ -1,4 +1,4 @@
-"""What a consumer asks of leaders, without its coroutines: Fetcher and OffsetFetcher at two scripted brokers."""
+"""Fetcher and OffsetFetcher without the consumer's coroutines, with two scripted brokers."""
 
 from sluice.client.backoff import StaticBackoff
 from sluice.client.config import consumer_config
@@ -25,13 +25,13 @@ BACKOFF_MS = 100
 
 
 def batch(first: int, *values: bytes, epoch: int = 0) -> bytes:
-    """Values from an offset on."""
+    """Return values from an offset on."""
     records = [Record(first + number, 0, None, value) for number, value in enumerate(values)]
     return build_batch(records, base_offset=first, partition_leader_epoch=epoch)
 
 
 class Reading:
-    """Partition 0 of topic t is led by broker 1, partition 1 by broker 2; both know all of the metadata."""
+    """Topic t with partition 0 led by broker 1 and partition 1 led by broker 2; both return the same metadata."""
 
     def __init__(self, *, reset: OffsetReset = EARLIEST, read_committed: bool = False) -> None:
         self.network = VirtualNetwork()
@@ -64,7 +64,7 @@ class Reading:
         )
 
     def assign(self, *partitions: TopicPartition) -> None:
-        """And connects to their leaders."""
+        """Refresh the metadata and connect to the leaders."""
         self.subscriptions.assign(partitions)
         self.network.advance(5)
         for node in list(self.metadata.cluster.nodes.values()):
@@ -76,12 +76,12 @@ class Reading:
         return self.network.clock.monotonic_ms()
 
     def seek(self, partition: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Reads on from there; with an epoch, if the leader says that it may be."""
+        """Set a position, optionally with a validated leader epoch."""
         position = FetchPosition(offset, epoch, self.metadata.current_leader(partition))
         self.subscriptions.state_of(partition).seek_unvalidated(position)
 
     def fetch(self) -> float:
-        """Asks, and lets answers come."""
+        """Send fetches and process responses."""
         until_ms = self.fetcher.send(self.now_ms)
         self.network.advance(1)
         return until_ms
@@ -90,7 +90,7 @@ class Reading:
         return self.fetcher.collect(most)
 
     def look(self) -> float:
-        """Asks for what positions need."""
+        """Send the requests that reset or validate positions."""
         until_ms = self.offsets.run_once(self.now_ms)
         self.network.advance(1)
         return until_ms
@@ -101,7 +101,7 @@ class Reading:
 
 
 def offsets(asked: Asked, offset: int, code: int = 0) -> ListOffsetsResponse:
-    """The same for all partitions that were asked for."""
+    """Return the same result for all requested partitions."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

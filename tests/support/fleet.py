@@ -1,6 +1,6 @@
-"""The journal of a fleet, made up: hosts that fail to produce and to connect now and then, each with its own backoff.
+"""An artificial journal of a fleet: hosts that sometimes fail to produce and to connect, each with its own backoff.
 
-Times are milliseconds after noon. Between failures there is traffic that is right, most of the journal.
+Times are milliseconds after noon. Most of the journal is successful traffic between the failures.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, 
 
 NOON_NS = 1_700_049_600_000_000_000
 _MS = 1_000_000
-Waits = Callable[[float, int], float]  # by the base, and how many retries there were
+Waits = Callable[[float, int], float]  # of the base and the number of retries
 POLICIES: dict[str, Waits] = {
     "exponential": lambda base, retry: min(1000.0, base * 2**retry),
     "constant": lambda base, _: base,
@@ -23,7 +23,7 @@ POLICIES: dict[str, Waits] = {
 
 
 class HostJournal:
-    """What a broker tells of one host."""
+    """The journal events of one host."""
 
     def __init__(self, address: str, client_id: str, first_connection: int) -> None:
         self.events: list[AnyEvent] = []
@@ -46,7 +46,7 @@ class HostJournal:
         self.events.append(ConnectionClosed(**fields, by_client=by_client, reason=""))  # type: ignore[arg-type]  # same
 
     def request(self, number: int, at_ms: float, api: str, *, sequence: int = -1, errors: tuple[int, ...] = ()) -> None:
-        """One that comes at this time, and is answered in 4 ms."""
+        """Add a request that arrives at this time and is answered after 4 ms."""
         key = "" if api != "Produce" else f"orders-0@{4000 + number // 1000}.0.{sequence}"
         partition = TopicPartition(
             topic="orders", partition=0, producer_id=4000 + number // 1000, producer_epoch=0, base_sequence=sequence
@@ -82,7 +82,7 @@ class HostJournal:
 
 
 def host(number: int, random: Random) -> HostJournal:
-    """One host: it connects, works, has a batch refused for a while, works on, and loses its connection for a while."""
+    """Return the journal of one host, in which first a batch and later the connection fail for a while."""
     policy = list(POLICIES.values())[number % len(POLICIES)]
     journal = HostJournal(f"10.0.{number // 250}.{number % 250 + 1}", f"shop-{number}", 1000 * number + 1)
     sequences = count()
@@ -92,7 +92,7 @@ def host(number: int, random: Random) -> HostJournal:
     at_ms = _work(journal, connection, at_ms + 10, 40, sequences)
     at_ms = _refused(journal, connection, at_ms, policy, next(sequences), random)
     at_ms = _work(journal, connection, at_ms, 200, sequences)
-    at_ms += 100_000  # long enough for the span before to be over
+    at_ms += 100_000  # longer than the gap that ends a failure span
     journal.closed(connection, at_ms)
     connection, at_ms = _reconnected(journal, at_ms, policy, random)
     _work(journal, connection, at_ms, 20, sequences)
@@ -129,7 +129,7 @@ def _reconnected(journal: HostJournal, at_ms: float, policy: Waits, random: Rand
 
 
 def fleet(hosts: int, seed: int = 1) -> list[AnyEvent]:
-    """The journal of so many hosts, in its order."""
+    """Return the journal of `hosts` hosts in time order."""
     random = Random(seed)
     events = [event for number in range(hosts) for event in host(number, random).events]
     events.sort(key=lambda event: event.at_ns)

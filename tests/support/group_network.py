@@ -1,4 +1,4 @@
-"""A group's coordinator that a test scripts, and the client's side of it, in virtual time."""
+"""A scripted group coordinator and its client, in virtual time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,14 +22,14 @@ REQUEST_MS = 2000
 
 
 class Steps:
-    """A backoff that tells which it is: 100 ms after the first failure, 200 after the second."""
+    """A backoff that shows its attempt: 100 ms after the first failure, 200 ms after the second."""
 
     def backoff(self, failures: int) -> int:
         return 100 * (failures + 1)
 
 
 class GroupStage:
-    """Brokers 1 and 2, topic t with a partition on each, and the coordinator of group g, which is broker 1."""
+    """Brokers 1 and 2, topic t with a partition on each, and group g, whose coordinator is broker 1."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -55,21 +55,21 @@ class GroupStage:
         self.coordinator = GroupCoordinator("g", self.client, Steps())
 
     def found(self, asked: Asked) -> Answer:
-        """Where the coordinator is."""
+        """Set the coordinator."""
         node, host = self.coordinator_is, {1: "a", 2: "b"}[self.coordinator_is]
         return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=node, host=host, port=9092)])
 
     def deadline(self, ms: float = 60_000) -> float:
-        """So long from now."""
+        """Return the time after `ms`."""
         return self.client.clock.monotonic_ms() + ms
 
     def asked_at_ms(self, api: str) -> list[float]:
-        """When either broker was asked."""
+        """Return the times of requests at either broker."""
         return sorted(round(at) for broker in (self.one, self.two) for at in broker.asked_at_ms(api))
 
 
 def at_group(test: Callable[[GroupStage], Awaitable[T]]) -> T:
-    """Runs a test in virtual time."""
+    """Run a test in virtual time."""
 
     async def main() -> T:
         stage = GroupStage()

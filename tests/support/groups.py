@@ -1,4 +1,4 @@
-"""Classic groups for tests: members that are a connection each, and a group that is there from the start."""
+"""Classic groups for tests: members on separate connections, and a group that exists from the start."""
 
 from typing import Any
 
@@ -31,18 +31,18 @@ REBALANCE_MS = 60_000
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer says of itself: version 0, these topics, no user data."""
+    """Return the metadata of a consumer: version 0, these topics, no user data."""
     names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
     return b"\0\0" + len(topics).to_bytes(4) + names + (-1).to_bytes(4, signed=True)
 
 
 def protocol(name: str = "range", metadata: bytes | None = None) -> JoinGroupRequestProtocol:
-    """One protocol that a member can do; unless told otherwise it consumes topic "t"."""
+    """Return a protocol of a member; by default it subscribes to topic "t"."""
     return JoinGroupRequestProtocol(name=name, metadata=subscription("t") if metadata is None else metadata)
 
 
 def stable_group(broker: VirtualBroker, group_id: str = "group", member_id: str = "member") -> ClassicGroup:
-    """A stable group in generation 1, whose one member has this id."""
+    """Return a stable group in generation 1 with one member."""
     group = broker.broker.groups.create_classic(group_id)
     group.add(
         ClassicMember(member_id, None, "client", "/127.0.0.1", REBALANCE_MS, SESSION_MS, "consumer", [protocol()])
@@ -55,14 +55,14 @@ def stable_group(broker: VirtualBroker, group_id: str = "group", member_id: str 
 
 
 def classic_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
-    """A classic group that is there."""
+    """Return an existing classic group."""
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ClassicGroup)
     return group
 
 
 class Member:
-    """A member of a group, on a connection of its own. It takes its id and generation from the answers it gets."""
+    """A member of a group on its own connection. It applies member id and generation of the responses."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Member:
         self.leads = False
 
     def join_request(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> JoinGroupRequest:
-        """A request to join; without protocols the member can do "range"."""
+        """Return a join request; the default protocol is "range"."""
         known: dict[str, Any] = {
             "group_id": self.group_id,
             "session_timeout_ms": SESSION_MS,
@@ -95,14 +95,14 @@ class Member:
         return JoinGroupRequest(**(known | fields))
 
     def send_join(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> None:
-        """Asks to join, once more with the id it is given; the answer comes when the round is over."""
+        """Send a join request, and another one with the returned member id; its response comes when the round ends."""
         self.client.send(self.join_request(*protocols, **fields), self.version)
         if self.version >= 4 and not self.member_id and self.instance_id is None:
             self.member_id = self.client.answer().message.member_id
             self.client.send(self.join_request(*protocols, **fields), self.version)
 
     def joined(self) -> Any:
-        """The answer to JoinGroup, which has come."""
+        """Return the response to the join request, which has arrived."""
         response = self.client.answer().message
         if not response.error_code:
             self.member_id, self.generation_id = response.member_id, response.generation_id
@@ -110,7 +110,7 @@ class Member:
         return response
 
     def sync_request(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupRequest:
-        """A request for its assignment, with those of all others if it leads."""
+        """Return a sync request, with all assignments if it is the leader."""
         known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id": self.generation_id,
@@ -126,11 +126,11 @@ class Member:
         return SyncGroupRequest(**(known | fields))
 
     def send_sync(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> None:
-        """Asks for its assignment."""
+        """Send a sync request."""
         self.client.send(self.sync_request(assignments, **fields), 5)
 
     def heartbeat(self, **fields: Any) -> int:
-        """The error code that its heartbeat is answered with."""
+        """Send a heartbeat and return the error code."""
         known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id": self.generation_id,
@@ -141,12 +141,12 @@ class Member:
         return code
 
     def leave(self) -> Any:
-        """Leaves; the answer."""
+        """Leave and return the response."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         return self.client.ask(LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
 
     def commit(self, offset: int = 7, **fields: Any) -> int:
-        """The error code that a commit of an offset in t-0 is answered with."""
+        """Commit an offset in t-0 and return the error code."""
         known: dict[str, Any] = {
             "group_id": self.group_id,
             "generation_id_or_member_epoch": self.generation_id,
@@ -158,7 +158,7 @@ class Member:
 
 
 def settled_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
-    """A stable group of so many members, the leader first. Time passes until it is so."""
+    """Return the members of a stable group, the leader first. Advances the time."""
     members = [Member(broker, **fields) for _ in range(size)]
     for member in members:
         member.send_join()
@@ -168,7 +168,7 @@ def settled_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Membe
 
 
 def settle_round(members: list[Member]) -> None:
-    """All members were told a new generation: they sync, and have their assignments."""
+    """Sync all members after a rebalance, and check their assignments."""
     for member in members:
         assert member.joined().error_code == 0
     leader = next(member for member in members if member.leads)
@@ -182,7 +182,7 @@ def settle_round(members: list[Member]) -> None:
 
 
 def commit_request(offset: int = 7, *, topic: str = "t", partition: int = 0, **fields: Any) -> OffsetCommitRequest:
-    """A commit of one offset; unless told otherwise of the group "group", by nobody."""
+    """Return a commit of one offset; by default in group "group" without a member."""
     topic_id = fields.pop("topic_id", bytes(16))
     parts = ("committed_leader_epoch", "commit_timestamp", "committed_metadata")
     own = {name: fields.pop(name) for name in parts if name in fields}
@@ -192,7 +192,7 @@ def commit_request(offset: int = 7, *, topic: str = "t", partition: int = 0, **f
 
 
 def commit_code(response: Any) -> int:
-    """The error code of the one partition in it."""
+    """Return the error code of the only partition."""
     [topic] = response.topics
     [partition] = topic.partitions
     code: int = partition.error_code
@@ -202,7 +202,7 @@ def commit_code(response: Any) -> int:
 def fetch_request(
     *partitions: int, version: int = 9, topic: str = "t", topic_id: bytes = bytes(16), **fields: Any
 ) -> OffsetFetchRequest:
-    """Asks for the offsets of the group "group" in these partitions, t-0 if none is named."""
+    """Return a request for the offsets of group "group" in these partitions, by default t-0."""
     indexes = list(partitions) or [0]
     require_stable = fields.pop("require_stable", False)
     if version < 8:
@@ -215,7 +215,7 @@ def fetch_request(
 
 
 def fetched(response: Any) -> dict[tuple[str, int], tuple[int, int]]:
-    """(offset, error code) by topic and partition, of an answer of any version that has one group."""
+    """Return (offset, error code) by topic and partition, of a response of any version with one group."""
     topics = response.topics or (response.groups[0].topics if response.groups else [])
     return {
         (topic.name, one.partition_index): (one.committed_offset, one.error_code)

@@ -1,4 +1,4 @@
-"""A client of the demo in virtual time: it asks for more than its quota, and a quota manager holds it."""
+"""A client of the demo in virtual time that sends more than its quota, throttled by a quota manager."""
 
 from random import Random
 
@@ -19,12 +19,12 @@ def held_client(
     stops_ms: float = 0.0,
     enforced: float = QUOTA,
 ) -> Client:
-    """38 s of a client with one request in flight, which it sends as soon as it has the answer to the last.
+    """Return 38 s of a client with one request in flight, which it sends after the previous response.
 
-    Answers take `service_ms`, and a throttle ends up to `late_ms` too late. In its first burst the client once stands
-    still for `stops_ms`. The broker enforces `enforced` bytes/s while the client's quota is said to be QUOTA.
+    Responses take `service_ms`, and a throttle ends up to `late_ms` late. In its first burst the client once pauses for
+    `stops_ms`. The broker enforces `enforced` bytes/s, although the client's declared quota is QUOTA.
     """
-    random = Random(payload_bytes)  # a failing example fails again
+    random = Random(payload_bytes)  # makes failures reproducible
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id="bronze"), enforced)
     trace, now_ms, throttle_ms = Trace(), STARTED_MS, 0

@@ -1,20 +1,20 @@
-"""One request to the admin port's application. Starlette's own test client needs a library more."""
+"""One request to the admin port's ASGI application. Starlette's test client needs another library."""
 
 import asyncio
 from typing import Any
 
 from starlette.applications import Starlette
 
-OURS = {"x-sluice-request": "1"}  # what says that no other site's page has sent it
+OURS = {"x-sluice-request": "1"}  # proves that no page of another site sent the request
 AS_JSON = {"content-type": "application/json"}
 
 
 def call(
     app: Starlette, path: str, method: str = "GET", body: str = "", query: str = "", **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of the answer. What our commands send goes with it; a header of "" is not sent."""
+    """Return status, headers and body of the response. The headers of our commands are added; "" removes one."""
     sent_along = OURS | (AS_JSON if body else {}) | headers
-    sent: list[dict[str, Any]] = []  # an ASGI message is a dict of whatever
+    sent: list[dict[str, Any]] = []  # ASGI messages
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body.encode(), "more_body": False}

@@ -1,4 +1,4 @@
-"""A journal as a file would have it, of clients that produce evenly."""
+"""A journal file of clients that produce at a constant rate."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,9 @@ _BEGIN_MS = 1_700_000_000_000
 
 
 def journal(clients: Mapping[str, tuple[int, int]], seconds: int, brokers: int = 1) -> bytes:
-    """Events as NDJSON, in the order of time. Of each client: ms between its requests, and their bytes. It goes through
-    the brokers in turn, with a connection to each.
+    """Return events as NDJSON in time order, given each client's interval in ms and request size in bytes.
+
+    Each client sends to the brokers in turn, with a connection to each.
     """
     rows = [
         (at_ms, number, at_ms // step_ms % brokers + 1, client_id, nbytes)

@@ -13,7 +13,7 @@ _FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 def unpack(release: str, directory: Path) -> Path:
-    """Lays the data directory of this release's node under `directory`, and returns where it is."""
+    """Copy the data directory of this release's node below `directory`, and return its path."""
     with tarfile.open(_FIXTURES / f"kafka-{release}-data.tar.xz") as archive:
         archive.extractall(directory, filter="data")
     return directory / "data"

@@ -1,4 +1,4 @@
-"""A broker in the test's own event loop, and the least that clients do to it."""
+"""A broker in the test's own event loop, and a minimal client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,7 +9,7 @@ from tests.support.wire import WireClient
 
 
 async def ask_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
-    """A client that asks in these versions, and goes."""
+    """Connect, send requests in these versions, and disconnect."""
 
     def ask() -> None:
         with WireClient(address, client_id) as client:
@@ -20,7 +20,7 @@ async def ask_metadata(address: str, client_id: str = "wire", versions: Sequence
 
 
 def live(do: Callable[[Broker], Awaitable[None]], broker: Broker) -> None:
-    """Does something with a broker while it runs."""
+    """Use a broker while it runs."""
 
     async def run() -> None:
         async with broker:

@@ -1,10 +1,10 @@
-"""Answers that a producer does not get, or that say something else than the broker did: at whatever broker there is.
+"""Replaced or lost responses of a producer, on any broker.
 
-    mishear(producer, "EndTxn", LOST)                                       # the first one never comes
-    mishear(producer, "Produce", ErrorCode.REQUEST_TIMED_OUT, None, LOST)   # the second one is as it is
+    mishear(producer, "EndTxn", LOST)                                       # the first response is lost
+    mishear(producer, "Produce", ErrorCode.REQUEST_TIMED_OUT, None, LOST)   # the second response is unchanged
 
-The broker has done what it was asked for: so a test leaves a client in doubt where it cannot make the broker fail. What
-is misheard comes late, so that more can be on its way meanwhile.
+The broker has processed the request, so a test can leave a client in doubt on brokers without faults. Replaced
+responses are delayed, so that more requests can be in flight meanwhile.
 """
 
 from functools import partial
@@ -22,8 +22,8 @@ Heard = ErrorCode | str | None
 
 
 def mishear(producer: Producer, api: str, *heard: Heard) -> None:
-    """What the producer hears in place of its next answers of one API: that the connection is lost, or, of Produce, an
-    error code for every partition.
+    """Replace the producer's next responses of one API: by a lost connection, by an error code for every partition
+    (only Produce), or not at all (None).
     """
     following = iter(heard)
     network = producer._network
@@ -50,7 +50,7 @@ def _mishear(exchange: Exchange, what: ErrorCode | str) -> None:
         exchange.response, exchange.disconnected = None, True
         return
     assert isinstance(what, ErrorCode)
-    assert isinstance(exchange.response, ProduceResponse), f"{exchange.api.name} cannot be misheard so"
+    assert isinstance(exchange.response, ProduceResponse), f"{exchange.api.name} has no error codes to replace"
     for topic in exchange.response.responses:
         for partition in topic.partition_responses:
             partition.error_code, partition.base_offset = what, -1

@@ -13,6 +13,6 @@ def rows_in(packed: bytes) -> list[Row]:
 
 
 def rows_of(gathered: Gathered) -> dict[Client, list[Row]]:
-    """All that was gathered; it is taken."""
+    """Return and remove all gathered charges."""
     charges, _ = gathered.take()
     return {client: rows_in(packed) for client, packed in charges.items()}

@@ -1,4 +1,4 @@
-"""The reference client at some broker, ours or a real one: names that nobody else uses, and what tests do most."""
+"""The reference client on any broker, ours or a real one, with unique names and common operations."""
 
 import asyncio
 import secrets
@@ -13,7 +13,7 @@ Settings = dict[str, str | int | float | bool | Sequence[str]]
 
 
 class Place:
-    """A broker, and names on it that nobody else uses."""
+    """A broker, and unique names on it."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -21,25 +21,25 @@ class Place:
         self.group = f"{self.topic}-group"
 
     def __getitem__(self, number: int) -> TopicPartition:
-        """A partition of the topic."""
+        """Return a partition of the topic."""
         return TopicPartition(self.topic, number)
 
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap})
 
     def producer(self, **config: str | int) -> Producer:
-        """Properties are written with underscores for dots."""
+        """Return a producer; property names have underscores for dots."""
         return Producer(self._config(config))
 
     def consumer(self, **config: str | int) -> Consumer:
-        """The same; from the beginning, unless that is said otherwise."""
+        """Return a consumer that reads from the earliest offset by default."""
         return Consumer({"auto.offset.reset": "earliest", **self._config(config)})
 
     def _config(self, config: dict[str, str | int]) -> Settings:
         return {"bootstrap.servers": self.bootstrap, **{name.replace("_", "."): one for name, one in config.items()}}
 
     async def create(self, partitions: int = 1, **configs: str) -> None:
-        """The topic. A broker may tell of it before all of it can be used, which clients wait for."""
+        """Create the topic. It may appear in metadata before it is usable; clients wait for that."""
         dotted = {name.replace("_", "."): value for name, value in configs.items()}
         async with self.admin() as admin:
             (await admin.create_topics([NewTopic(self.topic, partitions, 1, dotted)])).all()
@@ -50,7 +50,7 @@ class Place:
             await asyncio.gather(*sent)
 
     async def read(self, consumer: Consumer, count: int) -> list[bytes | None]:
-        """So many values."""
+        """Return the next `count` values."""
         values: list[bytes | None] = []
         while len(values) < count:
             values += [record.value for record in await consumer.poll(1000)]
@@ -63,7 +63,7 @@ At = Callable[[Scenario], None]
 
 @asynccontextmanager
 async def polling(place: Place, **config: str | int) -> AsyncIterator[Consumer]:
-    """A member of the group that polls all the time."""
+    """Run a group member that polls continuously."""
 
     async def poll(consumer: Consumer) -> None:
         while True:
@@ -80,8 +80,8 @@ async def polling(place: Place, **config: str | int) -> AsyncIterator[Consumer]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Looks again and again: nobody tells when a broker, or another member, is so far."""
-    while not is_so():  # noqa: ASYNC110  (nobody)
+    """Poll a condition: no event reports the progress of a broker or another member."""
+    while not is_so():  # noqa: ASYNC110  (no event exists)
         await asyncio.sleep(0.1)
 
 

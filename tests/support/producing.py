@@ -1,4 +1,4 @@
-"""Our producer and our broker in virtual time, and what the broker's journal says of the producer."""
+"""Our producer and our broker in virtual time, with the journal's events of the producer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ TOPIC = "t"
 
 @dataclass
 class End:
-    """How a record ended, and when, in ms since its producer was there."""
+    """The outcome of a record, and its time in ms since the producer started."""
 
     at_ms: float
     metadata: RecordMetadata | None = None
@@ -34,14 +34,14 @@ class Stage:
     broker: Broker
     producer: Producer
     began_s: float
-    ends: dict[bytes, End] = field(default_factory=dict)  # by value, in the order in which they came
+    ends: dict[bytes, End] = field(default_factory=dict)  # by value, in order of time
 
     @property
     def now_ms(self) -> float:
         return round((asyncio.get_running_loop().time() - self.began_s) * 1e3, 3)
 
     async def send(self, value: bytes = b"v", *, partition: int | None = 0) -> asyncio.Future[RecordMetadata]:
-        """Sends, and notes the end."""
+        """Send a record, and note its outcome."""
         future = await self.producer.send(TOPIC, value, partition=partition)
         future.add_done_callback(lambda done: self._note(value, done))
         return future
@@ -51,23 +51,23 @@ class Stage:
         self.ends[value] = End(self.now_ms, None if error else done.result(), error)
 
     async def ended(self, *futures: asyncio.Future[RecordMetadata]) -> None:
-        """Waits for records to end, well or not."""
+        """Wait for the outcomes of records."""
         await asyncio.gather(*futures, return_exceptions=True)
         await asyncio.sleep(0)
 
     @property
     def produced(self) -> list[Request]:
-        """The Produce requests, as the broker answered them, or did not."""
+        """Return the Produce requests from the journal, answered or not."""
         return self.broker.journal.requests(api="Produce")[1:]
 
     @property
     def produced_at_ms(self) -> list[float]:
-        """When they came."""
+        """Return the times of the Produce requests."""
         return [round(request.received_ns / 1e6 - _WALL_START_MS - self.began_ms, 1) for request in self.produced]
 
     @property
     def hits(self) -> list[tuple[float, int]]:
-        """When faults hit Produce requests, whether they were answered or not, and on which connections."""
+        """Return the times and connections of fault hits on Produce requests, answered or not."""
         events = self.broker.journal.events(kind="fault")
         return [
             (round(event.at_ns / 1e6 - _WALL_START_MS - self.began_ms, 1), event.connection)
@@ -77,7 +77,7 @@ class Stage:
 
     @property
     def in_flight(self) -> int:
-        """How many requests the producer has on their way."""
+        """Return the number of requests in flight."""
         return self.producer._network.client.in_flight()
 
     @property
@@ -86,7 +86,7 @@ class Stage:
 
     @property
     def closed_at_ms(self) -> list[float]:
-        """When connections over which records came were closed."""
+        """Return the times at which connections with Produce requests were closed."""
         used = {request.connection for request in self.produced}
         events = self.broker.journal.events(kind="connection-closed")
         return [
@@ -96,7 +96,7 @@ class Stage:
         ]
 
     def log(self, partition: int = 0) -> list[bytes]:
-        """The values in a partition's log, without the first one."""
+        """Return the values in a partition's log, without the first one."""
         return values_in(self.broker, partition)[partition == 0 :]
 
 
@@ -106,7 +106,7 @@ _LOOP_START_S = 10_000.0
 
 
 def values_in(broker: Broker, partition: int) -> list[bytes]:
-    """What is in a partition's log."""
+    """Return the values in a partition's log."""
     found = broker._running.cluster.metadata.partition(TOPIC, partition)
     assert found is not None
     log = found.log
@@ -120,7 +120,7 @@ def values_in(broker: Broker, partition: int) -> list[bytes]:
 
 
 def committed_in(broker: Broker, partition: int) -> list[bytes]:
-    """What who reads committed records only finds in a partition's log."""
+    """Return the values that a read_committed consumer reads."""
     found = broker._running.cluster.metadata.partition(TOPIC, partition)
     assert found is not None
     log = found.log
@@ -150,7 +150,7 @@ def on_stage(
     random: Random | None = None,
     profile: Profile = "kafka",
 ) -> T:
-    """Runs a test with a producer of this configuration. `random`: its chance, if not by the seed."""
+    """Run a test with a producer of this configuration. `random` replaces the seeded generator."""
 
     async def main() -> T:
         async with Broker(config=broker_config or {}, seed=seed) as broker:

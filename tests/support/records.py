@@ -18,14 +18,14 @@ NAMED_BY_ID_SINCE = 13  # Produce and Fetch (KIP-516)
 
 
 def batch(*values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS, **fields: Any) -> bytes:
-    """A magic 2 batch of these values, from offset 0 on; `fields` as of `build_batch`."""
+    """Return a magic 2 batch of these values from offset 0 on; `fields` as of `build_batch`."""
     records = [Record(offset, timestamp, None, value) for offset, value in enumerate(values or (b"v",))]
     return build_batch(records, compression=compression, **fields)
 
 
 @cache
 def batch_of(size: int) -> bytes:
-    """A batch of one record that has exactly `size` bytes."""
+    """Return a batch of one record with exactly `size` bytes."""
     value_bytes = 0
     for _ in range(5):  # lengths of lengths move it by a byte or two
         data = batch(bytes(value_bytes))
@@ -36,7 +36,7 @@ def batch_of(size: int) -> bytes:
 
 
 def records_for(version: int, *values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS) -> bytes:
-    """What a produce request of `version` carries: message sets up to 2, record batches from 3 on."""
+    """Return the records of a Produce request of `version`: message sets up to 2, record batches from 3 on."""
     if version >= 3:
         return batch(*values, compression=compression, timestamp=timestamp)
     records = [Record(offset, timestamp, None, value) for offset, value in enumerate(values or (b"v",))]
@@ -53,7 +53,7 @@ def produce(
     acks: int = 1,
     timeout_ms: int = 30_000,
 ) -> ProduceRequest:
-    """A produce request for one partition."""
+    """Return a produce request for one partition."""
     data = PartitionProduceData(index=partition, records=records_for(version) if records is None else records)
     topic_data = TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic_data])
@@ -63,7 +63,7 @@ def produce(
 def produce_of(
     size: int, version: int, client_id: str | None, *, topic: str = "t", topic_id: bytes = ZERO_UUID, acks: int = 1
 ) -> ProduceRequest:
-    """A produce request of one record whose frame, without the size prefix, has exactly `size` bytes."""
+    """Return a produce request of one record whose frame, without the size prefix, has exactly `size` bytes."""
     value_bytes = 0
     for _ in range(5):  # lengths of lengths move it by a byte or two
         records = records_for(version, bytes(value_bytes))
@@ -88,7 +88,7 @@ def fetch(
     isolation_level: int = 0,
     **more: Any,
 ) -> FetchRequest:
-    """A fetch request for one partition; `more` are fields of the partition."""
+    """Return a fetch request for one partition; `more` are fields of the partition."""
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes, **more)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -100,7 +100,7 @@ def fetch(
 
 
 def fetched(response: Message) -> PartitionData:
-    """The one partition of a fetch response."""
+    """Return the only partition of a fetch response."""
     responses = getattr(response, "responses", None)
     assert isinstance(responses, Sequence), f"{response!r} is no fetch response"
     assert len(responses) == 1, f"{len(responses)} topics in the answer, expected one"
@@ -110,11 +110,11 @@ def fetched(response: Message) -> PartitionData:
 
 
 def fetched_bytes(response: Message) -> bytes:
-    """The record bytes of the one partition of a fetch response."""
+    """Return the record bytes of the only partition of a fetch response."""
     return records_of(fetched(response))
 
 
 def records_of(data: PartitionData) -> bytes:
-    """The record bytes of one partition; none are none."""
+    """Return the record bytes of one partition; b"" for null."""
     assert data.records is None or isinstance(data.records, bytes | memoryview), "a decoder gives one piece"
     return bytes(data.records or b"")

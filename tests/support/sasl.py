@@ -1,4 +1,4 @@
-"""What clients of SASL listeners say, and brokers that listen to it."""
+"""Tokens and messages of SASL clients, and brokers with SASL listeners."""
 
 import base64
 import hashlib
@@ -15,34 +15,34 @@ ALL_MECHANISMS = "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUT
 
 
 def plain(user: str = "alice", password: str = "alice-secret", authorization_id: str = "") -> bytes:
-    """A token of PLAIN."""
+    """Return a token of PLAIN."""
     return f"{authorization_id}\0{user}\0{password}".encode()
 
 
 def token(claims: dict[str, Any], header: dict[str, Any] | None = None) -> str:
-    """An unsecured JSON web token."""
+    """Return an unsecured JSON web token."""
     parts = [json.dumps(part).encode() for part in (header or {"alg": "none"}, claims)]
     return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
 
 
 def bearer(compact: str, authorization_id: str = "", extensions: str = "") -> bytes:
-    """A token of OAUTHBEARER."""
+    """Return a token of OAUTHBEARER."""
     authzid = f"a={authorization_id}" if authorization_id else ""
     return f"n,{authzid},\x01auth=Bearer {compact}{extensions}\x01\x01".encode()
 
 
 class ScramClient:
-    """The client's side of SCRAM, from RFC 5802 alone."""
+    """The client side of SCRAM, from RFC 5802 alone."""
 
     def __init__(self, hash_name: str, user: str, password: str, nonce: str = "fyko+d2lbbFgONRv9qkxdawL") -> None:
         self._hash = hash_name
         self._password = password.encode()
         self._bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
         self.first = f"n,,{self._bare}".encode()
-        self.signature = b""  # the broker's, as it must be
+        self.signature = b""  # expected from the broker
 
     def final(self, server_first: bytes) -> bytes:
-        """The second message."""
+        """Return the second message."""
         fields = dict(field.split("=", 1) for field in server_first.decode().split(","))
         salt, iterations = base64.b64decode(fields["s"]), int(fields["i"])
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
@@ -58,17 +58,17 @@ class ScramClient:
 
 
 def handshake(client: Client, mechanism: str = "PLAIN", version: int = 1) -> Any:
-    """The answer to SaslHandshake."""
+    """Send SaslHandshake and return the response."""
     return client.ask(SaslHandshakeRequest(mechanism=mechanism), version)
 
 
 def authenticate(client: Client, auth_bytes: bytes, version: int = 2) -> Any:
-    """The answer to SaslAuthenticate."""
+    """Send SaslAuthenticate and return the response."""
     return client.ask(SaslAuthenticateRequest(auth_bytes=auth_bytes), version)
 
 
 def logged_in(broker: VirtualBroker, user: str = "alice", client_id: str = "client") -> Client:
-    """A client that has authenticated by PLAIN."""
+    """Return a client that is authenticated by PLAIN."""
     client = broker.client(client_id)
     assert handshake(client).error_code == 0
     assert authenticate(client, plain(user, f"{user}-secret")).error_code == 0

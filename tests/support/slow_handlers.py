@@ -10,7 +10,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 def slow_handlers(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_ms: float) -> None:
-    """Makes every request whose API and version was not asked for yet take `work_ms` to handle."""
+    """Make the first request of each API and version take `work_ms` to handle."""
     load = Handler.load
 
     def load_slow(handler: Handler) -> Handle:

@@ -1,4 +1,4 @@
-"""Our Streams runtime and our broker in virtual time, and processors that do what a test says."""
+"""Our Streams runtime and our broker in virtual time, and processors scripted by tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -29,26 +29,26 @@ T00, T01 = TaskId(0, 0), TaskId(0, 1)
 
 
 def now_ms() -> int:
-    """The time that deadlines are in."""
+    """Return the current time of the deadlines."""
     return int(asyncio.get_running_loop().time() * 1e3 + 1e-6)
 
 
 @dataclass
 class Flaky:
-    """A processor that, while `fails` says so, fails as if it had called a client that took too long."""
+    """A processor that raises TimeoutException while `fails` is true."""
 
     fails: Callable[[Record], bool]
-    attempts: list[tuple[bytes, int]] = field(default_factory=list)  # values, and when they came
+    attempts: list[tuple[bytes, int]] = field(default_factory=list)  # values and times
     __name__: str = "flaky"
 
     def __call__(self, ctx: Context, record: Record) -> None:
         self.attempts.append((record.value or b"", now_ms()))
         if self.fails(record):
-            raise TimeoutException("a call of the application's took too long")
+            raise TimeoutException("a call of the application timed out")
         ctx.forward(record)
 
     def at_ms(self, value: bytes) -> list[int]:
-        """When a record was tried."""
+        """Return the times of the attempts of a record."""
         return [at_ms for one, at_ms in self.attempts if one == value]
 
 
@@ -65,7 +65,7 @@ def count(ctx: Context, record: Record) -> None:
 
 
 def word_count(lines: str = "lines", word_counts: str = "word-counts") -> Topology:
-    """From one topic to the other."""
+    """Forward records from one topic to another."""
     topology = Topology()
     topology.store("counts")
     words = topology.source(lines).process(split).repartition("words")
@@ -76,14 +76,14 @@ def word_count(lines: str = "lines", word_counts: str = "word-counts") -> Topolo
 async def write(
     bootstrap: str, topic: str, *values: bytes, partition: int | None = 0, key: bytes | None = None
 ) -> None:
-    """Writes records, by a producer of its own."""
+    """Produce records with a separate producer."""
     async with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}, random=Random(1)) as producer:
         for value in values:
             await producer.send(topic, value, partition=partition, key=key)
 
 
 async def read(bootstrap: str, topic: str) -> list[ConsumerRecord]:
-    """All of a topic, by partitions."""
+    """Return all records of a topic, by partition."""
     config = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
     records: list[ConsumerRecord] = []
     async with Consumer(config, random=Random(1)) as consumer:
@@ -96,7 +96,7 @@ async def read(bootstrap: str, topic: str) -> list[ConsumerRecord]:
 
 
 def latest_of(records: Iterable[ConsumerRecord]) -> dict[bytes, bytes]:
-    """The last value of each key."""
+    """Return the last value of each key."""
     return {record.key: record.value for record in records if record.key and record.value}
 
 
@@ -111,11 +111,11 @@ class Stage:
 
     @property
     def now_ms(self) -> int:
-        """Since the stage was there."""
+        """Return the time since the start of the stage."""
         return now_ms() - self.began_ms
 
     def streams(self, topology: Topology, config: Settings | None = None, *, seed: int | None = None) -> Streams:
-        """A runtime of the application."""
+        """Return a runtime of the application."""
         given: Settings = {
             "application.id": APP,
             "bootstrap.servers": self.broker.bootstrap,
@@ -125,7 +125,7 @@ class Stage:
         return Streams(topology, given, profile=self.profile, random=Random(self.seed if seed is None else seed))
 
     async def running(self, streams: Streams) -> None:
-        """Waits for all tasks to run."""
+        """Wait until all tasks run."""
         await self.broker.wait_for(lambda: streams.state is State.RUNNING, timeout_s=120)
 
     async def write(self, topic: str, *values: bytes, partition: int | None = 0, key: bytes | None = None) -> None:
@@ -138,7 +138,7 @@ class Stage:
         return latest_of(await self.read(topic))
 
     async def committed(self, topic: str = "in") -> dict[int, int]:
-        """What the application has committed, by partition."""
+        """Return the application's committed offsets, by partition."""
         async with AdminClient({"bootstrap.servers": self.broker.bootstrap}, random=Random(1)) as admin:
             offsets = await admin.list_consumer_group_offsets(APP)
         return {
@@ -148,7 +148,7 @@ class Stage:
         }
 
     def asked(self, api: str, client: str = "") -> list[Request]:
-        """The requests of one API by clients whose id ends so, as the broker answered them."""
+        """Return the requests of one API from clients whose id has this suffix."""
         return [
             one for one in self.broker.journal.requests(api=api) if one.client_id and one.client_id.endswith(client)
         ]
@@ -160,7 +160,7 @@ def task_of(streams: Streams, task_id: TaskId) -> StreamTask:
 
 
 def deadlines(streams: Streams) -> dict[str, int | None]:
-    """The deadlines of all tasks."""
+    """Return the deadlines of all tasks."""
     return {str(task_id): task_of(streams, task_id).timeout.deadline_ms for task_id in streams.tasks}
 
 
@@ -173,7 +173,7 @@ def streaming(
     seed: int = 0,
     profile: Profile = "kafka",
 ) -> T:
-    """Runs a test with a broker that has these topics, with so many partitions each."""
+    """Run a test with a broker that has these topics and partition counts."""
 
     async def main() -> T:
         config: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0, **(broker_config or {})}

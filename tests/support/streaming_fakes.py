@@ -1,4 +1,4 @@
-"""Clients that do what a test says, for the parts of a Streams runtime by themselves."""
+"""Scripted clients for tests of single parts of a Streams runtime."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class End:
-    """What an admin client tells of where a log ends."""
+    """An end offset as an admin client returns it."""
 
     offset: int
 
 
 @dataclass(frozen=True)
 class Described:
-    """What it tells of a topic."""
+    """A topic description."""
 
     partitions: list[int]
 
@@ -51,7 +51,7 @@ def in_virtual_time(test: Callable[[], Awaitable[T]]) -> T:
 
 
 def clock() -> LoopClock:
-    """Of the loop that runs."""
+    """Return the time of the running loop."""
     return LoopClock(asyncio.get_running_loop())
 
 
@@ -63,13 +63,13 @@ def record(
     partition: TopicPartition = IN0,
     key: bytes | None = b"k",
 ) -> ConsumerRecord:
-    """One that was read."""
+    """Return a consumed record."""
     return ConsumerRecord(partition.topic, partition.partition, offset, timestamp, 0, key, value, (), 5)
 
 
 @dataclass
 class Script:
-    """What calls do: those of a name fail, one after the other, with what was given for them."""
+    """Scripted calls: those of a name raise the given errors in order."""
 
     failures: dict[str, list[Exception]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Script:
 
 
 class FakeConsumer(Script):
-    """A consumer, of a thread or for restoring. What it is to hand out is in `records`, poll by poll."""
+    """A consumer of a thread or for restoring. `records` has the results of its polls."""
 
     def __init__(self, *assigned: TopicPartition) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class FakeConsumer(Script):
 
 
 class FakeProducer(Script):
-    """A producer that keeps what it is given. `outcomes`: what the next records fail with; None: they are written."""
+    """A producer that keeps its records. `outcomes` are the errors of the next records; None means success."""
 
     def __init__(self, partitions: int = 2) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ def task_with(
     tables: Mapping[str, GlobalTable] | None = None,
     number: int = 0,
 ) -> StreamTask:
-    """A task of the first part of a topology."""
+    """Return a task of the first subtopology."""
     task_id = TaskId(number, min(partition.partition for partition in partitions))
     collector = RecordCollector(task_id, producer, "kafka")
     return StreamTask(
@@ -244,13 +244,15 @@ def task_with(
 
 
 class FakeAdmin(Script):
-    """An admin client. `ends`: where logs end; `topics`: how many partitions there are."""
+    """An admin client. `ends` has end offsets; `topics` has partition counts."""
 
     def __init__(self, ends: Mapping[TopicPartition, int] | None = None) -> None:
         super().__init__()
         self.ends = dict(ends or {})
         self.topics: dict[str, int] = {}
-        self.told: dict[str, list[KafkaException]] = {}  # of a topic, call by call; then the truth
+        self.call_errors: dict[
+            str, list[KafkaException]
+        ] = {}  # by call and topic, one per call; afterwards calls succeed
         self.made: list[NewTopic] = []
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, End]:
@@ -279,8 +281,8 @@ class FakeAdmin(Script):
         return errors.UnknownTopicOrPartitionException(name)
 
     def _outcome(self, name: str, call: str, otherwise: T) -> T | KafkaException:
-        told = self.told.get(f"{call} {name}")
-        return told.pop(0) if told else otherwise
+        errors = self.call_errors.get(f"{call} {name}")
+        return errors.pop(0) if errors else otherwise
 
 
 def reader_of(consumer: FakeConsumer, admin: FakeAdmin) -> ChangelogReader:

@@ -1,6 +1,6 @@
-"""Clients whose behaviour is known: our own producer, and the same made to wait, retry or give up in another way.
+"""Clients with known behaviour: our own producer, and variants that wait, retry or give up differently.
 
-What a policy changes is put into the producer before it connects to anybody. Each knows what the judge has to say.
+A policy patches the producer before it connects. Each policy has the expected verdicts of the judge.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,14 +13,14 @@ from sluice.client.network.connection_states import ClusterConnectionStates, Con
 from sluice.client.producer import Producer
 
 Patch = Callable[[Producer, Random], None]
-Wait = Callable[[int, Random], float]  # ms after so many failures, not counting the last
+Wait = Callable[[int, Random], float]  # ms by the number of failures before the last one
 Settings = Mapping[str, float | str | bool]
 
 PASS, DEVIATES = State.PASS, State.DEVIATES
 RETRY_BASE_MS, RECONNECT_BASE_MS, MAX_MS = 100, 50, 1000
 
 
-def as_it_is(producer: Producer, random: Random) -> None:
+def unchanged(producer: Producer, random: Random) -> None:
     """Kafka's behaviour."""
 
 
@@ -28,19 +28,19 @@ def as_it_is(producer: Producer, random: Random) -> None:
 class Policy:
     """One client.
 
-    stage: what it goes through
-    expected: what the judge says of statements
-    finds: what else it tells
-    patch: what is done to it
-    config: what it is really given, where that is not what it says
-    settings: what it says, where that is not the stage's
+    stage: the stage that it runs
+    expected: the judge's verdict on each statement
+    finds: the other findings
+    patch: the change of the producer
+    config: its real configuration, where that differs from `settings`
+    settings: its declared configuration, where that differs from the stage's
     """
 
     name: str
     stage: str
     expected: Mapping[str, State]
     finds: frozenset[FindingKind] = frozenset()
-    patch: Patch = as_it_is
+    patch: Patch = unchanged
     config: Settings = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     before: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class Policy:
 
 
 class Drawn(Backoff):
-    """A backoff by a function."""
+    """A backoff defined by a function."""
 
     def __init__(self, wait: Wait, random: Random) -> None:
         self._wait = wait
@@ -61,7 +61,7 @@ class Drawn(Backoff):
 
 
 def retries(wait: Wait) -> Patch:
-    """Waits so before retries, of batches and of metadata."""
+    """Wait like this before retries of batches and metadata."""
 
     def patch(producer: Producer, random: Random) -> None:
         backoff = Drawn(wait, random)
@@ -72,7 +72,7 @@ def retries(wait: Wait) -> Patch:
 
 
 def reconnects(wait: Wait) -> Patch:
-    """Waits so before connections."""
+    """Wait like this before connections."""
 
     def patch(producer: Producer, random: Random) -> None:
         producer._network.client.states._reconnect_backoff = Drawn(wait, random)
@@ -106,7 +106,7 @@ def fully_jittered(base_ms: float) -> Wait:
 
 
 def wrapping(base_ms: float, after: int) -> Wait:
-    """A counter that overflows."""
+    """Return exponential waits whose counter overflows."""
     return lambda failures, random: exponential(base_ms)(failures % after, random)
 
 
@@ -114,7 +114,7 @@ def wrapping(base_ms: float, after: int) -> Wait:
 
 
 def with_states(kind: type[ClusterConnectionStates]) -> Patch:
-    """Keeps what it knows of connections in another way."""
+    """Replace the class of the connection states."""
 
     def patch(producer: Producer, random: Random) -> None:
         client = producer._network.client
@@ -161,16 +161,16 @@ class GivesUp(ClusterConnectionStates):
             self._connections[node_id].reconnect_backoff_ms = 10**9
 
 
-class Deaf(ClusterConnectionStates):
+class IgnoresThrottle(ClusterConnectionStates):
     def throttle(self, node_id: int, until_ms: float) -> None:
-        """It does not listen."""
+        """Ignore the throttle time."""
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------
 
 
 def one_counter(producer: Producer, random: Random, *, reset: bool) -> None:
-    """Counts the failures of all batches together. `reset`: until one succeeds."""
+    """Count the failures of all batches together. `reset`: until one succeeds."""
     accumulator, failures = producer._accumulator, [0]
     reenqueue, completed = accumulator.reenqueue, accumulator.completed
 
@@ -243,7 +243,7 @@ def closes_after_late_answers(producer: Producer, random: Random) -> None:
     setattr(producer._sender, "_ended", closing)  # noqa: B010  (a method is replaced)
 
 
-# -- what there is ---------------------------------------------------------------------------------------------------
+# -- policies -------------------------------------------------------------------------------------------------------
 
 _GROWS, _CAPPED, _NO_RESET, _JITTER = "KIP-144/1", "KIP-144/2", "KIP-144/4", "KIP-144/9"
 _RIGHT_RECONNECT = {_GROWS: PASS, _CAPPED: PASS, _NO_RESET: PASS, _JITTER: PASS}
@@ -251,7 +251,7 @@ _RIGHT_PRODUCE = dict.fromkeys(("KIP-580/1", "KIP-580/2", "KIP-580/16", "KIP-580
 STORM, STALL, WRAPPED = (frozenset((kind,)) for kind in (FindingKind.STORM, FindingKind.STALL, FindingKind.WRAPPED))
 
 RECONNECTING = [
-    Policy("as it is", "closed", _RIGHT_RECONNECT),
+    Policy("unchanged", "closed", _RIGHT_RECONNECT),
     Policy(
         "constant",
         "closed",
@@ -289,12 +289,12 @@ RECONNECTING = [
         patch=reconnects(exponential(RECONNECT_BASE_MS, capped_first=True)),
     ),
     Policy(
-        "half of it jitter",
+        "half jitter",
         "closed",
         {_GROWS: DEVIATES, _JITTER: DEVIATES},
         patch=reconnects(exponential(RECONNECT_BASE_MS, jitter=0.5)),
     ),
-    Policy("all of it jitter", "closed", {_GROWS: DEVIATES}, patch=reconnects(fully_jittered(RECONNECT_BASE_MS))),
+    Policy("full jitter", "closed", {_GROWS: DEVIATES}, patch=reconnects(fully_jittered(RECONNECT_BASE_MS))),
     Policy("no wait", "closed", {_GROWS: DEVIATES, _CAPPED: DEVIATES}, STORM, patch=reconnects(constant(20))),
     Policy(
         "reset by TCP connect",
@@ -304,30 +304,30 @@ RECONNECTING = [
     ),
     Policy("a counter that overflows", "closed", {_GROWS: DEVIATES}, WRAPPED, patch=reconnects(wrapping(50, 24))),
     Policy("gives up", "closed", {}, STALL, patch=with_states(GivesUp)),
-    Policy("as it is", "after-versions", {"KIP-144/3": PASS, "KIP-144/5": PASS}),
+    Policy("unchanged", "after-versions", {"KIP-144/3": PASS, "KIP-144/5": PASS}),
     Policy("reset by TCP connect", "after-versions", {"KIP-144/3": PASS}, patch=with_states(ResetAtTcpConnect)),
     Policy("never reset", "after-versions", {"KIP-144/3": DEVIATES}, patch=with_states(NeverReset)),
     Policy(
-        "at once after a success",
+        "no wait after a success",
         "after-versions",
         {"KIP-144/3": DEVIATES, "KIP-144/5": DEVIATES},
         STORM,
         patch=with_states(AtOnceAfterSuccess),
     ),
-    Policy("as it is", "lost", {"KIP-144/5": PASS}),
-    Policy("at once after a success", "lost", {"KIP-144/5": DEVIATES}, patch=with_states(AtOnceAfterSuccess)),
-    Policy("as it is", "silent", {_GROWS: PASS, "KIP-144/10": PASS}),
+    Policy("unchanged", "lost", {"KIP-144/5": PASS}),
+    Policy("no wait after a success", "lost", {"KIP-144/5": DEVIATES}, patch=with_states(AtOnceAfterSuccess)),
+    Policy("unchanged", "silent", {_GROWS: PASS, "KIP-144/10": PASS}),
     Policy("constant", "silent", {_GROWS: DEVIATES}, patch=reconnects(constant(RECONNECT_BASE_MS))),
-    Policy("as it is", "two-brokers", {"KIP-144/6": PASS}),
+    Policy("unchanged", "two-brokers", {"KIP-144/6": PASS}),
     Policy("shared by all brokers", "two-brokers", {"KIP-144/6": DEVIATES}, patch=with_states(SharedByAll)),
-    Policy("as it is", "base-alone", {"KIP-144/7": PASS}),
-    Policy("grows all the same", "base-alone", {"KIP-144/7": DEVIATES}, patch=reconnects(exponential(200))),
-    Policy("as it is", "base-above-max", {"KIP-144/8": PASS}),
+    Policy("unchanged", "base-alone", {"KIP-144/7": PASS}),
+    Policy("grows anyway", "base-alone", {"KIP-144/7": DEVIATES}, patch=reconnects(exponential(200))),
+    Policy("unchanged", "base-above-max", {"KIP-144/8": PASS}),
     Policy("waits the base", "base-above-max", {"KIP-144/8": DEVIATES}, patch=reconnects(constant(500))),
 ]
 
 PRODUCING = [
-    Policy("as it is", "errors", _RIGHT_PRODUCE),
+    Policy("unchanged", "errors", _RIGHT_PRODUCE),
     Policy(
         "constant",
         "errors",
@@ -363,58 +363,56 @@ PRODUCING = [
         patch=retries(exponential(RETRY_BASE_MS, capped_first=True)),
     ),
     Policy("no wait", "errors", {"KIP-580/1": DEVIATES, "KIP-580/17": DEVIATES}, STORM, patch=retries(constant(20))),
-    Policy("as it is", "then-success", {"KIP-580/6": PASS}),
+    Policy("unchanged", "then-success", {"KIP-580/6": PASS}),
     Policy("never reset", "then-success", {"KIP-580/6": DEVIATES}, patch=never_reset),
-    Policy("as it is", "two-partitions", {"KIP-580/5": PASS}),
-    Policy("counted by connection", "two-partitions", {"KIP-580/5": DEVIATES}, patch=per_connection),
-    Policy("as it is", "new-leader", {"KIP-580/7": PASS}),
-    Policy("waits all the same", "new-leader", {"KIP-580/7": DEVIATES}, patch=waits_for_new_leader_too),
-    Policy("as it is", "equal", {"KIP-580/4": PASS}),
-    Policy("grows all the same", "equal", {"KIP-580/4": DEVIATES}, patch=retries(exponential(200, 2000))),
-    Policy("as it is", "above", {"KIP-580/3": PASS}),
+    Policy("unchanged", "two-partitions", {"KIP-580/5": PASS}),
+    Policy("counted per connection", "two-partitions", {"KIP-580/5": DEVIATES}, patch=per_connection),
+    Policy("unchanged", "new-leader", {"KIP-580/7": PASS}),
+    Policy("waits anyway", "new-leader", {"KIP-580/7": DEVIATES}, patch=waits_for_new_leader_too),
+    Policy("unchanged", "equal", {"KIP-580/4": PASS}),
+    Policy("grows anyway", "equal", {"KIP-580/4": DEVIATES}, patch=retries(exponential(200, 2000))),
+    Policy("unchanged", "above", {"KIP-580/3": PASS}),
     Policy("waits the base", "above", {"KIP-580/3": DEVIATES}, patch=retries(constant(500))),
-    Policy("as it is", "unknown-topic", {"KIP-580/8": PASS}),
+    Policy("unchanged", "unknown-topic", {"KIP-580/8": PASS}),
     Policy("constant", "unknown-topic", {"KIP-580/8": DEVIATES}, patch=retries(constant(RETRY_BASE_MS))),
     Policy("no wait", "unknown-topic", {"KIP-580/8": DEVIATES}, STORM, patch=retries(constant(20))),
-    Policy("as it is", "throttled", {"KIP-13/20": PASS}),
-    Policy("deaf", "throttled", {"KIP-13/20": DEVIATES}, patch=with_states(Deaf)),
+    Policy("unchanged", "throttled", {"KIP-13/20": PASS}),
+    Policy("ignores the throttle time", "throttled", {"KIP-13/20": DEVIATES}, patch=with_states(IgnoresThrottle)),
 ]
 
 _IN_TIME = dict.fromkeys(("KIP-91/1", "KIP-91/2", "KIP-91/4", "KIP-91/5", "KIP-91/8"), PASS)
 DELIVERING = [
-    Policy("as it is", "mute", _IN_TIME),
+    Policy("unchanged", "mute", _IN_TIME),
     Policy("gives up late", "mute", {"KIP-91/1": DEVIATES, "KIP-91/2": DEVIATES}, config={"delivery.timeout.ms": 9000}),
     Policy("gives up early", "mute", {"KIP-91/2": DEVIATES}, config={"delivery.timeout.ms": 3000}),
-    Policy("asks again too soon", "mute", {"KIP-91/4": DEVIATES}, config={"request.timeout.ms": 1000}),
-    Policy("closes the connection of what expired", "mute", {"KIP-91/5": DEVIATES}, patch=closes_what_expires),
+    Policy("retries too soon", "mute", {"KIP-91/4": DEVIATES}, config={"request.timeout.ms": 1000}),
+    Policy("closes the connection of an expired batch", "mute", {"KIP-91/5": DEVIATES}, patch=closes_what_expires),
     Policy("gives up after three attempts", "errors", {"KIP-91/14": DEVIATES}, config={"retries": 2}),
-    Policy("as it is", "retries", {"KIP-91/12": PASS}),
-    Policy("once more", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 4}),
-    Policy("once less", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 2}),
-    Policy("as it is", "for-good", {"KIP-91/15": PASS}),
+    Policy("unchanged", "retries", {"KIP-91/12": PASS}),
+    Policy("one more retry", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 4}),
+    Policy("one retry fewer", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 2}),
+    Policy("unchanged", "not-retriable", {"KIP-91/15": PASS}),
     Policy(
         "retries anything",
-        "for-good",
+        "not-retriable",
         {"KIP-91/15": DEVIATES},
         patch=retries_anything,
     ),
-    Policy("as it is", "in-flight", {"KIP-91/7": PASS}),
-    Policy(
-        "two on their way", "in-flight", {"KIP-91/7": DEVIATES}, config={"max.in.flight.requests.per.connection": 2}
-    ),
-    Policy("as it is", "config", {"KIP-91/9": PASS}),
-    Policy("takes any configuration", "config", {"KIP-91/9": DEVIATES}, config={"delivery.timeout.ms": 20_000}),
-    Policy("as it is", "outage", {"KIP-91/13": PASS}),
+    Policy("unchanged", "in-flight", {"KIP-91/7": PASS}),
+    Policy("two in flight", "in-flight", {"KIP-91/7": DEVIATES}, config={"max.in.flight.requests.per.connection": 2}),
+    Policy("unchanged", "config", {"KIP-91/9": PASS}),
+    Policy("accepts any configuration", "config", {"KIP-91/9": DEVIATES}, config={"delivery.timeout.ms": 20_000}),
+    Policy("unchanged", "outage", {"KIP-91/13": PASS}),
     Policy("gives up early", "outage", {"KIP-91/13": DEVIATES}, config={"delivery.timeout.ms": 3000}),
-    Policy("as it is", "long-throttle", {"KIP-91/16": PASS}),
+    Policy("unchanged", "long-throttle", {"KIP-91/16": PASS}),
     Policy("stops the clock", "long-throttle", {"KIP-91/16": DEVIATES}, config={"delivery.timeout.ms": 60_000}),
-    Policy("as it is", "late-answer", {"KIP-91/6": PASS}),
+    Policy("unchanged", "late-answer", {"KIP-91/6": PASS}),
     Policy("closes the connection", "late-answer", {"KIP-91/6": DEVIATES}, patch=closes_after_late_answers),
 ]
 
 POLICIES = [*RECONNECTING, *PRODUCING, *DELIVERING]
 
-# With the settings that nobody has set: it goes back to the bootstrap addresses, and retries hold its connections up.
+# With defaults for unset settings: the client rebootstraps, and retries delay its connections.
 _DEFAULTS: Settings = {
     "metadata.recovery.strategy": "rebootstrap",
     "retry.backoff.ms": RETRY_BASE_MS,

@@ -1,7 +1,7 @@
-"""Consumers and admins with known behaviour, and producers as they start: our own client under the audit's probes, and
-the same client changed to wait differently or to ignore throttle times.
+"""Consumers, admins and starting producers with known behaviour: our own client under the audit's probes, and variants
+that wait differently or ignore throttle times.
 
-What a policy changes is put into the client's classes for the length of a run. Each knows what the judge has to say.
+A policy patches the client's classes during a run. Each policy has the expected verdicts of the judge.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ from sluice.client.network import network_client
 from sluice.client.network.connection_states import ClusterConnectionStates
 from tests.support.synthetic_clients import (
     AtOnceAfterSuccess,
-    Deaf,
     Drawn,
+    IgnoresThrottle,
     Wait,
     constant,
     exponential,
@@ -32,11 +32,11 @@ from tests.support.synthetic_clients import (
 
 Change = Callable[[pytest.MonkeyPatch, Random], None]
 PASS, DEVIATES = State.PASS, State.DEVIATES
-# As the probes configure it.
+# As configured by the probes.
 BASE_MS, MAX_MS = 100, 800
 
 
-def as_it_is(patch: pytest.MonkeyPatch, random: Random) -> None:
+def unchanged(patch: pytest.MonkeyPatch, random: Random) -> None:
     """Kafka's behaviour."""
 
 
@@ -44,29 +44,29 @@ def as_it_is(patch: pytest.MonkeyPatch, random: Random) -> None:
 class ProbeClient:
     """One client.
 
-    probe: what it goes through
-    expected: what the judge says of statements; it tells nothing else
-    change: what is done to it
+    probe: the probe that it runs
+    expected: the judge's verdict on each statement; there are no other findings
+    change: the change of the client
     """
 
     name: str
     probe: str
     expected: Mapping[str, State]
-    change: Change = as_it_is
+    change: Change = unchanged
 
     def __str__(self) -> str:
         return f"{self.probe}: {self.name}"
 
 
 def observe_probe_client(client: ProbeClient, seed: int) -> Observation:
-    """One run."""
+    """Run a client under its probe."""
     with pytest.MonkeyPatch.context() as patch:
         client.change(patch, Random(seed))
         return run_virtual(VIRTUAL["sluice-virtual"], PROBES[client.probe], seed, seed).observation
 
 
 def growing(wait: Wait) -> Change:
-    """Waits so wherever Kafka's clients wait longer each time, for metadata too."""
+    """Wait like this wherever Kafka's clients back off exponentially, including metadata."""
 
     def change(patch: pytest.MonkeyPatch, random: Random) -> None:
         def retry_backoff(config: ClientConfig, uniform: Uniform) -> Drawn:
@@ -78,7 +78,7 @@ def growing(wait: Wait) -> Change:
 
 
 def static(wait: Wait) -> Change:
-    """Waits so wherever they wait the same each time. It counts its failures, where Kafka has none to count."""
+    """Wait like this wherever Kafka's clients use a constant backoff. Counts failures, which Kafka does not here."""
 
     def change(patch: pytest.MonkeyPatch, random: Random) -> None:
         class Counted:
@@ -95,7 +95,7 @@ def static(wait: Wait) -> Change:
 
 
 def with_states(kind: type[ClusterConnectionStates]) -> Change:
-    """Keeps what it knows of connections in another way."""
+    """Replace the class of the connection states."""
 
     def change(patch: pytest.MonkeyPatch, random: Random) -> None:
         patch.setattr(network_client, "ClusterConnectionStates", kind)
@@ -106,7 +106,7 @@ def with_states(kind: type[ClusterConnectionStates]) -> Change:
 _SHORTER = {
     "constant": constant(BASE_MS),
     "linear": linear(BASE_MS, MAX_MS),
-    "all of it jitter": fully_jittered(BASE_MS),
+    "full jitter": fully_jittered(BASE_MS),
     "no wait": constant(20),
 }
 _OTHER = {
@@ -117,22 +117,23 @@ _OTHER = {
 
 
 def _growing(probe: str, statement: str, *, is_held_up: bool = False) -> list[ProbeClient]:
-    """What can be wrong about waits that are to double. `is_held_up`: they may be for something else as well, so that
-    only those can be told that never grow, or not by much.
+    """Return variants of an exponential backoff.
+
+    With `is_held_up`, other causes may also delay a retry, so the judge detects only waits that hardly grow.
     """
     wrong = _SHORTER if is_held_up else {**_SHORTER, **_OTHER}
     return [
-        ProbeClient("as it is", probe, {statement: PASS}),
+        ProbeClient("unchanged", probe, {statement: PASS}),
         *(ProbeClient(name, probe, {statement: DEVIATES}, growing(wait)) for name, wait in wrong.items()),
     ]
 
 
 def _static(probe: str, statement: str, *, may_grow: bool) -> list[ProbeClient]:
-    """And about waits that are to be the same."""
+    """Return variants of a constant backoff."""
     grows = PASS if may_grow else DEVIATES
     return [
-        ProbeClient("as it is", probe, {statement: PASS}),
-        ProbeClient("waits that double", probe, {statement: grows}, static(exponential(BASE_MS, MAX_MS))),
+        ProbeClient("unchanged", probe, {statement: PASS}),
+        ProbeClient("exponential waits", probe, {statement: grows}, static(exponential(BASE_MS, MAX_MS))),
         ProbeClient("linear", probe, {statement: DEVIATES}, static(linear(BASE_MS, MAX_MS))),
         ProbeClient("too long", probe, {statement: DEVIATES}, static(constant(4 * BASE_MS))),
         ProbeClient("no wait", probe, {statement: DEVIATES}, static(constant(20))),
@@ -141,8 +142,8 @@ def _static(probe: str, statement: str, *, may_grow: bool) -> list[ProbeClient]:
 
 def _throttled(probe: str) -> list[ProbeClient]:
     return [
-        ProbeClient("as it is", probe, {"KIP-13/20": PASS}),
-        ProbeClient("deaf", probe, {"KIP-13/20": DEVIATES}, with_states(Deaf)),
+        ProbeClient("unchanged", probe, {"KIP-13/20": PASS}),
+        ProbeClient("ignores the throttle time", probe, {"KIP-13/20": DEVIATES}, with_states(IgnoresThrottle)),
     ]
 
 
@@ -159,7 +160,7 @@ PROBE_CLIENTS = [
     *_throttled("throttle-fetch"),
     *_throttled("throttle-other"),
     *_throttled("throttle-long"),
-    ProbeClient("as it is", "fetch-error", {}),
-    ProbeClient("as it is", "reconnect-idle", {"KIP-144/11": PASS}),
-    ProbeClient("at once", "reconnect-idle", {"KIP-144/11": DEVIATES}, with_states(AtOnceAfterSuccess)),
+    ProbeClient("unchanged", "fetch-error", {}),
+    ProbeClient("unchanged", "reconnect-idle", {"KIP-144/11": PASS}),
+    ProbeClient("no wait", "reconnect-idle", {"KIP-144/11": DEVIATES}, with_states(AtOnceAfterSuccess)),
 ]

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, at which a test looks and types."""
+"""A program on a pseudo-terminal, whose screen a test reads and into which it types."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ _WITHIN_S = 20.0
 
 
 class Terminal:
-    """Runs a command; `screen` is what it shows."""
+    """Runs a command; `screen` is its current display."""
 
     def __init__(self, command: Sequence[str], columns: int = 80, lines: int = 24) -> None:
         self._screen = pyte.Screen(columns, lines)
@@ -50,7 +50,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """The lines, without blanks at their ends."""
+        """Return the lines without trailing blanks."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
     def press(self, keys: str) -> None:
@@ -58,40 +58,40 @@ class Terminal:
         os.write(self._ours, keys.encode())
 
     def interrupt(self) -> None:
-        """Types Control-C; as the terminal is nobody's that controls processes, the signal is sent here."""
+        """Send SIGINT for Control-C: no process has this pseudo-terminal as its controlling terminal."""
         self._process.send_signal(signal.SIGINT)
 
     def resize(self, columns: int, lines: int) -> None:
-        """The user pulls at the window."""
+        """Resize the window."""
         self._screen.resize(lines, columns)
         self._set_size(columns, lines)
         self._process.send_signal(signal.SIGWINCH)
 
     def wait_for(self, seen: str | Callable[[str], object]) -> str:
-        """The screen, as soon as it has this text, or is right. Raises AssertionError with what it is instead."""
+        """Return the screen when it has this text or satisfies the condition. Raise AssertionError after a timeout."""
         deadline = monotonic() + _WITHIN_S
         while not (seen in self.screen if isinstance(seen, str) else seen(self.screen)):
-            assert self._says_something(deadline - monotonic()), f"{seen!r} does not come; the screen is\n{self.screen}"
+            assert self._has_output(deadline - monotonic()), f"{seen!r} does not come; the screen is\n{self.screen}"
             self._read()
         return self.screen
 
     def wait_for_end(self) -> int:
-        """The exit code of the program, which ends."""
+        """Wait for the program and return its exit code."""
         deadline = monotonic() + _WITHIN_S
         while self._process.poll() is None and monotonic() < deadline:
-            if self._says_something(0.05):
+            if self._has_output(0.05):
                 self._read()
         return self._process.wait(0)
 
-    def _says_something(self, within_s: float) -> bool:
-        looked = select.poll()  # select() knows no descriptor above 1023, and other tests open more
-        looked.register(self._ours, select.POLLIN)
-        return bool(looked.poll(max(0, within_s) * 1000))
+    def _has_output(self, within_s: float) -> bool:
+        poll = select.poll()  # select() knows no descriptor above 1023, and other tests open more
+        poll.register(self._ours, select.POLLIN)
+        return bool(poll.poll(max(0, within_s) * 1000))
 
     def _read(self) -> None:
         try:
             self._stream.feed(os.read(self._ours, 65536))
-        except OSError:  # the program has ended
+        except OSError:  # the program has terminated
             self._process.wait(_WITHIN_S)
 
     def _set_size(self, columns: int, lines: int) -> None:

@@ -1,4 +1,4 @@
-"""A client in virtual time that speaks TLS."""
+"""A TLS client in virtual time."""
 
 import ssl
 from contextlib import suppress
@@ -7,19 +7,19 @@ from tests.support.virtual_broker import Client, VirtualBroker
 
 
 class TlsClient(Client):
-    """One connection to the broker's first listener, encrypted."""
+    """One encrypted connection to the broker's first listener."""
 
     def __init__(self, broker: VirtualBroker, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
         self._is_open = False
-        self.tls_ended = False  # the broker said close_notify
-        self.alert = ""  # what it said of a client that it refuses after the client's handshake (TLS 1.3)
+        self.tls_ended = False  # the broker sent close_notify
+        self.alert = ""  # alert that rejects a client after its own handshake (TLS 1.3)
         super().__init__(broker, "client", 50_000, broker.server)
         self.on_bytes = self._decrypt
 
     def shake_hands(self) -> None:
-        """Raises what the ssl module raises."""
+        """Run the handshake. Raise the errors of the ssl module."""
         while not self._is_open:
             try:
                 self.tls.do_handshake()
@@ -35,17 +35,17 @@ class TlsClient(Client):
         self._send_outgoing()
 
     def say_goodbye(self) -> None:
-        """Says close_notify, and no more."""
-        with suppress(ssl.SSLError):  # the broker has not said the same
+        """Send close_notify."""
+        with suppress(ssl.SSLError):  # the broker has not sent its close_notify
             self.tls.unwrap()
         self._send_outgoing()
 
     def take_outgoing(self) -> bytes:
-        """What it would send next."""
+        """Return and remove the outgoing bytes."""
         return self._outgoing.read()
 
     def send_plain(self, data: bytes) -> None:
-        """Sends bytes as they are."""
+        """Send unencrypted bytes."""
         super().send_bytes(data)
 
     def _send_outgoing(self) -> None:

@@ -1,4 +1,4 @@
-"""Transactional producers for tests: each request of one as a function call, in any version."""
+"""Transactional producers for tests: each request as a function call, in any version."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import Client, VirtualBroker
 
-TIMEOUT_MS = 60_000  # of its transactions, as a Java producer's
-# Versions of a client that adds its partitions itself, and of one of transaction version 2 (Java 3.9, Java 4).
+TIMEOUT_MS = 60_000  # of transactions, as in a Java producer
+# Versions of a client that adds its partitions (Java 3.9), and of one with transaction version 2 (Java 4).
 LEGACY = {"init": 5, "add": 3, "produce": 11, "end": 4, "offsets": 4}
 NEW = LEGACY | {"produce": 12, "end": 5, "offsets": 5}
 FIRST_FROM_BROKERS = 4  # AddPartitionsToTxn
@@ -69,7 +69,7 @@ def add_request(
 
 
 def added_codes(answer: Any) -> dict[tuple[str, int], int]:
-    """The error code of each partition, of an AddPartitionsToTxn of one transaction."""
+    """Return the error code of each partition in an AddPartitionsToTxn response of one transaction."""
     results = answer.results_by_transaction
     topics = results[0].topic_results if results else answer.results_by_topic_v3_and_below
     return {
@@ -108,7 +108,7 @@ def produce_request(
     transactional: bool = True,
     **fields: Any,
 ) -> ProduceRequest:
-    """One batch for partition 0 of "t", or what `fields` say (of `tests.support.records.produce`)."""
+    """Return one batch for partition 0 of "t"; `fields` as of `tests.support.records.produce`."""
     data = batch(
         *values,
         producer_id=producer_id,
@@ -122,7 +122,7 @@ def produce_request(
 
 
 class Producer:
-    """A producer with a transactional id, on a connection of its own; it knows what it was told."""
+    """A producer with a transactional id on its own connection; it applies the responses."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Producer:
         return self.versions["end"] < NEW["end"]
 
     def init(self, **fields: Any) -> int:
-        """Asks for id and epoch; returns the error."""
+        """Request producer id and epoch; return the error."""
         request = init_request(self.transactional_id, **({"transaction_timeout_ms": self.timeout_ms} | fields))
         answer = self.client.ask(request, self.versions["init"])
         if not answer.error_code:
@@ -153,14 +153,14 @@ class Producer:
         return int(answer.error_code)
 
     def add(self, *partitions: tuple[str, int]) -> set[int]:
-        """Adds partitions; returns the errors."""
+        """Add partitions; return the errors."""
         request = add_request(
             self.versions["add"], self.producer_id, self.epoch, partitions or T_0, self.transactional_id
         )
         return set(added_codes(self.client.ask(request, self.versions["add"])).values())
 
     def add_offsets(self, group_id: str) -> int:
-        """Tells that offsets of a group will be committed; returns the error."""
+        """Add the offsets of a group to the transaction; return the error."""
         request = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -170,13 +170,13 @@ class Producer:
         return int(self.client.ask(request, 3).error_code)
 
     def commit_offset(self, group_id: str, offset: int) -> int:
-        """Commits an offset of partition 0 of "t" in the transaction; returns the error."""
+        """Commit an offset of partition 0 of "t" in the transaction; return the error."""
         request = offsets_request(self.producer_id, self.epoch, group_id, offset, self.transactional_id)
         answer = self.client.ask(request, self.versions["offsets"])
         return int(answer.topics[0].partitions[0].error_code)
 
     def send(self, *values: bytes, topic: str = "t", partition: int = 0) -> int:
-        """Produces one batch with the next sequence, which counts if it is taken; returns the error."""
+        """Produce one batch with the next sequence number, which counts if it is accepted; return the error."""
         where = topic, partition
         sequence = self._sequences.get(where, 0)
         answer = self.client.ask(
@@ -198,7 +198,7 @@ class Producer:
         return code
 
     def end(self, committed: bool = True) -> int:
-        """Commits or aborts; returns the error."""
+        """Commit or abort; return the error."""
         request = end_request(self.producer_id, self.epoch, committed, self.transactional_id)
         answer = self.client.ask(request, self.versions["end"])
         if not answer.error_code and not self.adds_partitions:
@@ -206,7 +206,7 @@ class Producer:
         return int(answer.error_code)
 
     def commit_values(self, *values: bytes, committed: bool = True) -> None:
-        """One whole transaction with one batch in partition 0 of "t"."""
+        """Run one transaction with one batch in partition 0 of "t"."""
         if self.adds_partitions:
             assert self.add() == {0}
         assert self.send(*values) == 0
@@ -219,7 +219,7 @@ class Producer:
 
 
 def begun(broker: VirtualBroker, versions: dict[str, int] = LEGACY, **more: Any) -> Producer:
-    """A producer whose transaction is open in partition 0 of "t", with one record "v"."""
+    """Return a producer with an open transaction in partition 0 of "t", with one record "v"."""
     producer = Producer(broker, versions, **more)
     assert producer.init() == 0
     if producer.adds_partitions:
@@ -229,7 +229,7 @@ def begun(broker: VirtualBroker, versions: dict[str, int] = LEGACY, **more: Any)
 
 
 def stored(broker: VirtualBroker, topic: str = "t", partition: int = 0) -> list[tuple[BatchHeader, list[bytes | None]]]:
-    """All batches of a partition: header, and the values of the records."""
+    """Return all batches of a partition: header, and the values of the records."""
     log = broker.partition(topic, partition).log
     found = log.read(log.log_start_offset, 2**31 - 1, log.log_end_offset, True)
     data = b"".join(found.parts)

@@ -1,9 +1,9 @@
-"""A broker in virtual time, and clients that talk to it without sockets.
+"""A broker in virtual time, and clients that use it without sockets.
 
-`VirtualBroker` is the real Broker, SocketServer, Dispatcher and Connection on a ManualClock; a stand-in for the event
-loop runs what asyncio would call "soon" as timers that are due at once, so that everything happens at its own virtual
-millisecond. `Client` is the other end of one connection: it encodes requests, keeps what the socket would hold while
-the broker does not read, and decodes the answers together with the moment they came.
+`VirtualBroker` is the real Broker, SocketServer, Dispatcher and Connection on a ManualClock. A stand-in for the event
+loop runs `call_soon` callbacks as timers that are already due, so that everything happens at its own virtual
+millisecond. `Client` is the other end of one connection: it encodes requests, buffers bytes while the broker does not
+read, and decodes the responses with their times.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ from tests.support.wire import api_key_of, frame, read_answer
 if TYPE_CHECKING:
     from sluice.broker.network.tls_transport import TlsTransport
 
-# Not zero: a moment that was never set must not pass for a measured one.
+# Not zero, so that a time that was never set differs from a measured one.
 START_MS = 5_000_000.0
 WALL_START_MS = 1_700_000_000_000
-# With a journal, of which there is none by default.
+# With a journal, which is off by default.
 JOURNAL = "sluice.journal.events=16384"
-# asyncio's default: a transport with more than this unsent tells its protocol to pause.
+# asyncio's default: above this many unsent bytes a transport pauses its protocol.
 HIGH_WATER_BYTES = 64 * 1024
 
 
 class VirtualLoop:
-    """As much of an event loop as a SocketServer needs to start; "soon" is a timer of the clock that is already due."""
+    """The part of an event loop that starts a SocketServer; `call_soon` is a timer that is already due."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.factories: dict[int, Callable[[], Connection | TlsTransport | ShapedTransport]] = {}  # by listening port
-        self._next_port = 32_768  # the first that Linux picks
+        self._next_port = 32_768  # the first of Linux' ephemeral ports
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
         def call() -> None:
@@ -76,7 +76,7 @@ class VirtualLoop:
 
 
 class Task:
-    """A coroutine that starts a broker: soon, and without ever waiting."""
+    """A coroutine that starts a broker and never waits."""
 
     def __init__(self, loop: VirtualLoop, coroutine: Coroutine[object, None, None]) -> None:
         self._loop = loop
@@ -105,7 +105,7 @@ class Listening:
 
 
 class Transport(asyncio.Transport):
-    """What a connection does with its socket. As asyncio's, it tells of the end in the loop's next turn."""
+    """The transport of a connection. As asyncio's, it reports its end in the next event-loop iteration."""
 
     def __init__(self, client: "Client", loop: VirtualLoop) -> None:
         super().__init__({"peername": (client.host, client.port), "sockname": ("127.0.0.1", 9092)})
@@ -114,7 +114,7 @@ class Transport(asyncio.Transport):
         self.reading = True
         self.closing = False
         self.aborted = False
-        self.writes: list[bytes] = []  # one entry for each call that would be one send
+        self.writes: list[bytes] = []  # one entry for each send system call
         self.unsent = bytearray()
         self._protocol_paused = False
 
@@ -134,7 +134,7 @@ class Transport(asyncio.Transport):
         self._client.protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        assert not self.closing, "the connection wrote after it had closed its socket"
+        assert not self.closing, "the connection wrote to a closed socket"
         assert len(data), "the connection wrote nothing"
         self.writes.append(bytes(data))
         self.unsent += data
@@ -148,7 +148,7 @@ class Transport(asyncio.Transport):
         self.write(b"".join(parts))
 
     def drain(self) -> None:
-        """The client took what was sent."""
+        """Remove the sent bytes from the buffer, as a reading client does."""
         data, self.unsent = bytes(self.unsent), bytearray()
         if data:
             self._client.on_bytes(data)
@@ -171,7 +171,7 @@ class Transport(asyncio.Transport):
         self._end(None)
 
     def fail(self, error: Exception) -> None:
-        """The client is gone."""
+        """End the connection with an error."""
         if not self.closing:
             self.closing = True
             self.reading = False
@@ -182,24 +182,24 @@ class Transport(asyncio.Transport):
 
 
 class Answer(NamedTuple):
-    """One response as a client got it."""
+    """One response as a client received it."""
 
-    message: Any  # of the API that was asked, whose fields the test knows; mypy cannot
+    message: Any  # of the requested API, whose fields mypy cannot know
     api: str
     version: int
     correlation_id: int
     at_ms: float  # since the broker's start
-    size: int  # of its frame, the size prefix not counted
+    size: int  # of the frame without the size prefix
 
     @property
     def throttle_time_ms(self) -> int:
         throttle_time_ms = getattr(self.message, "throttle_time_ms", None)
-        assert isinstance(throttle_time_ms, int), f"{self.api} v{self.version} tells no throttle time"
+        assert isinstance(throttle_time_ms, int), f"{self.api} v{self.version} has no throttle time"
         return throttle_time_ms
 
 
 class Client:
-    """One connection, seen from the client's side."""
+    """The client's end of one connection."""
 
     def __init__(
         self,
@@ -216,10 +216,10 @@ class Client:
         self.client_id = client_id
         self.port = port
         self.reads = True
-        self.on_bytes: Callable[[bytes], object] = self.take  # what is done with bytes that come
+        self.on_bytes: Callable[[bytes], object] = self.take  # handles received bytes
         self.closed_at_ms: float | None = None
         self.answers: list[Answer] = []
-        self._asked: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the answer
+        self._asked: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the response
         self._last_id = 0
         self._sent = bytearray()  # what the broker has not read yet
         self._received = bytearray()
@@ -228,68 +228,68 @@ class Client:
         self.transport = Transport(self, broker.loop)
         self.protocol = broker.loop.factories[server.endpoints[listener].port]()
         above = self.protocol.above if isinstance(self.protocol, ShapedTransport) else self.protocol
-        self.connection: Connection = above  # type: ignore[assignment]  # but for a TlsClient, whose tests know that
+        self.connection: Connection = above  # type: ignore[assignment]  # a TlsClient has another type
         self.protocol.connection_made(self.transport)
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def frame(self, request: Message, version: int, *, answered_in: int | None = None) -> bytes:
-        """The bytes of a request; `answered_in` is the version of its answer, where that is another."""
+        """Return the bytes of a request; `answered_in` is the version of the response, if it differs."""
         self._last_id += 1
         api = API_KEYS[api_key_of(request)]
         self._asked[self._last_id] = api.key, version if answered_in is None else answered_in
         return frame(request, version, client_id=self.client_id, correlation_id=self._last_id)
 
     def send_bytes(self, data: bytes) -> None:
-        """Puts bytes on the wire; the broker has handled what it wants of them when this returns."""
+        """Send bytes; the broker has processed them on return, as far as it reads."""
         self._sent += data
         self.broker.loop.call_soon(self.deliver)
         self.broker.settle()
 
     def send(self, request: Message, version: int, *, answered_in: int | None = None) -> None:
-        """Sends a request, and does not wait for the answer."""
+        """Send a request without waiting for the response."""
         self.send_bytes(self.frame(request, version, answered_in=answered_in))
 
     def send_together(self, *requests: tuple[Message, int]) -> None:
-        """Sends several requests so that one read brings them all."""
+        """Send several requests that the broker receives in one read."""
         self.send_bytes(b"".join(self.frame(request, version) for request, version in requests))
 
     def ask(self, request: Message, version: int) -> Any:
-        """Sends a request and returns its answer, which has to come at once."""
-        assert not self.answers, f"answers were not looked at: {self.answers}"
+        """Send a request and return its response, which must be immediate."""
+        assert not self.answers, f"unread responses: {self.answers}"
         self.send(request, version)
         return self.answer().message
 
     def answer(self) -> Answer:
-        """The one answer that came since answers were last looked at."""
-        assert len(self.answers) == 1, f"{len(self.answers)} answers where one is expected: {self.answers}"
+        """Return the only new response."""
+        assert len(self.answers) == 1, f"expected one response, got {len(self.answers)}: {self.answers}"
         return self.answers.pop()
 
     def take_answers(self) -> list[Answer]:
-        """The answers that came since answers were last looked at."""
+        """Return the new responses."""
         answers, self.answers = self.answers, []
         return answers
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Sends no more, but still wants its answers."""
+        """Shut down the sending side only."""
         self._ended = True
         self.broker.loop.call_soon(self.deliver)
         self.broker.settle()
 
     def leave(self) -> None:
-        """Is gone, as a killed process is."""
+        """Disconnect as a killed process does."""
         self._gone = True
         self.broker.loop.call_soon(self.deliver)
         self.broker.settle()
 
     def stop_reading(self) -> None:
-        """Takes no more answers: what the broker sends stays in its transport."""
+        """Stop reading: sent responses stay in the broker's transport."""
         self.reads = False
 
     def read_on(self) -> None:
-        """Takes answers again, the ones that waited too."""
+        """Resume reading, including the responses that waited."""
         self.reads = True
         self.transport.drain()
         self.broker.settle()
@@ -301,13 +301,13 @@ class Client:
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes that the broker left in the socket."""
+        """Return the number of bytes that the broker has not read."""
         return len(self._sent)
 
     # -- what the transport and the loop call --------------------------------------------------------------------------
 
     def deliver(self) -> None:
-        """One turn of the loop: one read, if the broker reads and there is something."""
+        """Run one event-loop iteration: one read, if the broker reads and there are bytes."""
         transport, connection = self.transport, self.protocol
         if not transport.reading:
             return
@@ -328,7 +328,7 @@ class Client:
                 transport.close()
 
     def take(self, data: bytes) -> None:
-        """Takes answers apart."""
+        """Split received bytes into responses."""
         self._received += data
         while len(self._received) >= 4:
             size = int.from_bytes(self._received[:4])
@@ -339,7 +339,7 @@ class Client:
             self.answers.append(self._decode(body))
 
     def lost(self, error: Exception | None) -> None:
-        """The transport ended."""
+        """Handle the end of the transport."""
         if self.closed_at_ms is None:
             self.closed_at_ms = self.broker.now_ms
             self.protocol.connection_lost(error)
@@ -352,16 +352,16 @@ class Client:
 
 
 class VirtualBroker:
-    """A broker that lives in virtual time; `overrides` are `key=value`, as of `sluice serve --override`.
+    """A broker in virtual time; `overrides` are `key=value`, as of `sluice serve --override`.
 
-    With `sluice.brokers=3` it is three of them: `broker` and `server` are the first, the others are found by node id.
+    With `sluice.brokers=3` it has three brokers: `broker` and `server` are the first, the others are found by node id.
     """
 
     def __init__(self, *overrides: str) -> None:
         self.clock = ManualClock(WALL_START_MS, START_MS)
         self.loop = VirtualLoop(self.clock)
         config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0", *overrides])
-        self.cluster_server = ClusterServer(config, self.clock, Random(0), self.loop)  # type: ignore[arg-type]  # as much of a loop as it uses
+        self.cluster_server = ClusterServer(config, self.clock, Random(0), self.loop)  # type: ignore[arg-type]  # has the methods that it uses
         self.cluster = self.cluster_server.cluster
         self.run(self.cluster_server.start())
         self.broker: Broker = next(iter(self.cluster_server.brokers.values()))
@@ -379,11 +379,11 @@ class VirtualBroker:
         return self.clock.monotonic_ms() - START_MS
 
     def advance(self, ms: float) -> None:
-        """Lets time pass."""
+        """Advance the clock."""
         self.clock.advance(ms)
 
     def settle(self) -> None:
-        """Lets everything happen that is due."""
+        """Run everything that is due."""
         self.clock.advance(0)
 
     def client(
@@ -394,29 +394,29 @@ class VirtualBroker:
         host: str = "127.0.0.1",
         listener: int = 0,
     ) -> Client:
-        """A new connection of this client id, from `host`, to one of the brokers, the first if it is not said."""
+        """Open a connection with this client id from `host` to a broker, by default the first."""
         self._next_port += 1
         server = self.cluster_server.servers[node_id or self.broker.node_id]
         return Client(self, client_id, self._next_port, server, host=host, listener=listener)
 
     def topic(self, name: str = "t", partitions: int = 1, replicas: int = -1, **configs: str) -> Topic:
-        """A new topic; configs are written with underscores for dots."""
+        """Create a topic; config names have underscores for dots."""
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         topic = self.cluster.create(NewTopic(name, partitions, replicas, configs=dotted))
         assert isinstance(topic, Topic), topic
         return topic
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
-        """A partition that is there."""
+        """Return an existing partition."""
         partition = self.cluster.metadata.partition(topic, index)
-        assert partition is not None, f"there is no {topic}-{index}"
+        assert partition is not None, f"{topic}-{index} does not exist"
         return partition
 
 
 def run(coroutine: Coroutine[object, None, None]) -> None:
-    """Runs a coroutine that never has to wait."""
+    """Run a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration:
         return
-    raise AssertionError("it waited for something")
+    raise AssertionError("the coroutine waited")

@@ -1,16 +1,16 @@
-"""How late this machine itself is: a thread that sleeps for a millisecond again and again."""
+"""The wake-up lateness of the machine: a thread that repeatedly sleeps for a millisecond."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
 
-QUIET_S = 0.001  # the machine's own p99, above which an attempt that was late says nothing
+QUIET_S = 0.001  # if the machine's own p99 is above this, a late attempt proves nothing
 
 
 @contextmanager
 def wake_ups() -> Iterator[list[float]]:
-    """By how much, in s, a thread of this machine wakes up too late."""
+    """Yield the lateness in s of each wake-up of a thread."""
     late: list[float] = []
     over = threading.Event()
 

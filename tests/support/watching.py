@@ -1,4 +1,4 @@
-"""Someone who watches a broker in virtual time: the messages of the page's stream, as its script gets them."""
+"""A viewer of the web page's stream in virtual time: the messages as the page's script receives them."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 class Watcher:
-    """One viewer; the first look is taken as it is made."""
+    """One viewer; its first update is read at once."""
 
     def __init__(self, broker: VirtualBroker, feed: Feed, viewer: Viewer) -> None:
         self._broker = broker
@@ -20,20 +20,20 @@ class Watcher:
         self._viewer = viewer
 
     def message(self) -> Any:
-        """What the newest look has that is new."""
+        """Return the changes of the newest update."""
         self._broker.settle()
         assert self._feed.newest is not None
         return json.loads(self._viewer.message(self._feed.newest))
 
     def later(self, ms: float = EVERY_MS) -> Any:
-        """The same after a while."""
+        """Advance the time and return the changes."""
         self._broker.advance(ms)
         return self.message()
 
 
 @contextmanager
 def watching(broker: VirtualBroker, view: View | None = None, feed: Feed | None = None) -> Iterator[Watcher]:
-    """Someone watches for as long as this is entered."""
+    """Open a stream for the duration of the block."""
     feed = feed or Feed(broker.cluster_server)
     with feed.watching(view or View()) as viewer:
         yield Watcher(broker, feed, viewer)

@@ -1,4 +1,4 @@
-"""Requests and answers as they are on the wire, and a client that is nothing but that."""
+"""Requests and responses as bytes, and a client that sends them over a socket."""
 
 import socket
 from types import TracebackType
@@ -9,19 +9,19 @@ from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
 
-# Far longer than any answer a test waits for, also on a busy machine.
+# Far longer than any response takes, also on a busy machine.
 TIMEOUT_S = 30
 
 
 def api_key_of(message: Message) -> int:
-    """The API key of a request or response."""
+    """Return the API key of a request or response."""
     key = getattr(message, "API_KEY", None)
     assert isinstance(key, int), f"{message!r} is no request"
     return key
 
 
 def frame(request: Message, version: int, *, client_id: str | None, correlation_id: int = 1) -> bytes:
-    """A request as it is on the wire: size, header, body."""
+    """Return a request as bytes: size, header, body."""
     api = API_KEYS[api_key_of(request)]
     header = RequestHeader(
         request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
@@ -34,7 +34,7 @@ def frame(request: Message, version: int, *, client_id: str | None, correlation_
 
 
 def error_codes(message: Message) -> list[int]:
-    """Every error code in a message that is not 0, in order."""
+    """Return every nonzero error code in a message, in order."""
     found = []
     for name in message.__struct_fields__:
         value = getattr(message, name)
@@ -47,14 +47,14 @@ def error_codes(message: Message) -> list[int]:
 
 
 def read_answer(body: memoryview, api_key: int, version: int) -> Any:
-    """The response in a frame's body: of the API that was asked, whose fields the caller knows; mypy cannot."""
+    """Return the response in a frame's body, typed Any: mypy cannot know the API."""
     api = API_KEYS[api_key]
     _, position = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
     return decoder(api.response, version)(body, position, len(body))
 
 
 class WireClient:
-    """One blocking connection to a broker, for requests of any version. A context manager that closes it."""
+    """One blocking connection to a broker, for requests of any version. A context manager."""
 
     def __init__(self, bootstrap: str, client_id: str | None = "wire") -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -71,18 +71,18 @@ class WireClient:
         self.socket.close()
 
     def send(self, request: Message, version: int) -> None:
-        """Sends a request and does not wait for its answer."""
+        """Send a request without waiting for the response."""
         self._asked.append((api_key_of(request), version))
         self.socket.sendall(frame(request, version, client_id=self.client_id))
 
     def receive(self) -> Any:
-        """Waits for the next answer."""
+        """Wait for the next response."""
         api_key, version = self._asked.pop(0)
         size = int.from_bytes(self._read(4))
         return read_answer(memoryview(self._read(size)), api_key, version)
 
     def ask(self, request: Message, version: int) -> Any:
-        """Sends a request and waits for its answer."""
+        """Send a request and wait for the response."""
         self.send(request, version)
         return self.receive()
 

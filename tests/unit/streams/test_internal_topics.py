@@ -70,7 +70,7 @@ def test_retriable_error_is_retried_after_a_constant_backoff(call: str, error: K
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
-        admin.told = {call: [error] * 3}
+        admin.call_errors = {call: [error] * 3}
         began_ms = now_ms()
         await prepared(admin)
         assert now_ms() - began_ms == 300
@@ -95,7 +95,7 @@ def test_retries_end_at_half_of_the_poll_interval() -> None:
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = {"lines": 4}
-        admin.told = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
+        admin.call_errors = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
         began_ms = now_ms()
         with pytest.raises(TimeoutException, match=f"topics {CHANGELOG} were not ready within 10000 ms"):
             await prepared(admin, 20_001)
@@ -126,7 +126,7 @@ def test_fatal_error_ends_the_preparation(topics: dict[str, int], errors: dict[s
     async def test() -> None:
         admin = FakeAdmin()
         admin.topics = ({} if line.startswith("source") else {"lines": 4}) | topics
-        admin.told = {call: [error] for call, error in errors.items()}
+        admin.call_errors = {call: [error] for call, error in errors.items()}
         with pytest.raises(StreamsException, match=line):
             await prepared(admin)
 

@@ -42,7 +42,7 @@ def test_partition_moves_between_members_in_three_heartbeats() -> None:
     assert (two.epoch, two.partitions) == (3, {})
     assert consumer_group(broker).state is ConsumerState.RECONCILING
     one.heartbeat()
-    assert (one.epoch, one.told) == (2, {broker.partition().topic.topic_id: {0, 1}})
+    assert (one.epoch, one.assigned) == (2, {broker.partition().topic.topic_id: {0, 1}})
     two.heartbeat()
     assert two.partitions == {}, "member one has not confirmed the revocation"
     one.heartbeat()
@@ -73,7 +73,7 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
     assert two.epoch == 2, "epoch of the existing assignment"
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
     one.heartbeat()
-    assert one.told == {broker.partition().topic.topic_id: {0, 1, 2, 3}}
+    assert one.assigned == {broker.partition().topic.topic_id: {0, 1, 2, 3}}
     broker.advance(1)
     converge(one, two)
     assert (one.partitions, two.partitions) == ({"t": {0, 1}}, {"t": {2, 3}})
@@ -117,7 +117,7 @@ def test_changed_subscription_revokes_old_and_assigns_new_partitions() -> None:
     broker.topic("u", 2)
     one, two = two_members(broker)
     one.heartbeat(subscribed_topic_names=["u"])
-    assert one.told == {}, "partitions of unsubscribed topics are revoked immediately"
+    assert one.assigned == {}, "partitions of unsubscribed topics are revoked immediately"
     converge(one, two)
     assert (one.partitions, two.partitions) == ({"u": {0, 1}}, {"t": {0, 1, 2, 3}})
 
