@@ -1,9 +1,8 @@
-"""`python -m tests.client_against HOST:PORT [PYTEST-OPTION...]`: the tests of the reference client and of the Streams
-runtime against a broker that runs, such as an Apache Kafka: producer, transactions, consumer, groups, admin, streams.
+"""`python -m tests.client_against HOST:PORT [PYTEST-OPTION...]`: run the reference client's tests on a running broker.
 
-They are those of tests/clients/test_reference_*.py, which `make test` runs at our own broker in virtual time. Topics,
-groups and users have names that nobody else has; topics and groups are left behind. Rebalances take as long as the
-broker's `group.initial.rebalance.delay.ms` says. With `-k streams` it is the runtime only.
+The broker may be an Apache Kafka. The tests are tests/clients/test_reference_*.py, which `make test` runs on our own
+broker in virtual time. Topics, groups and users have unique names; topics and groups are not deleted. Rebalances take
+the broker's `group.initial.rebalance.delay.ms`. With `-k streams`, only the Streams runtime is tested.
 """
 
 import socket
@@ -16,7 +15,7 @@ _CONNECT_TIMEOUT_S = 5.0
 
 
 def main(arguments: list[str]) -> int:
-    """Exit codes: pytest's; 1 where nobody listens, 2 for a wrong usage."""
+    """Run the tests; return pytest's exit code, 1 if the broker is unreachable, or 2 for wrong arguments."""
     host, _, port = arguments[0].rpartition(":") if arguments else ("", "", "")
     if not host or not port.isdecimal():
         print("usage: python -m tests.client_against HOST:PORT [PYTEST-OPTION...]", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Options and fixtures of all tests."""
 
 import logging
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, no more: on a busy one tests failed at the usual 200 ms. What
-# hangs is ended by pytest-timeout.
+# The duration of an example depends on the load of the machine: the default deadline of 200 ms failed tests on a busy
+# one. pytest-timeout ends tests that hang.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
@@ -15,15 +15,17 @@ pytest.register_assert_rewrite("tests.support")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--api-examples", type=int, help="how often tests/property/test_admin_api.py asks in each way")
+    parser.addoption(
+        "--api-examples", type=int, help="number of requests of each kind in tests/property/test_admin_api.py"
+    )
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
-    parser.addoption("--kills", type=int, help="how often the broker of tests/crash is killed in each run")
+    parser.addoption("--kills", type=int, help="number of kills per run in tests/crash")
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"
     )
-    parser.addoption("--week-seed", type=int, help="the one seed of tests/property/test_week_of_failures.py to run")
-    parser.addoption("--week-seeds", type=int, help="how many seeds of it to run")
-    parser.addoption("--audit-seeds", type=int, help="how many seeds of tests/property/test_audit_verdicts.py to run")
+    parser.addoption("--week-seed", type=int, help="run only this seed of tests/property/test_week_of_failures.py")
+    parser.addoption("--week-seeds", type=int, help="number of seeds of it to run")
+    parser.addoption("--audit-seeds", type=int, help="number of seeds of tests/property/test_audit_verdicts.py to run")
     parser.addoption(
         "--write-table", action="store_true", help="write docs/clients.md from what the client matrix found"
     )
@@ -36,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def levels_of_loggers() -> Iterator[None]:
-    """A command that a test runs in this process sets them for the tests after it as well."""
+    """Restore logger levels, which commands that run in this process change."""
     loggers = [logging.getLogger(name) for name in ("", "sluice", "uvicorn")]
     levels = [logger.level for logger in loggers]
     yield

@@ -1,7 +1,7 @@
-"""Writes the files that are generated from declarations: `make generate`.
+"""Generator of the indexes: `make generate`.
 
-`broker/dispatch/index.py` is made from the headers of all handlers, `protocol/apis/index.py` from the message classes.
-Tests compare both with what they are made from.
+`broker/dispatch/index.py` is generated from the headers of all handlers, `protocol/apis/index.py` from the message
+classes. Tests compare both with their sources.
 """
 
 import re

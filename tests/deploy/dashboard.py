@@ -1,4 +1,4 @@
-"""Grafana's dashboard as a file, made of the panels.
+"""Grafana's dashboard file, generated from the panels.
 
 python -m tests.deploy.dashboard > deploy/grafana/dashboards/sluice.json
 """
@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 24, 8
 
 
 def dashboard() -> dict[str, object]:
-    """The dashboard as Grafana has it."""
+    """Return the dashboard in Grafana's model."""
     panels: list[dict[str, object]] = []
     x = y = 0
     for number, panel in enumerate(PANELS, 1):
@@ -58,7 +58,7 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, object]:
 
 
 def dashboard_text() -> str:
-    """The same as the text of the file."""
+    """Return the text of the file."""
     return json.dumps(dashboard(), indent=2) + "\n"
 
 

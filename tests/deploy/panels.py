@@ -1,6 +1,6 @@
-"""What the dashboard shows: a row for each panel, of which Grafana's file, a test and the picture in docs are made.
+"""The dashboard's panels, from which Grafana's file, a test and the picture in docs are made.
 
-`$range` is the time that a rate is taken over: Grafana's `$__rate_interval` there.
+`$range` is the window of rates: `$__rate_interval` in Grafana.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ class Panel(NamedTuple):
     """One panel. `legend` is Grafana's: labels in double braces."""
 
     title: str
-    unit: str  # Grafana's name of it
+    unit: str  # by Grafana's name
     queries: tuple[tuple[str, str], ...]  # query and legend
     description: str
     width: int = 12  # of 24
@@ -25,7 +25,7 @@ def _share(of: float) -> str:
 
 
 # fmt: off
-# A row of a table is read across, not down.
+# A table's rows are easier to read on one line.
 PANELS = (
     Panel("Produced by client", "Bps",
           (("sum by (user, client_id) (kafka_server_produce_byte_rate)", _BY_CLIENT),),

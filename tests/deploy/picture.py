@@ -1,4 +1,4 @@
-"""The dashboard as a picture, drawn from what a real Prometheus answers to its queries: docs/dashboard.png.
+"""The dashboard as a picture, drawn from the query results of a real Prometheus: docs/dashboard.png.
 
 python -m tests.deploy.picture [FILE]           (with Prometheus, and matplotlib from the extra `spark`)
 """
@@ -22,17 +22,17 @@ from tests.support.broker_process import overrides, running_broker
 
 _SECONDS, _STEP_S, _RANGE = 75, 1, "5s"
 _COLUMNS, _MOST_LINES = 3, 6
-# What a unit of Grafana's is here: words, and what a value is divided by.
+# Grafana's unit -> its label here, and the divisor of its values.
 _UNITS = {"Bps": ("kB/s", 1000), "percentunit": ("%", 0.01), "ms": ("ms", 1), "s": ("ms", 0.001)}
 _RATES = {"ops": "per second", "reqps": "per second", "short": ""}
 
 
 def main(file: Path) -> None:
-    """Runs clients for more than a minute, and draws what became of it."""
+    """Run clients for more than a minute, and draw the panels."""
     folder = Path(mkdtemp())
     with running_broker(folder / "log", *overrides(*PROPERTIES)) as broker:
         with running_prometheus(folder / "prometheus", broker.admin, TOKEN) as prometheus:
-            sleep(3)  # the silence before
+            sleep(3)  # no traffic before
             with traffic(broker):
                 sleep(_SECONDS)
             _draw(prometheus, file)
@@ -59,8 +59,8 @@ def _panel(axis: Any, panel: Panel, prometheus: Prometheus) -> None:
     unit, scale = _UNITS.get(panel.unit, (_RATES.get(panel.unit, ""), 1))
     lines: list[tuple[str, list[float], list[float]]] = []
     for query, legend in panel.queries:
-        asked = {"query": query.replace("$range", _RANGE), "start": end - _SECONDS, "end": end, "step": _STEP_S}
-        for series in prometheus.ask("query_range", **asked)["result"]:
+        parameters = {"query": query.replace("$range", _RANGE), "start": end - _SECONDS, "end": end, "step": _STEP_S}
+        for series in prometheus.ask("query_range", **parameters)["result"]:
             points = [(float(at) - end + _SECONDS, float(value) / scale) for at, value in series["values"]]
             name = re.sub(r"{{(\w+)}}", lambda label: series["metric"].get(label[1], ""), legend).strip()  # noqa: B023
             lines.append((name, *_columns(points)))
@@ -82,7 +82,7 @@ def _panel(axis: Any, panel: Panel, prometheus: Prometheus) -> None:
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Seconds and values; a second without one makes a hole in the line."""
+    """Return seconds and values; a missing second makes a gap in the line."""
     known = {round(at): value for at, value in points}
     seconds = range(min(known), max(known) + 1)
     return [float(second) for second in seconds], [known.get(second, nan) for second in seconds]

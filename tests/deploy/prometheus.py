@@ -1,4 +1,4 @@
-"""Debian's Prometheus, with the configuration that is deployed, but for where the broker is."""
+"""Debian's Prometheus with the deployed configuration, except for the broker's address."""
 
 import json
 import shutil
@@ -20,30 +20,30 @@ _STARTS_WITHIN_S, _ANSWERS_WITHIN_S = 30, 10
 
 
 def is_there(tool: str = "prometheus") -> bool:
-    """Whether it is on the path."""
+    """Return whether the tool is on the path."""
     return shutil.which(tool) is not None
 
 
 class Prometheus:
-    """A Prometheus that runs, asked over its HTTP API."""
+    """A running Prometheus, queried over its HTTP API."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def ask(self, path: str, **query: object) -> Any:
-        """The data of an answer."""
+        """Return the data of a response."""
         with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=_ANSWERS_WITHIN_S) as answer:
             return json.load(answer)["data"]
 
     def now(self, query: str) -> dict[str, float]:
-        """The series of a query, by their labels, as they are now."""
+        """Return the current series of a query, by label."""
         found = self.ask("query", query=query)["result"]
         return {json.dumps(series["metric"]): float(series["value"][1]) for series in found}
 
 
 @contextmanager
 def running_prometheus(folder: Path, admin: str, token: str) -> Iterator[Prometheus]:
-    """Scrapes the broker at `admin` each second, and is gone afterwards."""
+    """Run a Prometheus that scrapes the broker at `admin` each second."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""A real Prometheus takes what is deployed: it scrapes a broker, and every panel of the dashboard shows something."""
+"""A real Prometheus with the deployed configuration scrapes a broker, and every panel of the dashboard has data."""
 
 import json
 import re
@@ -22,13 +22,13 @@ GRAFANA = DEPLOY / "grafana"
 RULES = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
 QUERIES = [query for panel in PANELS for query, _ in panel.queries]
 _SHOWN_WITHIN_S = 60
-# What follows a family's name in a query of it.
+# Suffixes of a metric family's name in queries.
 _SUFFIXES = ("", "_bucket", "_sum", "_count")
 
 
-def test_the_dashboard_is_the_one_that_its_panels_make() -> None:
-    words = "python -m tests.deploy.dashboard > deploy/grafana/dashboards/sluice.json writes it"
-    assert (GRAFANA / "dashboards/sluice.json").read_text() == dashboard_text(), words
+def test_dashboard_file_is_generated_from_the_panels() -> None:
+    stale = "stale; run python -m tests.deploy.dashboard > deploy/grafana/dashboards/sluice.json"
+    assert (GRAFANA / "dashboards/sluice.json").read_text() == dashboard_text(), stale
 
 
 def test_panels_do_not_overlap() -> None:
@@ -39,7 +39,7 @@ def test_panels_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("query", [*QUERIES, *(rule["expr"] for rule in RULES)])
-def test_queries_are_of_metrics_and_labels_that_there_are(query: str) -> None:
+def test_queries_use_existing_metrics_and_labels(query: str) -> None:
     families = {f"{name}{suffix}": metric for name, metric in METRICS.items() for suffix in _SUFFIXES}
     names = re.findall(r"\b(?:sluice|kafka)_\w+", query)
     assert names or "up{" in query
@@ -49,7 +49,7 @@ def test_queries_are_of_metrics_and_labels_that_there_are(query: str) -> None:
     assert [label for label in grouped if label not in labels] == []
 
 
-def test_grafana_is_given_the_datasource_that_the_dashboard_asks() -> None:
+def test_grafana_has_the_datasource_of_the_dashboard() -> None:
     (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())["datasources"]
     assert (source["type"], source["uid"]) == (DATASOURCE["type"], DATASOURCE["uid"])
     assert source["url"] == "http://prometheus:9090"
@@ -59,24 +59,24 @@ def test_grafana_is_given_the_datasource_that_the_dashboard_asks() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(["check", "rules", "alerts.yml"], id="the alert rules are rules"),
-        pytest.param(["test", "rules", "alerts.test.yml"], id="they catch what they are meant to, and nothing else"),
-        pytest.param(["check", "config", "--syntax-only", "prometheus.yml"], id="the configuration is one"),
+        pytest.param(["check", "rules", "alerts.yml"], id="alert rules are valid"),
+        pytest.param(["test", "rules", "alerts.test.yml"], id="alert rules fire only when expected"),
+        pytest.param(["check", "config", "--syntax-only", "prometheus.yml"], id="configuration is valid"),
     ],
 )
-def test_promtool_is_content(words: list[str]) -> None:
+def test_promtool_accepts_the_files(words: list[str]) -> None:
     result = subprocess.run(["promtool", *words], cwd=DEPLOY, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_alert_is_tried() -> None:
+def test_every_alert_has_a_test() -> None:
     tried = yaml.safe_load((DEPLOY / "alerts.test.yml").read_text())["tests"]
     names = {one["alertname"] for test in tried for one in test["alert_rule_test"] if one["exp_alerts"]}
     assert names == {rule["alert"] for rule in RULES}
 
 
 @pytest.mark.skipif(not is_there(), reason=MISSING)
-def test_every_panel_shows_something_of_a_broker_with_clients(tmp_path: Path) -> None:
+def test_every_panel_has_data_of_a_broker_with_clients(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", *overrides(*PROPERTIES)) as broker:
         with traffic(broker), running_prometheus(tmp_path / "prometheus", broker.admin, TOKEN) as prometheus:
             end = monotonic() + _SHOWN_WITHIN_S

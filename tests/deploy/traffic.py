@@ -1,4 +1,4 @@
-"""Clients that give every panel of the dashboard something to show, while a block of code runs."""
+"""Clients that produce data for every panel of the dashboard while a code block runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,13 +24,13 @@ _FAULT = {
     "client_id": "unlucky",
     "schedule": "9 pass, 1 fail, repeat",
 }
-# Client id -> seconds from one record to the next: the first wants more than it may have.
+# Client id -> seconds from one record to the next: the first exceeds its quota.
 _PRODUCERS = {"greedy": 0.005, "modest": 0.1, "unlucky": 0.05}
 
 
 @contextmanager
 def traffic(broker: BrokerProcess) -> Iterator[None]:
-    """Producers, one of which has too much to say, and a consumer that is too quick; a fault rule for one of them."""
+    """Run producers and a consumer above their quotas, with a fault rule for one of them."""
     broker.post("/api/v1/faults", _FAULT, token=TOKEN)
     over = Event()
     work = [_producing(broker.bootstrap, name, pause_s, over) for name, pause_s in _PRODUCERS.items()]
@@ -66,7 +66,7 @@ def _consume(bootstrap: str, over: Event) -> None:
             "group.id": "readers",
             "auto.offset.reset": "earliest",
             "max.partition.fetch.bytes": 20_000,
-            "topic.metadata.refresh.interval.ms": 500,  # the topic may come after it
+            "topic.metadata.refresh.interval.ms": 500,  # the topic may be created later
         }
     )
     consumer.subscribe(["load"])

@@ -1,6 +1,6 @@
-"""One Spark and one cluster for all of these tests, which run in one process (mark `spark`): Spark starts in 10 s.
+"""One Spark and one cluster for all these tests, which run in one process (mark `spark`), since Spark starts in 10 s.
 
-Skipped where there is no PySpark, no Java or no way to the connector's jars; the reason is what a user would be told.
+The tests are skipped without PySpark, Java or the connector's jars; the reason is the message for users.
 """
 
 import re
@@ -26,7 +26,7 @@ _THERE = find_spec("pyspark") is not None
 collect_ignore_glob = [] if _THERE else ["test_*.py"]
 
 _SETTINGS = {
-    # Half the time to start, and for the first of each kind of job: what runs here is short.
+    # Halves the time of the start and of the first job of each kind: the jobs here are short.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            # A query that is ended by force leaves Spark's gateway in disorder for the next.
+            # A query that is stopped by force breaks Spark's gateway for the next one.
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
             if not item.get_closest_marker("spark_long"):
                 item.add_marker(pytest.mark.spark)
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """Tasks are tried up to four times, as on a cluster; `local[2]` would try once."""
+    """A Spark session that retries tasks three times, as a cluster does; `local[2]` would not retry."""
     folder = str(tmp_path_factory.mktemp("spark"))
     try:
         session = open_session("tests", master="local[2,4]", settings=_SETTINGS | {"spark.sql.warehouse.dir": folder})
@@ -66,7 +66,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 @pytest.fixture(autouse=True)
 def no_query_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test does, its queries end with it."""
+    """Stop a test's queries at its end."""
     yield
     if "spark" in request.fixturenames:
         session: SparkSession = request.getfixturevalue("spark")
@@ -76,7 +76,7 @@ def no_query_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[SyncBroker]:
-    """Two brokers, so that leaders can move. Who is over a quota waits for seconds, not for ten."""
+    """Two brokers, so that leaders can move, with short quota windows, so that throttle times are short."""
     config = {"sluice.election.delay.ms": 100, "quota.window.num": 3}
     with SyncBroker(2, config=config) as running:
         yield running
@@ -84,7 +84,7 @@ def broker() -> Iterator[SyncBroker]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest, broker: SyncBroker) -> str:
-    """A topic of two partitions, on both brokers, that no other test has."""
+    """A new topic with two partitions, replicated on both brokers."""
     name = re.sub(r"[^a-zA-Z0-9-]+", "-", request.node.name)[:120] + f"-{crc32(request.node.nodeid.encode()):x}"
     broker.cluster.create_topic(name, 2, replication_factor=2)
     return name
@@ -92,7 +92,7 @@ def topic(request: pytest.FixtureRequest, broker: SyncBroker) -> str:
 
 @pytest.fixture
 def sink(spark: "SparkSession", tmp_path: Path) -> "Folder":
-    """Where a stream of numbers goes."""
+    """The sink of a stream of numbers."""
     from tests.spark.streams import Folder
 
     return Folder(spark, tmp_path)

@@ -9,7 +9,7 @@ NS = 1_000_000_000
 
 
 def request(at_s: float, seq: int = 1, **fields: object) -> str:
-    """A Produce of client `shop`, answered so many seconds after noon, in 5 ms, as JSON."""
+    """Return a Produce event of client `shop` as JSON, answered at this second after noon, in 5 ms."""
     at_ns = NOON_NS + round(at_s * NS)
     event = Request(
         seq=seq,

@@ -1,4 +1,4 @@
-"""What the tests write to and read from topics beside Spark."""
+"""Reads and writes of topics without Spark."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +19,7 @@ def produce(
     headers: Headers = (),
     batch_bytes: int = 1_000_000,
 ) -> None:
-    """Writes the values, in order, and waits until all are acknowledged."""
+    """Write the values in order and wait until all are acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": batch_bytes})
     for value in values:
         producer.produce(topic, value, partition=partition, timestamp=timestamp_ms, headers=list(headers))
@@ -27,7 +27,7 @@ def produce(
 
 
 def in_transaction(bootstrap: str, topic: str, values: Iterable[str], *, commits: bool) -> None:
-    """Writes the values in one transaction, which is committed or aborted."""
+    """Write the values in one transaction; commit or abort it."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-writer"})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
@@ -41,7 +41,7 @@ def in_transaction(bootstrap: str, topic: str, values: Iterable[str], *, commits
 
 
 def consume(bootstrap: str, topic: str, partitions: int = 2) -> list[tuple[bytes | None, str]]:
-    """Key and value of each record that the topic has, partition by partition."""
+    """Return key and value of each record, by partition."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "enable.auto.commit": False})
     found = []
     for index in range(partitions):
@@ -61,7 +61,7 @@ def consume(bootstrap: str, topic: str, partitions: int = 2) -> list[tuple[bytes
 
 
 def delete_records(bootstrap: str, topic: str, before: int) -> None:
-    """Deletes what partition 0 has before an offset."""
+    """Delete the records of partition 0 before an offset."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_records([TopicPartition(topic, 0, before)]).values():
         deleted.result(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""A stream of numbers out of a topic, and a folder that it ends in."""
+"""A stream of numbers from a topic into a folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.spark.kafka_data import PATIENCE_S
 
 
 def stream(spark: SparkSession, broker: SyncBroker, topic: str, options: Mapping[str, str] | None = None) -> DataFrame:
-    """The values of a topic, as numbers."""
+    """Return the values of a topic as numbers."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", broker.bootstrap)
@@ -31,13 +31,13 @@ class Folder:
         self._folder = folder
 
     def start(self, rows: DataFrame) -> StreamingQuery:
-        """Writes what there is, and ends."""
+        """Write all available records and stop."""
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self._folder / "checkpoint"))
         return writer.trigger(availableNow=True).start(str(self._folder / "rows"))
 
     def write(self, rows: DataFrame) -> StreamingQuery:
         query = self.start(rows)
-        assert query.awaitTermination(PATIENCE_S), "the query does not end"
+        assert query.awaitTermination(PATIENCE_S), "the query does not stop"
         return query
 
     @property

@@ -1,4 +1,4 @@
-"""The driver of Kafka's own client: in a JVM, as a producer, a member of a group, and an admin client."""
+"""The driver of Kafka's Java client: as a producer, a group member, and an admin client."""
 
 import asyncio
 
@@ -38,6 +38,6 @@ def seen() -> dict[Role, Observation]:
 def test_the_driver(seen: dict[Role, Observation], role: Role) -> None:
     observation = seen[role]
     assert observation.problem == ""
-    assert [told.event for told in observation.callbacks[:2]] == ["started", "ready"]
+    assert [one.event for one in observation.callbacks[:2]] == ["started", "ready"]
     assert observation.subject.version == JAVA.version() != ""
     CHECKS[role](observation)

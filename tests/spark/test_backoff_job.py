@@ -1,4 +1,4 @@
-"""The `backoff` job: its rows are those of the audit's judge on the same journal, each once, however it came."""
+"""The `backoff` job: its rows equal the judge's results on the same journal, each once, for any order of input."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def lines(events: Sequence[AnyEvent]) -> list[str]:
 
 
 def local(events: Sequence[AnyEvent]) -> list[VerdictRow]:
-    """What the judge says of each host, without Spark."""
+    """Return the judge's result for each host, without Spark."""
     hosts: dict[str, list[HostEvent]] = {}
     for event in events:
         if isinstance(event, KINDS):
@@ -47,20 +47,20 @@ def written(spark: SparkSession, output: Path) -> list[VerdictRow]:
 
 
 def later(at_ms: float) -> list[AnyEvent]:
-    """Something that another host does, so that time goes on."""
+    """Return an event of another host, which advances the watermark."""
     journal = HostJournal("10.9.9.9", "clock", 1)
     journal.opened(at_ms)
     return journal.events
 
 
 def _nowhere(rows: DataFrame) -> None:
-    raise AssertionError(f"{rows.count()} rows are not written but shown")
+    raise AssertionError(f"{rows.count()} rows are shown, not written")
 
 
 def run(spark: SparkSession, journal: Journal, output: Path) -> tuple[Progress, Progress]:
     queries = start(spark, journal, HOW, Sinks(str(output), _nowhere, _nowhere), None)
     for query in queries:
-        assert query.awaitTermination(PATIENCE_S), "the query does not end"
+        assert query.awaitTermination(PATIENCE_S), "the query does not stop"
     verdicts, quarantine = (Tally(query).poll() for query in queries)
     return verdicts, quarantine
 
@@ -89,7 +89,7 @@ def test_a_stream_has_the_same_rows_each_once_through_a_restart(
     produce(broker.bootstrap, topic, [*lines(events[:half]), "{"])
     verdicts, quarantine = run(spark, journal, tmp_path)
     assert (verdicts.of("events"), verdicts.of("verdicts"), quarantine.of("quarantined")) == (half, 0, 1)
-    # Older than what was seen before by more than it may be: late, and nothing comes of it.
+    # Older than the watermark: late, and dropped.
     old = HostJournal("10.0.0.1", "shop-0", 900)
     old.request(old.opened(-_MINUTE_MS), -_MINUTE_MS, "Metadata", errors=(5,))
     produce(broker.bootstrap, topic, lines([*old.events, *events[half:], *later(10 * _MINUTE_MS)]))

@@ -1,4 +1,4 @@
-"""The examples for users' own jobs, and the command, do what they say. Their code runs in the tests' own Spark."""
+"""The examples of user jobs, and the command, work as documented. Their code runs in the tests' Spark session."""
 
 import json
 import runpy
@@ -52,9 +52,9 @@ def test_the_steady_stream_of_the_compose_file_is_one_client_that_writes(spark: 
         try:
             tries = 60
             while tries and not consume(broker.bootstrap, "load", 1):
-                assert not query.awaitTermination(1), "it goes on"
+                assert not query.awaitTermination(1), "the query stopped"
                 tries -= 1
-            assert tries, "it writes nothing"
+            assert tries, "the query writes nothing"
         finally:
             query.stop()
         assert {one.client_id for one in broker.journal.requests(api="Produce")} == {"spark-stream"}
@@ -69,7 +69,7 @@ def test_batch_read_tells_of_each_partition(spark: SparkSession, broker: SyncBro
 
 
 class _AfterAFailure(StreamingQueryListener):
-    """Does something when a query has failed."""
+    """Runs an action when a query has failed."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self._do = do
@@ -128,8 +128,8 @@ class TestTheCommand:
     def test_prints_windows_for_programs(self, journal: list[str]) -> None:
         result = CliRunner().invoke(cli, [*journal, "--json"])
         assert result.exit_code == 0, result.output
-        told = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [(row["client_id"], row["api"], row["requests"]) for row in told] == [("shop", "Produce", 1)] * 2
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [(row["client_id"], row["api"], row["requests"]) for row in rows] == [("shop", "Produce", 1)] * 2
         assert "2 events, 1 quarantined" in result.stderr
 
     @pytest.mark.usefixtures("spark")

@@ -1,4 +1,4 @@
-"""Of Spark's pages about a failure, the line that names the cause."""
+"""The line of a Spark failure that names the cause."""
 
 import pytest
 
@@ -23,13 +23,13 @@ _TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
         pytest.param(
             f"Job aborted due to stage failure: {_TASK}: org.apache.kafka.errors.InvalidTopicException: no topic\n\nat",
             "InvalidTopicException: no topic",
-            id="that of the task, at the end of the line about the job",
+            id="the task's exception at the end of the job's line",
         ),
-        pytest.param("[WRONG] What is wrong.\nMore of it.", "[WRONG] What is wrong.", id="the first line without one"),
+        pytest.param("[WRONG] A cause.\nDetails.", "[WRONG] A cause.", id="the first line without an exception"),
         pytest.param(
             "Some data may have been lost because they are not available\nCaused by: a.OffsetOutOfRangeException: 5",
             "the topic has deleted records that were not read yet. Pass --skip-lost to continue without them",
-            id="lost records, and what to do",
+            id="lost records, with the remedy",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Spark while brokers fail amid what it does: the right result, or the failure that its settings promise."""
+"""Spark jobs during broker failures: the right result, or the failure that their settings specify."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from tests.spark.kafka_data import PATIENCE_S, consume, produce
 from tests.spark.streams import Folder, stream
 
 RECORDS = 4000
-# Many small requests, so that there is a middle.
+# Many small requests, so that a failure hits in the middle.
 SMALL_FETCHES = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}
 SMALL_BATCHES = {"kafka.batch.size": "300", "kafka.linger.ms": "0"}
 IMPATIENT = {"kafka.request.timeout.ms": "1000", "kafka.default.api.timeout.ms": "1500"}
@@ -32,7 +32,7 @@ def data(broker: SyncBroker, topic: str) -> str:
 
 @pytest.fixture
 def on_one_broker(broker: SyncBroker, topic: str) -> str:
-    """The same on broker 1 alone: while that is away, there is nobody to ask."""
+    """The same topic on broker 1 alone, without another replica."""
     name = f"{topic}-alone"
     broker.cluster.create_topic(name, assignments={0: [1]})
     produce(broker.bootstrap, name, map(str, range(RECORDS)), batch_bytes=500)
@@ -40,7 +40,7 @@ def on_one_broker(broker: SyncBroker, topic: str) -> str:
 
 
 def restart(broker: SyncBroker, away_s: float = 0.5) -> int:
-    """Takes broker 1 away at once, as if it was killed, and brings it back; the last event as it went."""
+    """Stop broker 1 as if killed, and restart it; return the last event before the stop."""
     broker.cluster.stop(1, controlled=False)
     by_then = broker.journal.last_seq
     Event().wait(away_s)
@@ -49,19 +49,19 @@ def restart(broker: SyncBroker, away_s: float = 0.5) -> int:
 
 
 def move_leader(broker: SyncBroker, topic: str) -> int:
-    """Makes the other broker the leader of partition 0; the last event by then."""
+    """Make the other broker the leader of partition 0; return the last event before the move."""
     leader = broker.cluster.partition(topic, 0).leader
     broker.cluster.move_leader(topic, 0, 3 - leader)
     return broker.journal.last_seq
 
 
 def await_the_middle(broker: SyncBroker, api: str, client_id: str) -> None:
-    """Returns after the client's first requests."""
+    """Wait for the client's first requests."""
     broker.wait_for(Request, api=api, client_id=client_id, times=3, timeout_s=PATIENCE_S)
 
 
 def ended(query: StreamingQuery) -> None:
-    assert query.awaitTermination(PATIENCE_S), "the query does not end"
+    assert query.awaitTermination(PATIENCE_S), "the query does not stop"
 
 
 class TestReading:
@@ -74,7 +74,7 @@ class TestReading:
         await_the_middle(broker, "Fetch", data)
         by_then = disturb()
         ended(query)
-        assert broker.journal.requests(after=by_then, api="Fetch", client_id=data), "it was over before"
+        assert broker.journal.requests(after=by_then, api="Fetch", client_id=data), "the job ended before the failure"
         assert sink.numbers == [*range(RECORDS)]
 
     def test_waits_for_a_broker_that_nobody_stands_in_for(
@@ -85,7 +85,9 @@ class TestReading:
         await_the_middle(broker, "Fetch", on_one_broker)
         by_then = restart(broker, away_s=2.0)
         ended(query)
-        assert broker.journal.requests(after=by_then, api="Fetch", client_id=on_one_broker), "it was over before"
+        assert broker.journal.requests(after=by_then, api="Fetch", client_id=on_one_broker), (
+            "the job ended before the failure"
+        )
         assert sink.numbers == [*range(RECORDS)]
 
 
@@ -94,7 +96,7 @@ class TestWriting:
     def test_ends_with_every_record_once(
         self, fault: str, spark: SparkSession, broker: SyncBroker, data: str, tmp_path: Path
     ) -> None:
-        """Within one attempt of a task, that is: Spark's sink has no transactions."""
+        """Only within one attempt of a task: Spark's sink has no transactions."""
         out = f"{data}-out"
         broker.cluster.create_topic(out, 2, replication_factor=2)
         rows = stream(spark, broker, data).selectExpr("cast(number as string) as value")
@@ -105,13 +107,13 @@ class TestWriting:
         await_the_middle(broker, "Produce", out)
         by_then = disturb()
         ended(query)
-        assert broker.journal.requests(after=by_then, api="Produce", client_id=out), "it was over before"
+        assert broker.journal.requests(after=by_then, api="Produce", client_id=out), "the job ended before the failure"
         assert sorted(int(value) for _, value in consume(broker.bootstrap, out)) == [*range(RECORDS)]
 
 
 @pytest.mark.spark_long
 class TestABlackHoleOfTwentySeconds:
-    """Nothing is answered and nothing closed: less than Kafka's clients wait for an answer, 30 s."""
+    """No response and no close, for less than the 30 s request timeout of Kafka's clients."""
 
     @pytest.fixture
     def black_hole(self, broker: SyncBroker) -> Callable[[], None]:
@@ -141,7 +143,7 @@ class TestABlackHoleOfTwentySeconds:
 
 @pytest.mark.spark_long
 class TestWhenABrokerStaysAway:
-    """Spark's own limits, 60 s for reads and 120 s for writes, are Kafka's, which options make shorter."""
+    """Spark uses Kafka's timeouts, 60 s for reads and 120 s for writes, which options shorten."""
 
     def test_reading_gives_up_after_the_default_api_timeout_or_sparks_own(
         self, spark: SparkSession, broker: SyncBroker, on_one_broker: str, sink: Folder

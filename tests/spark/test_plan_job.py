@@ -1,4 +1,4 @@
-"""The `plan` job on Spark says what it says in one process, whatever the input is, and runs by spark-submit."""
+"""The `plan` job on Spark has the same results as in one process for any input, and runs by spark-submit."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ ASKED = Settings((20_000.0, 100_000.0), ("by-version", "kip-13"), ("closed", "op
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A journal of three brokers with lines that are none in it, and a real request log."""
+    """A journal of three brokers with invalid lines, and a real request log."""
     file = tmp_path_factory.mktemp("journals") / "journal.ndjson"
     lines = journal(CLIENTS, seconds=20, brokers=3)
     middle = lines.index(b"\n", len(lines) // 2) + 1
@@ -40,9 +40,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def found_by(run: Engine, inputs: list[str], out: Path) -> tuple[Mapping[str, int], dict[str, list[str]]]:
-    """The counts, and the rows of each table in no order."""
-    told: list[tuple[str, int, int]] = []
-    counts = run(splits_of(inputs), ASKED, out, lambda *progress: told.append(progress))
+    """Return the counts, and the unordered rows of each table."""
+    progress_calls: list[tuple[str, int, int]] = []
+    counts = run(splits_of(inputs), ASKED, out, lambda *progress: progress_calls.append(progress))
     tables = {
         name: sorted(map(repr, dataset.dataset(out / name, format="parquet").to_table().to_pylist()))
         for name in (REPLAYS, NEEDS, QUARANTINE)
@@ -53,7 +53,7 @@ def found_by(run: Engine, inputs: list[str], out: Path) -> tuple[Mapping[str, in
 def test_both_engines_find_the_same(
     spark: "SparkSession", inputs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits; it is the driver that cuts
+    monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits, made by the driver
     counts, tables = found_by(local_engine.run, inputs, tmp_path / "here")
     assert found_by(spark_engine.engine_on(spark), inputs, tmp_path / "spark") == (counts, tables)
     assert counts["quarantined"] == len(tables[QUARANTINE]) == 3

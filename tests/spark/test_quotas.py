@@ -1,4 +1,4 @@
-"""Spark under quotas: which client ids it has, and that it ends with the right result however long it waits."""
+"""Spark under quotas: its client ids, and the right result despite throttling."""
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -9,12 +9,12 @@ from sluice.journal_events import Throttle
 from tests.spark.kafka_data import consume, produce
 
 RECORDS, RECORD_BYTES = 300, 1000  # of each of two partitions
-PER_SECOND = 200_000  # and so is the quota: one partition passes at once, in the two seconds that may be used up
+PER_SECOND = 200_000  # the quota: one partition passes at once, within the two-second burst
 
 
 @pytest.fixture(scope="module")
 def data(broker: SyncBroker) -> str:
-    """A topic of 600 kB, which is all on one broker, as quotas are."""
+    """A topic of 600 kB on one broker, since quotas apply per broker."""
     broker.cluster.create_topic("under-quota", assignments={0: [1], 1: [1]})
     for partition in (0, 1):
         values = (f"{partition}-{number}".ljust(RECORD_BYTES) for number in range(RECORDS))
@@ -30,7 +30,7 @@ def read(spark: SparkSession, broker: SyncBroker, topic: str, **options: str) ->
 
 
 def throttles(broker: SyncBroker, after: int, quota: str) -> dict[str, int]:
-    """How long each client was to wait."""
+    """Return the throttle time of each client."""
     found: dict[str, int] = {}
     for event in broker.journal.events(after=after, kind="throttle"):
         assert isinstance(event, Throttle)
@@ -53,7 +53,7 @@ def test_a_quota_of_all_clients_is_one_for_each_consumer_as_spark_gives_each_an_
     names = fetched_by(broker, data, before)
     assert len(names) == 2
     assert all(name.startswith("consumer-spark-kafka-relation-") for name in names)
-    assert throttles(broker, before, "Fetch") == {}, "each had the whole quota"
+    assert throttles(broker, before, "Fetch") == {}, "each client has a quota of its own"
 
 
 def test_with_a_client_id_a_job_has_one_quota_and_reads_everything_under_it(

@@ -1,4 +1,4 @@
-"""Spark reads from sluice: which topics, from where to where, in how many parts, and what is left out."""
+"""Spark reads from sluice: topics, offsets, splits, and aborted transactions."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ EARLY_MS, LATE_MS = 1_700_000_000_000, 1_700_000_600_000
 
 
 def read(spark: SparkSession, broker: SyncBroker, options: Mapping[str, str]) -> DataFrame:
-    """All that there is, unless the options say less."""
+    """Read all records, or those that the options select."""
     return spark.read.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).options(**options).load()
 
 
@@ -43,9 +43,9 @@ class TestTopics:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            pytest.param({"subscribe": "sub-a,other"}, ["a", "c"], id="by their names"),
+            pytest.param({"subscribe": "sub-a,other"}, ["a", "c"], id="by name"),
             pytest.param({"subscribePattern": "sub-.*"}, ["a", "b"], id="by a pattern"),
-            pytest.param({"assign": '{"sub-a":[0],"sub-b":[0,1]}'}, ["b"], id="by their partitions"),
+            pytest.param({"assign": '{"sub-a":[0],"sub-b":[0,1]}'}, ["b"], id="by partition"),
         ],
     )
     def test_are_found(
@@ -65,12 +65,12 @@ class TestOffsets:
             pytest.param(
                 {"startingOffsets": '{"offsets":{"0":1,"1":-2}}', "endingOffsets": '{"offsets":{"0":-1,"1":0}}'},
                 ["late"],
-                id="by offset, where -2 is the first and -1 the end",
+                id="by offset; -2 is the start, -1 the end",
             ),
             pytest.param(
                 {"startingTimestamp": str(LATE_MS - 1), "startingOffsetsByTimestampStrategy": "latest"},
                 ["late"],
-                id="by one time for all, and the end where nothing is as late",
+                id="by one timestamp; the end without later records",
             ),
             pytest.param(
                 {
@@ -78,7 +78,7 @@ class TestOffsets:
                     "endingOffsetsByTimestamp": json.dumps({"offsets": {"0": LATE_MS, "1": EARLY_MS}}),
                 },
                 ["early"],
-                id="by times of each partition",
+                id="by timestamp per partition",
             ),
         ],
     )

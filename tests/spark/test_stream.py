@@ -1,4 +1,4 @@
-"""Structured Streaming from sluice: triggers, checkpoints, and records that are gone."""
+"""Structured Streaming from sluice: triggers, checkpoints, and deleted records."""
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -28,7 +28,7 @@ def test_a_query_that_goes_on_where_another_ended_writes_each_record_once(
     produce(broker.bootstrap, topic, numbers(50))
     sink.write(stream(spark, broker, topic))
     produce(broker.bootstrap, topic, numbers(50, 150))
-    # Stopped in the middle: no more than a batch of what it did is of use.
+    # Stopped in the middle: only complete batches are kept.
     interrupted = sink.start(stream(spark, broker, topic, {"maxOffsetsPerTrigger": "30"}))
     broker.wait_for(lambda: interrupted.lastProgress is not None, timeout_s=PATIENCE_S)
     interrupted.stop()
@@ -51,11 +51,11 @@ def test_a_trigger_by_time_finds_what_comes_after_the_query_began(
 
 
 class TestRecordsThatWereDeletedBeforeTheyWereRead:
-    """The first ten of twenty."""
+    """The first ten of twenty records are deleted."""
 
     @pytest.fixture
     def begun(self, spark: SparkSession, broker: SyncBroker, topic: str, sink: Folder) -> None:
-        """Five were read before."""
+        """A stream that has read five records."""
         produce(broker.bootstrap, topic, numbers(5))
         sink.write(stream(spark, broker, topic))
         produce(broker.bootstrap, topic, numbers(5, 20))

@@ -1,4 +1,4 @@
-"""The `throttle` job: equal to the broker's own counters, exactly once, and nothing is dropped without a word."""
+"""The `throttle` job: equal to the broker's counters, exactly once, and every dropped line is reported."""
 
 import json
 from pathlib import Path
@@ -27,14 +27,14 @@ NO_QUOTAS: dict[str, dict[QuotaEntity, float]] = {"Produce": {}, "Fetch": {}}
 
 
 def run(spark: SparkSession, journal: Journal, sinks: Sinks, settings: Windows = WINDOWS) -> tuple[Progress, Progress]:
-    """What the windows' first query and the quarantine's did."""
+    """The progress of the first window query and of the quarantine query."""
     queries = start(spark, journal, settings, NO_QUOTAS, sinks, None)
     return ended(queries)
 
 
 def ended(queries: Queries) -> tuple[Progress, Progress]:
     for query in queries.all:
-        assert query.awaitTermination(PATIENCE_S), "the query does not end"
+        assert query.awaitTermination(PATIENCE_S), "the query does not stop"
     return Tally(queries.windows[0]).poll(), Tally(queries.quarantine).poll()
 
 
@@ -57,7 +57,7 @@ def test_bytes_and_throttle_times_are_those_of_the_brokers_own_counters(spark: S
 
 
 def _work(broker: SyncBroker) -> None:
-    """Writes, then reads, until there were throttles. Sixty seconds' worth of the quota is free."""
+    """Write, then read, until requests are throttled. The first sixty seconds' worth of the quota is free."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "shop"})
     while len(broker.journal.events(kind="throttle", client_id="shop")) < 3:
         producer.produce("orders", bytes(PER_SECOND // 2))
@@ -71,7 +71,7 @@ def _work(broker: SyncBroker) -> None:
 
 
 def _is_written(broker: SyncBroker) -> bool:
-    """Whether the topic has all of the journal; reading it adds nothing to that but connections."""
+    """Return whether the topic has the whole journal; reading it adds only connection events."""
     records = consume(broker.bootstrap, "__sluice_journal", 1)
     last = max(event.seq for event in broker.journal.requests(client_id=("shop", "till")))
     return bool(json.loads(records[-1][1])["seq"] >= last)
@@ -112,7 +112,7 @@ def test_windows_are_written_once_and_what_is_no_event_is_kept(
     produce(broker.bootstrap, topic, first)
     windows, quarantine = run(spark, journal, sinks)
     assert (windows.of("events"), windows.of("lost"), quarantine.of("quarantined")) == (5, 0, 1)
-    # What came in between is in its window, what came for a window that is written is late, and the last is open still.
+    # In-between events are in their window, events of written windows are late, and the last window is still open.
     produce(
         broker.bootstrap,
         topic,
@@ -123,11 +123,11 @@ def test_windows_are_written_once_and_what_is_no_event_is_kept(
     assert (windows.of("events"), windows.of("lost"), quarantine.of("quarantined")) == (4, 7, 1)
     assert windows.late == 1
     rows = spark.read.parquet(f"{tmp_path}/windows").orderBy("start").collect()
-    told = [
+    written = [
         (row.start.second, row.user, row.requests, row.errors, row.error_codes, row.quota_bytes, row.rate)
         for row in rows
     ]
-    assert told == [(0, "alice", 2, 1, [3, 6], 2000, 200.0), (20, "alice", 2, 0, [], 2000, 200.0)]
+    assert written == [(0, "alice", 2, 1, [3, 6], 2000, 200.0), (20, "alice", 2, 0, [], 2000, 200.0)]
     waits = [(row.throttled, row.throttle_ms_sum, row.throttle_ms_avg, row.throttle_ms_max) for row in rows]
     assert waits == [(2, 100, 50.0, 70), (0, 0, None, None)]
     assert [(row.latency_ms_p50, row.latency_ms_p99, row.latency_ms_max) for row in rows] == [(5.0, 5.0, 5.0)] * 2
@@ -169,7 +169,7 @@ def test_the_quota_of_a_client_is_the_one_that_holds_it_in_the_broker(spark: Spa
         if (user, client_id) != (None, None)
     ]
     clients = [(user, client_id) for user in ("alice", "bob") for client_id in ("shop", "till", "*", "=shop")]
-    # One after the other is left out, the most specific last: so each is once the one that decides.
+    # Each case adds one quota, the most specific last, so that each decides once.
     cases = [{entity: float(100 + at) for at, entity in enumerate(entities[:count])} for count in range(1, 9)]
     rows = spark.createDataFrame(clients, "user string, client_id string")
     bounds = [

@@ -1,7 +1,7 @@
-"""`python -m tests.vectors PATH...`: checks every vector file (.jsonl, .jsonl.gz) at or below each path.
+"""`python -m tests.vectors PATH...`: check every vector file (.jsonl, .jsonl.gz) at or below each path.
 
-Standard output has one line per file and ends with `N passed, N failed, N skipped`; what is wrong goes to standard
-error. Exit code 0 when nothing failed, 1 when something did, 2 when there was nothing to check.
+Standard output has one line per file and ends with `N passed, N failed, N skipped`; failures go to standard error. The
+exit code is 0 without failures, 1 with failures, and 2 without any vector file.
 """
 
 import gzip
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from tests.vectors import Check, Kinds, Vector
 
-# One module per family. A family whose module is not there yet has all its files skipped.
+# One module per family. The files of a missing family are skipped.
 MODULES = ("protocol", "records", "log_append", "quotas", "client")
-SHOWN_FAILURES = 20  # per file: enough to see a pattern, not enough to bury the next file
-NAMING_FIELDS = ("id", "name", "kind", "version", "what")  # those of a vector that tell a person which one it is
+SHOWN_FAILURES = 20  # per file: enough to see a pattern
+NAMING_FIELDS = ("id", "name", "kind", "version", "what")  # identify a vector for a reader
 
 
 class Count(NamedTuple):
@@ -32,7 +32,7 @@ class Count(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Checks all files under `arguments`; returns the exit code."""
+    """Check all files under `arguments`; return the exit code."""
     files = [file for argument in arguments for file in vector_files(Path(argument))]
     if not files:
         print("usage: python -m tests.vectors PATH...  (no .jsonl or .jsonl.gz file there)", file=sys.stderr)
@@ -49,14 +49,14 @@ def main(arguments: list[str]) -> int:
 
 
 def vector_files(path: Path) -> list[Path]:
-    """The vector files at or below `path`, in order of their names."""
+    """Return the vector files at or below `path`, sorted by name."""
     if path.is_file():
         return [path]
     return sorted(file for file in path.rglob("*") if file.name.endswith((".jsonl", ".jsonl.gz")) and file.is_file())
 
 
 def built_kinds() -> Kinds:
-    """Every kind that some module checks."""
+    """Return the kinds of all modules."""
     kinds: dict[str, Check] = {}
     for name in MODULES:
         module = f"tests.vectors.{name}"
@@ -66,15 +66,15 @@ def built_kinds() -> Kinds:
 
 
 def check_for(file: Path, kinds: Kinds) -> Check | None:
-    """The check of the longest kind that begins the file's name; None when there is none."""
-    # `records-` and `records_invalid-`: the hyphen before the jar's version is no part of the kind's name.
+    """Return the check of the longest kind that starts the file's name; None if there is none."""
+    # `records-` and `records_invalid-`: the hyphen before the jar's version is not part of the kind.
     named = {kind.rstrip("-"): check for kind, check in kinds.items()}
     matching = [kind for kind in named if file.name.startswith(kind)]
     return named[max(matching, key=len)] if matching else None
 
 
 def check_file(file: Path, check: Check | None) -> Count:
-    """Checks each line of `file`, and says on standard error what is wrong with those that fail."""
+    """Check each line of `file`, and print the failures to standard error."""
     passed = failed = skipped = 0
     for number, line in lines(file):
         failures = None if check is None else check_line(line, check)
@@ -92,7 +92,7 @@ def check_file(file: Path, check: Check | None) -> Count:
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Numbers (from 1) and texts of the lines that are not blank."""
+    """Yield numbers (from 1) and texts of the nonempty lines."""
     with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
@@ -100,23 +100,23 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_line(line: str, check: Check) -> list[str] | None:
-    """What `check` finds wrong with the vector on this line, each preceded by the vector's name."""
+    """Return the differences that `check` finds, each preceded by the vector's name."""
     try:
         vector = json.loads(line)
     except ValueError as error:
         return [f"not JSON: {error}"]
     try:
         failures = check(vector)
-    except Exception as error:  # one vector's crash is that vector's failure: the others are still checked
+    except Exception as error:  # a crash fails only its vector
         failures = [f"{type(error).__name__}: {error}"]
     return failures and [f"{name_of(vector)}: {failure}" for failure in failures]
 
 
 def name_of(vector: Vector) -> str:
-    """What a person calls this vector."""
+    """Return a readable name of this vector."""
     return " ".join(str(vector[field]) for field in NAMING_FIELDS if vector.get(field) is not None)
 
 
 if __name__ == "__main__":
-    logging.disable(logging.WARNING)  # what is warned of is compared, not shown
+    logging.disable(logging.WARNING)  # warnings are compared, not shown
     sys.exit(main(sys.argv[1:]))

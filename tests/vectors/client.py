@@ -11,53 +11,53 @@ from tests.vectors import Vector
 from tests.vectors.quotas import differences, double, integer
 
 LONG_MAX = 2**63 - 1
-# How many factors, evenly spread, stand for 20000 drawn ones; and by how much the means may then be apart: six times
-# what so many draws are from their own mean, of a factor that is at most 100 % more or less.
+# The number of evenly spread factors that stand for 20000 random ones, and the tolerance of their means: six standard
+# deviations of the mean of that many draws, for a factor of at most ±100 %.
 SPREAD = 2000
 MEAN_TOLERANCE = 0.025
 
 
 class Factors:
-    """Hands out the factors that Kafka drew; says when one more is asked for, or one is left."""
+    """Returns the factors that Kafka drew; fails when a draw is missing or superfluous."""
 
     def __init__(self) -> None:
         self._factors: Iterator[float] = iter(())
 
     def will_be(self, factors: object) -> None:
-        """The next draws."""
+        """Set the next draws."""
         assert isinstance(factors, list)
         self._factors = map(double, factors)
 
     def uniform(self, low: float, high: float) -> float:
-        """One draw."""
+        """Return the next draw."""
         factor = next(self._factors, None)
         assert factor is not None, "a factor is drawn where Kafka drew none"
         assert low <= factor < high, f"Kafka drew {factor}, outside of {low} to {high}"
         return factor
 
     def left(self) -> int:
-        """How many were not drawn."""
+        """Return the number of unused draws."""
         return len(list(self._factors))
 
 
 def never(low: float, high: float) -> float:
-    """For what does not draw."""
+    """Fail, for code that must not draw."""
     raise AssertionError(f"a factor is drawn from {low} to {high} where Kafka drew none")
 
 
 def check_exponential_backoff(vector: Vector) -> list[str]:
-    """What `backoff` says for each attempt."""
+    """Check `backoff` for each attempt."""
     return BACKOFF_CHECKS[str(vector["kind"])](vector)
 
 
 def exponential_backoff(vector: Vector, uniform: Uniform) -> ExponentialBackoff:
-    """The object that a vector is about."""
+    """Return the object under test."""
     initial, multiplier, most = (integer(vector[name]) for name in ("initial", "multiplier", "max"))
     return ExponentialBackoff(initial, multiplier, most, double(vector["jitter"]), uniform)
 
 
 def check_exact(vector: Vector) -> list[str]:
-    """Without jitter."""
+    """Check without jitter."""
     attempts = vector["attempts"]
     assert isinstance(attempts, list)
     try:
@@ -73,7 +73,7 @@ def check_exact(vector: Vector) -> list[str]:
 
 
 def check_factors(vector: Vector) -> list[str]:
-    """With the factors that Kafka drew."""
+    """Check with the factors that Kafka drew."""
     factors, failures = Factors(), []
     backoff = exponential_backoff(vector, factors.uniform)
     draws = vector["draws"]
@@ -87,7 +87,7 @@ def check_factors(vector: Vector) -> list[str]:
 
 
 def check_range(vector: Vector) -> list[str]:
-    """Whether Kafka's draws lie within what ours can be, and close to it."""
+    """Check that Kafka's draws lie within our range, and nearly fill it."""
     jitter = double(vector["jitter"])
     low, width = 1 - jitter, 2 * jitter
     ranges, failures = vector["ranges"], []
@@ -108,7 +108,7 @@ BACKOFF_CHECKS = {"exact": check_exact, "factors": check_factors, "range": check
 
 
 def check_connection_states(vector: Vector) -> list[str]:
-    """Operations on `ClusterConnectionStates`, and beside it on one without jitter."""
+    """Check operations on `ClusterConnectionStates`, with and without jitter."""
     factors = Factors()
     states = connection_states(vector, RETRY_JITTER, factors.uniform)
     nominal = connection_states(vector, 0.0, never)
@@ -132,7 +132,7 @@ INPUTS = {"t", "id", "dice", "op", "host", "until", "random_factors"}
 
 
 def connection_states(vector: Vector, jitter: float, uniform: Uniform) -> ClusterConnectionStates:
-    """The object that a vector is about, with another jitter perhaps."""
+    """Return the object under test with this jitter."""
 
     def backoff(name: str, maximum: str) -> ExponentialBackoff:
         return ExponentialBackoff(integer(vector[name]), RETRY_MULTIPLIER, integer(vector[maximum]), jitter, uniform)
@@ -144,7 +144,7 @@ def connection_states(vector: Vector, jitter: float, uniform: Uniform) -> Cluste
 
 
 def operate(states: ClusterConnectionStates, event: Vector) -> None:
-    """One operation."""
+    """Apply one operation."""
     now_ms, node_id = integer(event["t"]), int(str(event["id"]))
     match event["op"]:
         case "connecting":
@@ -166,7 +166,7 @@ def operate(states: ClusterConnectionStates, event: Vector) -> None:
 
 
 def observed(states: ClusterConnectionStates, nominal: ClusterConnectionStates, now_ms: int, node_id: int) -> Vector:
-    """All that the class says of a connection."""
+    """Return the observable state of a connection."""
     connection, without_jitter = states.get(node_id), nominal.get(node_id)
     said: Vector = {
         "state": connection and connection.state.value,
@@ -194,12 +194,12 @@ def observed(states: ClusterConnectionStates, nominal: ClusterConnectionStates, 
 
 
 def milliseconds(value: float) -> float:
-    """As Kafka tells "not before something happens"."""
+    """Return the value, or Java's Long.MAX_VALUE for infinity."""
     return LONG_MAX if value == inf else value
 
 
 def check_producer_config(vector: Vector) -> list[str]:
-    """What a producer takes, and what it makes of it."""
+    """Check which values a producer accepts, and the resulting configuration."""
     given = vector["config"]
     assert isinstance(given, dict)
     try:

@@ -1,6 +1,6 @@
 """Sequences of appends to one partition's log: idempotent and transactional producers, repeats, gaps, markers.
 
-`log_append-*.jsonl`. The vectors were made with a log whose high watermark nobody moved, so here it stays, too.
+`log_append-*.jsonl`. The vectors were generated with a log whose high watermark never moves, so it does not move here.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PARTITION = "t-0"  # as in the messages of the vectors
 TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 CODECS = {"producer": None, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ORIGINS = {"CLIENT": CLIENT, "COORDINATOR": COORDINATOR}
-# Kafka's name of what a topic configures -> what it is here, and how its text is read.
+# Kafka's name of a topic config -> our name, and the parser of its text.
 CONFIGS: dict[str, tuple[str, Callable[[str], object]]] = {
     "max.message.bytes": ("max_message_bytes", int),
     "message.timestamp.type": ("timestamp_type", TIMESTAMP_TYPES.__getitem__),
@@ -28,7 +28,7 @@ CONFIGS: dict[str, tuple[str, Callable[[str], object]]] = {
     "compression.type": ("compression", CODECS.__getitem__),
     "cleanup.policy": ("compacted", lambda policies: "compact" in policies.split(",")),
 }
-# More than any sequence appends: nothing is let go for want of memory.
+# More than any sequence appends, so that no state is evicted.
 MEMORY_BYTES = 64 * 1024 * 1024
 
 
@@ -43,7 +43,7 @@ class Error(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """One append, and how the log stands after it."""
+    """One append, and the resulting state of the log."""
 
     t: int
     leader_epoch: int
@@ -53,7 +53,7 @@ class Event(msgspec.Struct):
     error: Error | None
     log_end_offset: int
     last_stable_offset: int
-    # Where there is no error:
+    # Only without an error:
     first_offset: int = -1
     last_offset: int = -1
     log_append_time: int = -1
@@ -67,7 +67,7 @@ class Sequence(msgspec.Struct):
 
 
 def check_sequence(vector: Vector) -> list[str]:
-    """Appends what the vector appends, and returns where the log does something else, up to the first such event."""
+    """Append the batches of a vector; return the differences of the first event that differs."""
     sequence = msgspec.convert(vector, Sequence)
     log = LogManager(MEMORY_BYTES).create(PARTITION, log_config(sequence.config))
     for number, event in enumerate(sequence.events):
@@ -85,13 +85,13 @@ def check_sequence(vector: Vector) -> list[str]:
 
 
 def log_config(config: dict[str, str]) -> LogConfig:
-    """A topic's configuration; a name that is not known here raises KeyError."""
+    """Return a topic's configuration; an unknown name raises KeyError."""
     fields = {CONFIGS[name][0]: CONFIGS[name][1](value) for name, value in config.items()}
     return LogConfig(msgspec.convert(fields, AppendConfig))
 
 
 def differences(event: Event, result: AppendResult, log: PartitionLog) -> list[str]:
-    """In which fields the log's answer and state are not the event's: (name, expected, actual)."""
+    """Return the fields in which result or state differ from the event: (name, expected, actual)."""
     fields: list[tuple[str, object, object]] = [
         ("log_end_offset", event.log_end_offset, log.log_end_offset),
         ("last_stable_offset", event.last_stable_offset, log.last_stable_offset),

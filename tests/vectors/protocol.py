@@ -1,7 +1,7 @@
 """Vectors of the wire format: messages, whole frames, the registry of APIs, error codes.
 
-A message is checked both ways: its bytes decode to what its JSON says and encode to the same bytes, and so does the
-message that its JSON describes. What is about an API that is not declared is skipped.
+A message is checked both ways: its bytes decode to its JSON form and encode to the same bytes, and so does the message
+built from its JSON form. Vectors of undeclared APIs are skipped.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from sluice.protocol.json import from_json, json_name, to_json
 from sluice.protocol.message import Message, fields_of
 from tests.vectors import Check, Vector
 
-NEWEST_JAR = "kafka-clients-4.4.0"  # the registry is a union of jars: only the newest says what its last versions are
-RENAMED = {"ListClientMetricsResources": "ListConfigResources"}  # the registry has each API's newest name
-FRAME_TAIL = b"\xff" * 8  # what follows a frame in a receive buffer; no decoder may look at it
+NEWEST_JAR = "kafka-clients-4.4.0"  # the registry is a union of jars; only the newest has the last versions
+RENAMED = {"ListClientMetricsResources": "ListConfigResources"}  # the registry has the newest name of each API
+FRAME_TAIL = b"\xff" * 8  # bytes after a frame in a receive buffer, which no decoder may read
 
 Path = list[str | int]
 
 
 def check_protocol(vector: Vector) -> list[str] | None:
-    """One message without header and size."""
+    """Check one message without header and size."""
     cls = message_class(vector)
     if cls is None:
         return None
@@ -36,7 +36,7 @@ def check_protocol(vector: Vector) -> list[str] | None:
 
 
 def check_frame(vector: Vector) -> list[str] | None:
-    """Size, header and body of one message."""
+    """Check size, header and body of one message."""
     cls = message_class(vector)
     if cls is None:
         return None
@@ -55,7 +55,7 @@ def check_frame(vector: Vector) -> list[str] | None:
 
 
 def check_api_versions(vector: Vector) -> list[str] | None:
-    """What the registry says of one API. It holds the union of all jars' versions."""
+    """Check the versions of one API. The registry has the union of all jars' versions."""
     api = API_KEYS.get(integer(vector["api_key"]))
     if api is None:
         return None
@@ -78,7 +78,7 @@ def check_api_versions(vector: Vector) -> list[str] | None:
 
 
 def check_error(vector: Vector) -> list[str] | None:
-    """One error code."""
+    """Check one error code."""
     code = ErrorCode(integer(vector["code"]))
     failures = differences("name", code.name, vector["name"])
     failures += differences("retriable", code.retriable, vector["retriable"])
@@ -94,7 +94,7 @@ KINDS: dict[str, Check] = {
 
 
 def check_message(cls: type[Message], version: int, hex_: str, form: object, unknown: object) -> list[str]:
-    """Bytes to message to bytes and JSON; JSON to message to bytes. `unknown` as in the vector."""
+    """Check bytes to message to bytes and JSON, and JSON to message to bytes. `unknown` as in the vector."""
     content = bytes.fromhex(hex_)
     buffer = memoryview(b"head" + content + FRAME_TAIL)
     message = decoder(cls, version)(buffer, 4, 4 + len(content))
@@ -107,19 +107,19 @@ def check_message(cls: type[Message], version: int, hex_: str, form: object, unk
         owner = struct_at(described, entry["path"])
         owner.unknown_tagged_fields = {**(owner.unknown_tagged_fields or {}), entry["tag"]: bytes.fromhex(entry["hex"])}
     if described != message:
-        failures.append(f"the message its json describes, {described}, is not the one its bytes hold, {message}")
+        failures.append(f"the message from json, {described}, differs from the message from bytes, {message}")
     return failures + differences("bytes from json", encoded(described, version).hex(), hex_)
 
 
 def encoded(message: Message, version: int) -> bytes:
-    """The bytes of `message` in one piece."""
+    """Return the bytes of `message` in one piece."""
     parts: list[bytes | memoryview] = []
     encoder(type(message), version)(message, parts)
     return b"".join(parts)
 
 
 def message_class(vector: Vector) -> type[Message] | None:
-    """The class a vector is about; None where it is not declared."""
+    """Return the class of a vector; None for an undeclared API."""
     if vector["api_key"] is None:
         return RequestHeader if vector["kind"] == "request" else ResponseHeader
     api = API_KEYS.get(integer(vector["api_key"]))
@@ -129,12 +129,12 @@ def message_class(vector: Vector) -> type[Message] | None:
 
 
 def header_version(api: Api, kind: str, version: int) -> int:
-    """The version of the header before a message."""
+    """Return the version of the header before a message."""
     return api.request_header_version(version) if kind == "request" else api.response_header_version(version)
 
 
 def unknown_tags(value: object, path: Path) -> Iterator[dict[str, object]]:
-    """The unknown tagged fields in a message and all structs in it, as a vector lists them."""
+    """Yield the unknown tagged fields in a message and all its structs, in the vectors' form."""
     if isinstance(value, list):
         for index, element in enumerate(value):
             yield from unknown_tags(element, [*path, index])
@@ -146,7 +146,7 @@ def unknown_tags(value: object, path: Path) -> Iterator[dict[str, object]]:
 
 
 def struct_at(message: Message, path: Path) -> Message:
-    """The struct at `path` from the top of `message`."""
+    """Return the struct at `path` from the top of `message`."""
     value: object = message
     for step in path:
         if isinstance(value, list):
@@ -159,7 +159,7 @@ def struct_at(message: Message, path: Path) -> Message:
 
 
 def differences(what: str, actual: object, expected: object) -> list[str]:
-    """Where `actual` is not what the vector says, the first place only."""
+    """Return the first difference from the vector."""
     if isinstance(actual, dict) and isinstance(expected, dict):
         if actual.keys() != expected.keys():
             return [f"{what}: fields {list(actual)} instead of {list(expected)}"]
@@ -174,12 +174,12 @@ def differences(what: str, actual: object, expected: object) -> list[str]:
 
 
 def integer(value: object) -> int:
-    """`value`, which the format says is an integer."""
+    """Return `value`, which must be an integer."""
     assert isinstance(value, int)
     return value
 
 
 def text(value: object) -> str:
-    """`value`, which the format says is a string."""
+    """Return `value`, which must be a string."""
     assert isinstance(value, str)
     return value

@@ -1,4 +1,4 @@
-"""Checks of the quota vectors: of three managers, `sensor_stats`, `token_bucket`. Doubles are compared bit for bit."""
+"""Checks of the quota vectors: three managers, `sensor_stats`, `token_bucket`. Doubles are compared bit by bit."""
 
 from collections.abc import Callable, Iterator
 from math import isnan, nan
@@ -23,18 +23,18 @@ from sluice.quotas.token_bucket import TokenBucket
 from tests.vectors import Vector
 
 ANONYMOUS = "ANONYMOUS"
-ANY_NUMBER = 2**63 - 1  # of events in a sample, where the vector has no event window
+ANY_NUMBER = 2**63 - 1  # of events in a sample, for vectors without an event window
 UNIT_MS = {"MILLISECONDS": 1.0, "SECONDS": 1000.0, "MINUTES": 60.0 * 1000.0, "HOURS": 60.0 * 60.0 * 1000.0}
 
 
 def check_quotas(vector: Vector) -> list[str]:
-    """A `ClientQuotaManager` under a clock moved by hand."""
+    """Check a `ClientQuotaManager` with a manual clock."""
     manager = ClientQuotaManager("Produce", windows(vector), QuotaTable("unlimited"))
     return first_difference(vector, lambda event: quota_event(manager, event))
 
 
 def check_quotas_request(vector: Vector) -> list[str]:
-    """A `ClientRequestQuotaManager`: what is recorded is thread time, told in nanoseconds and in percent-seconds."""
+    """Check a `ClientRequestQuotaManager`, which records thread time, in nanoseconds and percent-seconds."""
     manager = ClientRequestQuotaManager(windows(vector), QuotaTable("unlimited"))
 
     def request_event(event: Vector) -> Vector:
@@ -47,7 +47,7 @@ def check_quotas_request(vector: Vector) -> list[str]:
 
 
 def check_quotas_controller_mutation(vector: Vector) -> list[str]:
-    """A `ControllerMutationQuotaManager`: each `mutate` is one request, each of `permits` one of its topics."""
+    """Check a `ControllerMutationQuotaManager`: each `mutate` is one request, each of `permits` one of its topics."""
     manager = ControllerMutationQuotaManager(windows(vector), QuotaTable("unlimited"))
 
     def mutation_event(event: Vector) -> Vector:
@@ -74,19 +74,19 @@ def check_quotas_controller_mutation(vector: Vector) -> list[str]:
 
 
 def mutation_result(quota: ControllerMutationQuota, permits: float) -> Vector:
-    """What becomes of one topic."""
+    """Return the outcome of one topic."""
     if quota.record(permits):
         return {"accepted": True}
     return {"accepted": False, "exception_throttle_ms": quota.throttle_time_ms()}
 
 
 def windows(vector: Vector) -> QuotaConfig:
-    """The sizes that a vector says."""
+    """Return the window sizes of a vector."""
     return QuotaConfig(num_samples=integer(vector["num_samples"]), window_ms=integer(vector["window_s"]) * 1000)
 
 
 def quota_event(manager: ClientQuotaManager, event: Vector) -> Vector:
-    """Applies one event; returns what it says of the manager then."""
+    """Apply one event; return the resulting state of the manager."""
     now_ms = integer(event["t"])
     if event["op"] == "set_quota":
         bound = None if event["bound"] is None else double(event["bound"])
@@ -115,10 +115,10 @@ def quota_event(manager: ClientQuotaManager, event: Vector) -> Vector:
 
 
 def usage(manager: ClientQuotaManager, user: str, client_id: str, now_ms: int) -> Vector:
-    """What is measured of a client at `now_ms`, and whose sensor it is."""
+    """Return the measured usage of a client at `now_ms`, and the entity of its sensor."""
     if not manager.quotas_enabled:
         return {"rate": None}
-    # What metrics would read, before measuring drops samples: it must be the same.
+    # The value of the metrics, before measuring drops samples; it must be the same.
     snapshot = {(client.user, client.client_id): client for client in manager.snapshot(now_ms)}
     measured = manager.measure(user, client_id, now_ms)
     assert measured is not None, "no sensor"
@@ -133,7 +133,7 @@ def usage(manager: ClientQuotaManager, user: str, client_id: str, now_ms: int) -
 
 
 def check_sensor_stats(vector: Vector) -> list[str]:
-    """One sensor with every statistic."""
+    """Check one sensor with every statistic."""
     windows = (
         integer(vector["num_samples"]),
         integer(vector["window_ms"]),
@@ -165,7 +165,7 @@ def check_sensor_stats(vector: Vector) -> list[str]:
 
 
 def check_token_bucket(vector: Vector) -> list[str]:
-    """A token bucket under a quota."""
+    """Check a token bucket with a quota."""
     bucket = TokenBucket(
         double(vector["bound"]),
         integer(vector["num_samples"]),
@@ -186,12 +186,12 @@ def check_token_bucket(vector: Vector) -> list[str]:
     return first_difference(vector, tokens)
 
 
-# What an event gives; all else of it is what the vector says comes out.
+# The inputs of an event; its other fields are expected outputs.
 INPUTS = frozenset({"t", "op", "user", "client_id", "value", "measure"})
 
 
 def first_difference(vector: Vector, apply: Callable[[Vector], Vector], inputs: frozenset[str] = INPUTS) -> list[str]:
-    """Applies the events in order, until one comes out differently."""
+    """Apply the events in order until one differs."""
     events = vector["events"]
     assert isinstance(events, list)
     for number, event in enumerate(events):
@@ -204,7 +204,7 @@ def first_difference(vector: Vector, apply: Callable[[Vector], Vector], inputs: 
 
 
 def differences(expected: Vector, actual: Vector, path: str = "") -> Iterator[str]:
-    """The fields of `expected` that `actual` lacks or has otherwise."""
+    """Yield the fields of `expected` that `actual` lacks or that differ."""
     for key, value in expected.items():
         found = actual.get(key, "nothing")
         if isinstance(value, dict) and isinstance(found, dict):
@@ -214,7 +214,7 @@ def differences(expected: Vector, actual: Vector, path: str = "") -> Iterator[st
 
 
 def same(expected: object, actual: object) -> bool:
-    """Equality of JSON values; of doubles, equality of all 64 bits (0.0 is not -0.0), save that there is one NaN."""
+    """Return whether JSON values are equal; doubles must have equal bits (0.0 is not -0.0), except for NaN."""
     if isinstance(actual, float):
         if not isinstance(expected, float | int | str):
             return False
@@ -223,19 +223,19 @@ def same(expected: object, actual: object) -> bool:
 
 
 def double(value: object) -> float:
-    """A double as the vectors write it: a number, or in words what JSON has no number for."""
-    assert isinstance(value, float | int | str), f"{value!r} is no double"
+    """Return a double from its form in the vectors: a number, or a word for NaN and infinities."""
+    assert isinstance(value, float | int | str), f"{value!r} is not a double"
     return float(value)
 
 
 def integer(value: object) -> int:
-    """An integer, which must not have been written as a double."""
-    assert isinstance(value, int), f"{value!r} is no integer"
+    """Return an integer, which must not be written as a double."""
+    assert isinstance(value, int), f"{value!r} is not an integer"
     return value
 
 
 def entity_name(value: object) -> Name:
-    """The name of a user or client id a quota is for."""
+    """Return the name of the user or client id of a quota."""
     return DEFAULT if value == "<default>" else None if value is None else str(value)
 
 

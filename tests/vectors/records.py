@@ -1,7 +1,7 @@
-"""Vectors of record batches and message sets: read and built, broken, appended, taken down to older formats.
+"""Vectors of record batches and message sets: read, built, invalid, appended, converted to older formats.
 
-Kafka's compressed bytes are those of its libraries, so where a result is compressed what is compared is its
-description, without checksum and size, and with what it decompresses to. Errors are compared by their code.
+Kafka's compressed bytes depend on its libraries, so compressed results are compared by their description, without
+checksum and size, and by their decompressed content. Errors are compared by their code.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,10 +40,10 @@ TIMESTAMP_TYPES = {
 }
 CONTROL_TYPES = {"ABORT": ABORT, "COMMIT": COMMIT}
 CODECS = {name: codec for codec, name in enumerate(NAMES)} | {"uncompressed": NONE}
-UNKNOWN = -1  # the code of what is no error of Kafka's
-# What differs between two compressed sections of the same content, and with it the batch around them.
+UNKNOWN = -1  # code of an error that Kafka does not have
+# The parts that differ between two compressed forms of the same content.
 OF_THE_COMPRESSED_BYTES = ("crc", "size_in_bytes")
-# With what the `log_validator` and `broker_append` of the invalid records were made; the files do not say it.
+# The settings of `log_validator` and `broker_append` for the invalid records, which the files do not contain.
 INVALID_NOW_MS = 1700002000000
 INVALID_FIRST_OFFSET = 100
 INVALID_LEADER_EPOCH = 3
@@ -59,7 +59,7 @@ class RecordForm(Struct):
     coordinator_epoch: int = -1
 
     def record(self) -> Record:
-        """The record this describes."""
+        """Return the described record."""
         if self.control_type is not None:
             return transaction_marker(
                 CONTROL_TYPES[self.control_type],
@@ -89,7 +89,7 @@ class BuildForm(Struct):
     records: list[RecordForm]
 
     def build(self) -> bytes:
-        """What our builder makes of it."""
+        """Return the bytes from our builder."""
         records = [form.record() for form in self.records]
         codec, timestamp_type = CODECS[self.compression], TIMESTAMP_TYPES[self.timestamp_type]
         if self.magic < 2:
@@ -131,7 +131,7 @@ class ErrorForm(Struct):
 
 
 class Outcome(Struct):
-    """Of one step: what it gave, or its error."""
+    """The result or the error of one step."""
 
     error: ErrorForm | None = None
     output_hex: str | None = None
@@ -190,7 +190,7 @@ class DownConvertVector(Struct):
 
 
 def check_records(vector: Vector) -> list[str]:
-    """Bytes read to their description; and built anew from what they were built of."""
+    """Check the description of bytes, and bytes built from their source."""
     given = convert(vector, RecordsVector)
     data = bytes.fromhex(given.hex)
     built = b"".join(form.build() for form in given.build)
@@ -200,7 +200,7 @@ def check_records(vector: Vector) -> list[str]:
 
 
 def check_invalid(vector: Vector) -> list[str]:
-    """What each step of Kafka says of bytes with something wrong."""
+    """Check the result of each of Kafka's steps for invalid bytes."""
     given = convert(vector, InvalidVector)
     data = bytes.fromhex(given.hex)
     batches, code = until_error(batch_bounds(data))
@@ -223,7 +223,7 @@ def check_invalid(vector: Vector) -> list[str]:
 
 
 def check_log_validator(data: bytes, expected: Outcome) -> list[str]:
-    """`LogValidator` on its own: the codec is that of the batches, their checksums nobody's business."""
+    """Check `LogValidator` alone, with the codec of the batches and without their checksums."""
     output = b""
 
     def append() -> None:
@@ -252,7 +252,7 @@ def check_log_validator(data: bytes, expected: Outcome) -> list[str]:
 
 
 def check_broker_append(data: bytes, expected: Outcome) -> list[str]:
-    """What a broker answers, on an empty log: the offsets that the records got, or the error."""
+    """Check a broker's response on an empty log: the offsets of the records, or the error."""
     offsets = (-1, -1)
 
     def append() -> None:
@@ -266,7 +266,7 @@ def check_broker_append(data: bytes, expected: Outcome) -> list[str]:
 
 
 def check_append(vector: Vector) -> list[str]:
-    """What a broker stores of what a producer sent."""
+    """Check the bytes that a broker stores."""
     given = convert(vector, AppendVector)
     config = AppendConfig(
         timestamp_type=TIMESTAMP_TYPES[given.config.timestamp_type],
@@ -277,7 +277,7 @@ def check_append(vector: Vector) -> list[str]:
         partition="t-0",
     )
     try:
-        # In place and out of it: a broker's receive buffer can be written to, these bytes cannot.
+        # In place and with a copy: a broker's receive buffer is writable, these bytes are not.
         given_bytes = memoryview(bytearray.fromhex(given.input_hex))
         first_offset, now_ms, leader_epoch = given.config.first_offset, given.config.now_ms, given.config.leader_epoch
         appendable = validate(given_bytes, first_offset, now_ms, leader_epoch, config)
@@ -295,7 +295,7 @@ def check_append(vector: Vector) -> list[str]:
 
 
 def check_down_convert(vector: Vector) -> list[str]:
-    """Stored batches as old consumers get them."""
+    """Check stored batches as sent to old consumers."""
     given = convert(vector, DownConvertVector)
     data = bytes.fromhex(given.input_hex)
     failures = [] if given.input_batches is None else differences("input", describe(data), given.input_batches)
@@ -309,7 +309,7 @@ def check_down_convert(vector: Vector) -> list[str]:
 
 
 def same_records(what: str, actual: bytes, expected_hex: str, batches: list[Vector] | None = None) -> list[str]:
-    """How `actual` differs from the expected bytes, or from what they hold where they are compressed."""
+    """Return the differences of `actual` from the expected bytes, or from their content if they are compressed."""
     expected = bytes.fromhex(expected_hex)
     described = describe(expected) if batches is None else batches
     if any(codec_of(expected[at : at + size], magic) for at, size, magic in batch_bounds(expected)):
@@ -329,7 +329,7 @@ def without_compressed(batches: list[Vector]) -> list[Vector]:
 
 
 def describe(data: bytes) -> list[Vector]:
-    """`data` in the words of the vectors."""
+    """Return the vectors' description of `data`."""
     return [
         describe_batch(data[position : position + size])
         if magic == 2
@@ -339,7 +339,7 @@ def describe(data: bytes) -> list[Vector]:
 
 
 def describe_batch(batch: bytes) -> Vector:
-    """One magic 2 batch."""
+    """Describe one magic 2 batch."""
     header = read_header(batch)
     section, _ = decompress(header.compression, batch[HEADER_BYTES:], 2, MAX_SECTION_BYTES)
     records = zip(iter_records(batch), record_sizes(bytes(section)), strict=False)
@@ -374,7 +374,7 @@ def describe_batch(batch: bytes) -> Vector:
 
 
 def record_sizes(section: bytes) -> Iterator[int]:
-    """Size in bytes of each record, its length included."""
+    """Yield the size in bytes of each record, including its length field."""
     position = 0
     while position < len(section):
         size, body = read_varint(section, position)
@@ -383,7 +383,7 @@ def record_sizes(section: bytes) -> Iterator[int]:
 
 
 def describe_record(record: Record, size: int, header: BatchHeader) -> Vector:
-    """One record of a magic 2 batch."""
+    """Describe one record of a magic 2 batch."""
     form: Vector = {
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -402,7 +402,7 @@ def describe_record(record: Record, size: int, header: BatchHeader) -> Vector:
 
 
 def describe_message(data: bytes) -> Vector:
-    """One message of magic 0 or 1, or a compressed set."""
+    """Describe one message of magic 0 or 1, or a compressed set."""
     outer = read_message(data)
     messages = list(iter_messages(outer))
     form: Vector = {
@@ -427,7 +427,7 @@ def describe_message(data: bytes) -> Vector:
 
 
 def describe_inner(message: Message) -> Vector:
-    """The content of one message that is not compressed."""
+    """Describe the content of one uncompressed message."""
     record = message.record()
     return {
         "offset": record.offset,
@@ -439,11 +439,11 @@ def describe_inner(message: Message) -> Vector:
 
 
 def count_records(batch: memoryview, magic: int) -> tuple[int, int | None]:
-    """How many records iterating gives, the checksum of messages checked, and the code of the error at its end."""
+    """Return the number of iterated records, the checksum of checked messages, and the code of the final error."""
     count = 0
     try:
         if magic == 2:
-            if len(batch) < HEADER_BYTES:  # where ours is refused in words, Java's buffer is out of bounds
+            if len(batch) < HEADER_BYTES:  # Java reads beyond its buffer here; we raise an error
                 return 0, UNKNOWN
             for _ in iter_records(batch):
                 count += 1
@@ -457,23 +457,23 @@ def count_records(batch: memoryview, magic: int) -> tuple[int, int | None]:
 
 
 def codec_of(batch: bytes, magic: int) -> int:
-    """The codec id of one batch or message. Raises InvalidRecords for one that no codec has."""
+    """Return the codec id of one batch or message. Raise InvalidRecords for an unknown one."""
     return read_message(batch).compression if magic < 2 else check_codec(batch[ATTRIBUTES_AT + 1] & CODEC_MASK)
 
 
 def until_error(items: Iterator[tuple[int, int, int]]) -> tuple[list[tuple[int, int, int]], int | None]:
-    """What `items` gives, and the code of the error it ends with."""
+    """Return the items, and the code of the error that ends them."""
     given = []
     try:
         for item in items:
-            given.append(item)  # noqa: PERF402  those before the error count
+            given.append(item)  # noqa: PERF402  items before the error count
     except InvalidRecords as error:
         return given, int(error.code)
     return given, None
 
 
 def error_code(step: Callable[[], object]) -> int | None:
-    """The code of the error that `step` raises, None if it does not."""
+    """Return the code of the error that `step` raises; None without one."""
     try:
         step()
     except InvalidRecords as error:
@@ -498,7 +498,7 @@ def hexed(content: bytes | None) -> str | None:
 
 
 def differences(what: str, actual: object, expected: object) -> list[str]:
-    """Nothing if equal; else where the first difference is, and its two sides."""
+    """Return the first difference and its two sides; nothing if equal."""
     if actual == expected:
         return []
     if isinstance(actual, dict) and isinstance(expected, dict):
