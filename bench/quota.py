@@ -202,7 +202,7 @@ def measure_many(seconds: float, verdicts: Verdicts, folder: Path) -> None:
         "each within 8 %",
         all(abs(r - 1) < 0.08 for r in rates),
     )
-    lateness = f"p99 {lag_ms:.1f} ms late, {own_ms:.1f} ms of it own work"
+    lateness = f"p99 {lag_ms:.1f} ms late, {own_ms:.1f} ms own CPU"
     verdicts.add("  the broker's event loop", lateness, "under 20 ms", lag_ms < 20)
 
 

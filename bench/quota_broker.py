@@ -61,9 +61,9 @@ def _probe(loop: asyncio.AbstractEventLoop) -> None:
 
 def main() -> None:
     """Run the broker until it is stopped."""
-    ClientQuotaManager.record = record  # type: ignore[method-assign]  # to watch it
-    ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]  # to watch it
-    cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]  # to watch it
+    ClientQuotaManager.record = record  # type: ignore[method-assign]  # records the calls
+    ClientQuotaManager.unrecord = unrecord  # type: ignore[method-assign]  # records the calls
+    cluster_server.ClusterServer.__init__ = init  # type: ignore[method-assign]  # records the calls
     file = Path(sys.argv[1])
     try:
         cli(["serve", *sys.argv[2:]])

@@ -1,6 +1,4 @@
-"""Write docs/reference/api-coverage.md from the registry and the table of Kafka's APIs: `python -m
-tests.docs.api_coverage`.
-"""
+"""Write docs/reference/api-coverage.md from the registry and API table: `python -m tests.docs.api_coverage`."""
 
 from pathlib import Path
 

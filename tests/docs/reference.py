@@ -14,7 +14,7 @@ from tests.docs.faults import faults_page
 from tests.docs.reference_http import http_page
 from tests.docs.tables import code, table
 
-# The end of a name -> its unit; the first that matches counts.
+# Suffix of a name -> its unit; the first match counts.
 _UNITS = {
     "_byte_rate": "bytes/s",
     "bytes.per.second": "bytes/s",
@@ -161,9 +161,9 @@ def _option(option: click.Option, context: click.Context) -> list[str]:
     kind = "flag" if option.is_flag else (option.metavar or option.type.name)
     if isinstance(option.type, click.Choice):
         kind = ", ".join(code(choice) for choice in option.type.choices)
-    text, _, written = (option.help or "").partition("[default: ")  # of options that compute it
-    shown = option.get_help_extra(context).get("default", written.rstrip("]"))
-    return [names, kind, "required" if option.required else code(shown), text]
+    text, _, written = (option.help or "").partition("[default: ")  # options that compute their default
+    default = option.get_help_extra(context).get("default", written.rstrip("]"))
+    return [names, kind, "required" if option.required else code(default), text]
 
 
 def _walk(

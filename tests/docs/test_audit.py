@@ -13,7 +13,7 @@ MATRIX = PAGE.with_name("audit-matrix.md")
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page_with_tables(text), "python -m tests.docs.audit writes it"
+    assert text == page_with_tables(text), "run `python -m tests.docs.audit`"
 
 
 def test_readme_has_the_number_of_probes() -> None:

@@ -5,4 +5,4 @@ from tests.docs.journal_events import PAGE, page_with_table
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page_with_table(text), "python -m tests.docs.journal_events writes it"
+    assert text == page_with_table(text), "run `python -m tests.docs.journal_events`"

@@ -6,7 +6,7 @@ from tests.docs.scenarios import PAGE, page_with_tables
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page_with_tables(text), "python -m tests.docs.scenarios writes it"
+    assert text == page_with_tables(text), "run `python -m tests.docs.scenarios`"
 
 
 def test_readme_has_the_number_of_scenarios() -> None:

@@ -1,4 +1,4 @@
-"""The table of docs/topic-configs.md, from the table in the code: `python -m tests.docs.topic_configs` writes it."""
+"""Write the table of docs/topic-configs.md from the code: `python -m tests.docs.topic_configs`."""
 
 import re
 from pathlib import Path

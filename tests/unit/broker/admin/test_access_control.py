@@ -37,9 +37,9 @@ def test_loopback_names_need_no_token(host: str) -> None:
     "host", ["evil.example:9644", "localhost.evil.example", "192.168.1.7:9644", "[::2]", "1", "a:b:c"]
 )
 def test_other_host_names_are_rejected_without_a_token(host: str) -> None:
-    status, _, answer = ask(CLUSTER, host=host)
+    status, _, response = ask(CLUSTER, host=host)
     assert status == 403
-    assert answer["error"].startswith(f"host {host}: not a loopback name; use localhost")
+    assert response["error"].startswith(f"host {host}: not a loopback name; use localhost")
 
 
 def test_any_host_name_is_accepted_with_the_token() -> None:
@@ -52,8 +52,8 @@ def test_any_host_name_is_accepted_with_the_token() -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_page_of_another_site_is_rejected(origin: str, method: str) -> None:
     body = RULE if method == "POST" else ""
-    status, response_headers, answer = ask(FAULTS, method, body, host="localhost:9644", origin=origin)
-    assert (status, answer["error"]) == (
+    status, response_headers, response = ask(FAULTS, method, body, host="localhost:9644", origin=origin)
+    assert (status, response["error"]) == (
         403,
         f"origin {origin}: another site's page; expected the port's own origin, localhost:9644",
     )
@@ -97,8 +97,8 @@ def test_changes_require_json_or_the_request_header(
 
 @pytest.mark.parametrize("path", [CLUSTER, "/metrics", "/api/openapi.json", "/nothing", "/healthz/", "/page"])
 def test_missing_token_reveals_no_paths(path: str) -> None:
-    status, response_headers, answer = ask(path, override=TOKEN, host="sluice:9644")
+    status, response_headers, response = ask(path, override=TOKEN, host="sluice:9644")
     assert (status, response_headers["www-authenticate"]) == (401, "Bearer")
-    assert answer == {
+    assert response == {
         "error": "authorization: missing or wrong; send the value of sluice.admin.token as a bearer token"
     }

@@ -21,7 +21,7 @@ def documented(one: Operation) -> Any:
 
 
 def test_published_document_matches_the_served_one() -> None:
-    assert FILE.read_text() == document_text(), "python -m tests.docs.openapi writes it"
+    assert FILE.read_text() == document_text(), "run `python -m tests.docs.openapi`"
 
 
 def test_every_operation_is_documented() -> None:

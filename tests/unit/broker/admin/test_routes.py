@@ -52,5 +52,5 @@ def test_internal_error_returns_500_and_is_raised_for_the_log(monkeypatch: pytes
     async def respond() -> Response:
         return await refusals()[Exception](Request({"type": "http"}), AssertionError())
 
-    answer = asyncio.run(respond())
-    assert (answer.status_code, answer.media_type) == (500, "application/json")
+    response = asyncio.run(respond())
+    assert (response.status_code, response.media_type) == (500, "application/json")

@@ -95,7 +95,9 @@ def test_restarted_broker_rejoins_the_isr_and_later_leads_as_preferred() -> None
     assert state(cluster) == (2, (1, 2, 3))
     assert cluster.partition().log.high_watermark == 1
     cluster.advance(300_000)
-    assert state(cluster) == (1, (1, 2, 3)), "leader.imbalance.check.interval.seconds"
+    assert state(cluster) == (1, (1, 2, 3)), (
+        "the preferred leader returns after leader.imbalance.check.interval.seconds"
+    )
 
 
 def test_preferred_leader_is_not_restored_if_auto_rebalance_is_disabled() -> None:
@@ -287,11 +289,11 @@ def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(10, acks=ALL), 10)
     cluster.cluster_server.move_leader("t", 0, 2)
-    answer = client.answer().message
-    (partition_response,) = answer.responses[0].partition_responses
+    response = client.answer().message
+    (partition_response,) = response.responses[0].partition_responses
     assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (partition_response.current_leader.leader_id, partition_response.current_leader.leader_epoch) == (2, 1)
-    assert [node.node_id for node in answer.node_endpoints] == [2]
+    assert [node.node_id for node in response.node_endpoints] == [2]
 
 
 @pytest.mark.parametrize(
@@ -315,8 +317,8 @@ def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
     send(cluster, 1)
     cluster.advance(100)
     cluster.cluster_server.move_leader("t", 0, 2)
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+    requested = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[requested])])
     client = cluster.client(node_id=2)
     assert error_codes(client.ask(request, version)) == ([] if code is None else [code])
     cluster.advance(DELAY_MS)
@@ -344,8 +346,8 @@ def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced() -> None:
 @pytest.mark.parametrize(
     ("topic", "index", "node_id", "error"),
     [
-        pytest.param("nowhere", 0, 1, "there is no topic nowhere", id="an unknown topic"),
-        pytest.param("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0", id="an unknown partition"),
+        pytest.param("nowhere", 0, 1, "there is no topic nowhere", id="unknown topic"),
+        pytest.param("t", 7, 1, "partition t-7 does not exist; expected partition 0 to 0", id="unknown partition"),
         pytest.param("t", 0, 3, "broker 3 has no replica of t-0; expected one of 1, 2", id="no replica"),
         pytest.param("t", 0, 2, "broker 2 is not in sync for t-0; expected one of 1", id="not in sync"),
     ],
@@ -427,10 +429,10 @@ def test_unclean_election_on_request_elects_an_out_of_sync_replica() -> None:
 
 
 def reassign(cluster: VirtualBroker, replicas: list[int] | None, factor: bool = True) -> tuple[int, str | None]:
-    wanted = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
-    request = AlterPartitionReassignmentsRequest(topics=[wanted], allow_replication_factor_change=factor)
-    (answer,) = cluster.client(node_id=2).ask(request, 1).responses[0].partitions
-    return answer.error_code, answer.error_message
+    requested = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
+    request = AlterPartitionReassignmentsRequest(topics=[requested], allow_replication_factor_change=factor)
+    (response,) = cluster.client(node_id=2).ask(request, 1).responses[0].partitions
+    return response.error_code, response.error_message
 
 
 def ongoing(cluster: VirtualBroker) -> list[tuple[list[int], list[int], list[int]]]:
@@ -593,8 +595,8 @@ def test_metadata_shows_a_new_leader_after_the_lag() -> None:
     cluster.advance(200)
     cluster.cluster_server.move_leader("t", 0, 2)
     assert send(cluster, 2) == [], "the new leader accepts produce requests immediately"
-    answer = cluster.client(node_id=1).ask(produce(10), 10)
-    (partition_response,) = answer.responses[0].partition_responses
+    response = cluster.client(node_id=1).ask(produce(10), 10)
+    (partition_response,) = response.responses[0].partition_responses
     assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition_response.current_leader.leader_id == 1, "current_leader comes from delayed metadata"
     cluster.advance(199)

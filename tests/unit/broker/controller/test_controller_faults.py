@@ -24,8 +24,8 @@ def leader_change(cluster: VirtualBroker) -> LeaderChange:
 
 def metadata_leader(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
     """Return the error and leader of the partition in a broker's metadata."""
-    answer = cluster.client(node_id=node_id).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
-    (partition,) = answer.topics[0].partitions
+    response = cluster.client(node_id=node_id).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+    (partition,) = response.topics[0].partitions
     return partition.error_code, partition.leader_id
 
 

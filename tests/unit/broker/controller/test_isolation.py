@@ -98,8 +98,8 @@ def test_isolated_broker_does_not_auto_create_topics() -> None:
 
 def test_isolated_follower_returns_the_former_leader() -> None:
     cluster, _ = isolated()
-    answer = cluster.client(node_id=1).ask(produce(10, topic="u"), 10)
-    (partition_response,) = answer.responses[0].partition_responses
+    response = cluster.client(node_id=1).ask(produce(10, topic="u"), 10)
+    (partition_response,) = response.responses[0].partition_responses
     assert (partition_response.error_code, partition_response.current_leader.leader_id) == (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         2,

@@ -21,9 +21,9 @@ def three() -> VirtualBroker:
 
 def metadata_of(cluster: VirtualBroker, node_id: int) -> tuple[int, list[int]]:
     """Return the leader and the brokers in a broker's metadata."""
-    answer = cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9)
-    (topic,) = (topic for topic in answer.topics if topic.name == "t")
-    return topic.partitions[0].leader_id, [broker.node_id for broker in answer.brokers]
+    response = cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9)
+    (topic,) = (topic for topic in response.topics if topic.name == "t")
+    return topic.partitions[0].leader_id, [broker.node_id for broker in response.brokers]
 
 
 def move(cluster: VirtualBroker, node_id: int) -> None:
@@ -67,8 +67,8 @@ def test_new_topics_are_delayed_too(three: VirtualBroker) -> None:
     client = three.client(node_id=3)
 
     def error_code() -> int:
-        answer = client.ask(MetadataRequest(topics=None), 9)
-        return next(int(topic.error_code) for topic in answer.topics if topic.name == "a")
+        response = client.ask(MetadataRequest(topics=None), 9)
+        return next(int(topic.error_code) for topic in response.topics if topic.name == "a")
 
     assert error_code() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     three.advance(LAG_MS)

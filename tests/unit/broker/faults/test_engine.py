@@ -63,9 +63,9 @@ def code_of(client: Client, version: int = 9) -> int:
 def test_only_the_named_partition_fails_and_gets_no_records() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
-    answer = broker.client().ask(to_all(), 9)
-    assert codes(answer) == [0, NOT_LEADER, 0]
-    assert [item.base_offset for item in answer.responses[0].partition_responses] == [0, -1, 0]
+    response = broker.client().ask(to_all(), 9)
+    assert codes(response) == [0, NOT_LEADER, 0]
+    assert [item.base_offset for item in response.responses[0].partition_responses] == [0, -1, 0]
     assert log_end_offsets(broker) == [1, 0, 1]
 
 
@@ -119,11 +119,11 @@ def test_acks_all_produce_returns_an_error_for_the_named_partition_only() -> Non
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     broker.advance(100)
-    answer = codes(client.answer().message)
-    assert [(index, answer[index]) for index in led_partitions if index] == [
+    response = codes(client.answer().message)
+    assert [(index, response[index]) for index in led_partitions if index] == [
         (index, 0) for index in led_partitions if index
     ]
-    assert answer[0] == NOT_LEADER
+    assert response[0] == NOT_LEADER
 
 
 def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
@@ -146,27 +146,27 @@ def test_metadata_keeps_its_brokers_when_topics_fail() -> None:
         [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u")],
         [MetadataRequestTopic(name="t")],
     ):
-        answer = client.ask(MetadataRequest(topics=topics), 9)
-        assert [each.node_id for each in answer.brokers] == [1]
-        found = {topic.name: topic.error_code for topic in answer.topics}
+        response = client.ask(MetadataRequest(topics=topics), 9)
+        assert [each.node_id for each in response.brokers] == [1]
+        found = {topic.name: topic.error_code for topic in response.topics}
         assert found == {"t": 5} | ({} if topics is not None and len(topics) == 1 else {"u": 0})
 
 
 def test_failed_topic_is_not_auto_created() -> None:
     broker = started("auto.create.topics.enable=true")
     broker.cluster_server.faults.add(Rule(Error(3), api="Metadata", topic="new"))
-    answer = broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
-    assert [topic.error_code for topic in answer.topics] == [3]
+    response = broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
+    assert [topic.error_code for topic in response.topics] == [3]
     assert "new" not in broker.cluster.topics
 
 
 def test_failed_coordinator_is_returned_with_its_key() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
-    answer = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
-    assert {(one.key, one.error_code) for one in answer.coordinators} == {("g0", 15), ("g1", 15)}
-    answer = broker.client().ask(FindCoordinatorRequest(key="g0"), 3)
-    assert answer.error_code == 0
+    response = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
+    assert {(one.key, one.error_code) for one in response.coordinators} == {("g0", 15), ("g1", 15)}
+    response = broker.client().ask(FindCoordinatorRequest(key="g0"), 3)
+    assert response.error_code == 0
 
 
 def test_api_versions_error_falls_back_to_version_0() -> None:
@@ -174,9 +174,9 @@ def test_api_versions_error_falls_back_to_version_0() -> None:
     broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
     client = broker.client()
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3, answered_in=0)
-    answer = client.answer().message
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [each.api_key for each in answer.api_keys] == [18]
+    response = client.answer().message
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [each.api_key for each in response.api_keys] == [18]
     assert client.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
@@ -215,9 +215,9 @@ def test_fetch_reads_the_healthy_partitions() -> None:
     client = broker.client()
     client.ask(to_all(), 9)
     broker.cluster_server.faults.add(Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
-    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(3)]
-    answer = client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=wanted)]), 11)
-    assert [(item.error_code, bool(item.records)) for item in answer.responses[0].partitions] == [
+    requested = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(3)]
+    response = client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=requested)]), 11)
+    assert [(item.error_code, bool(item.records)) for item in response.responses[0].partitions] == [
         (0, True),
         (1, False),
         (0, True),
@@ -254,8 +254,8 @@ def test_fetch_session_can_be_lost() -> None:
     broker = started()
     client = broker.client()
     broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
-    answer = client.ask(FetchRequest(session_id=7, session_epoch=3), 11)
-    assert (answer.error_code, answer.session_id, answer.responses) == (70, 0, [])
+    response = client.ask(FetchRequest(session_id=7, session_epoch=3), 11)
+    assert (response.error_code, response.session_id, response.responses) == (70, 0, [])
 
 
 # -- delays ------------------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order() -> None:
     broker.advance(29)
     assert client.take_answers() == []
     broker.advance(1)
-    assert [answer.api for answer in client.take_answers()] == ["Produce", "Heartbeat"]
+    assert [response.api for response in client.take_answers()] == ["Produce", "Heartbeat"]
     broker.advance(30)
     assert client.answer().api == "Produce"
 
@@ -372,11 +372,11 @@ def hit(rule: dict[str, object], count: int = 6, client: Callable[[VirtualBroker
     broker = started()
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": 6}, "api": "Produce"} | rule)
     producer = broker.client() if client is None else client(broker)
-    shown = ""
+    pattern = ""
     for _ in range(count):
-        shown += "x" if code_of(producer) else "."
+        pattern += "x" if code_of(producer) else "."
         broker.advance(10)
-    return shown
+    return pattern
 
 
 @pytest.mark.parametrize(
@@ -518,11 +518,11 @@ def test_broker_is_isolated_while_its_rule_lasts() -> None:
     faults = broker.cluster_server.faults
     fault = faults.add(Rule("isolate", broker=2, after="1s", during="5s"))
     isolated = broker.cluster.brokers[2]
-    seen = []
+    states = []
     for _ in range(3):
-        seen.append(isolated.is_isolated)
+        states.append(isolated.is_isolated)
         broker.advance(3_000)
-    assert seen == [False, True, False]
+    assert states == [False, True, False]
     assert fault.hits == 1
 
 

@@ -276,8 +276,8 @@ def test_wait_returns_when_the_run_ends() -> None:
 def metadata_errors(stage: Stage) -> list[int]:
     """Return the error codes of a metadata request for `orders`."""
     client = stage.broker.client("shop")
-    answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
-    return [topic.error_code for topic in answer.topics]
+    response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+    return [topic.error_code for topic in response.topics]
 
 
 def test_rules_apply_from_the_start_to_the_end() -> None:

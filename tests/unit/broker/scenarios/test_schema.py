@@ -22,8 +22,8 @@ def validator() -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def test_the_published_schema_is_up_to_date() -> None:
-    assert PUBLISHED.read_text() == schema_text(), "sluice scenario schema > docs/scenario.schema.json writes it"
+def test_published_schema_is_up_to_date() -> None:
+    assert PUBLISHED.read_text() == schema_text(), "run `sluice scenario schema > docs/scenario.schema.json`"
 
 
 @pytest.mark.parametrize("name", names())

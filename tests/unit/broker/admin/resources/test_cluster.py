@@ -21,9 +21,9 @@ def three(*overrides: str) -> VirtualBroker:
 
 
 def post(cluster: VirtualBroker, path: str, body: str = "", **headers: str) -> tuple[int, Any]:
-    status, _, answer = call(application(cluster.cluster_server), path, "POST", body, **headers)
+    status, _, response = call(application(cluster.cluster_server), path, "POST", body, **headers)
     cluster.settle()
-    return status, json.loads(answer)
+    return status, json.loads(response)
 
 
 def test_cluster_state_is_returned() -> None:

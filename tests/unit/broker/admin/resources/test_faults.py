@@ -22,8 +22,8 @@ class Admin:
 
     def ask(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
         text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-        status, _, answer = call(self._application, path, method, text)
-        return status, json.loads(answer)
+        status, _, response = call(self._application, path, method, text)
+        return status, json.loads(response)
 
     def ids(self) -> list[str]:
         return [fault["id"] for fault in self.ask(PATH)[1]["faults"]]
@@ -64,7 +64,7 @@ def test_rule_without_further_hits_is_over() -> None:
     assert admin.ask(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**GONE, "times": 1})]
 
 
-def test_schema_is_served_as_json() -> None:
+def test_schema_is_served() -> None:
     status, result = Admin().ask(f"{PATH}/schema")
     assert status == 200
     assert "action" in result["$defs"]["Rule"]["required"]

@@ -20,8 +20,8 @@ PATH = "/api/v1/journal"
 def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
     """Return status and JSON of a response."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    status, _, answer = call(app, path, query=query, **headers)
-    return status, json.loads(answer)
+    status, _, response = call(app, path, query=query, **headers)
+    return status, json.loads(response)
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ READS = {
 
 @pytest.mark.parametrize(("query", "seqs", "after"), READS.values(), ids=READS)
 def test_events_match_the_query(app: Starlette, query: str, seqs: list[int], after: int) -> None:
-    status, answer = ask(app, query)
-    assert (status, [one["seq"] for one in answer["events"]]) == (200, seqs)
-    assert (answer["after"], answer["last"]) == (after, 6)
+    status, response = ask(app, query)
+    assert (status, [one["seq"] for one in response["events"]]) == (200, seqs)
+    assert (response["after"], response["last"]) == (after, 6)
 
 
 def test_journal_requests_are_not_in_the_journal(app: Starlette) -> None:

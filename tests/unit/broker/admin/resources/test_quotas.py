@@ -21,30 +21,30 @@ def ask(
     """Return status and JSON of a response."""
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    status, _, answer = call(app, path, method, text, query, **headers)
-    return status, json.loads(answer)
+    status, _, response = call(app, path, method, text, query, **headers)
+    return status, json.loads(response)
 
 
 def test_quotas_can_be_set_listed_and_deleted() -> None:
     broker = VirtualBroker()
     app = application(broker.cluster_server)
-    wanted = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
-    assert ask(app, "PUT", body={"entity": ALICE, "quotas": wanted}) == (200, {"entity": ALICE, "quotas": wanted})
+    quotas = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
+    assert ask(app, "PUT", body={"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})
     default_entity = {"client-id": None}
     ask(app, "PUT", body={"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
     assert ask(app, "GET") == (
         200,
         {
             "quotas": [
-                {"entity": ALICE, "quotas": wanted},
+                {"entity": ALICE, "quotas": quotas},
                 {"entity": default_entity, "quotas": {"consumer_byte_rate": 5.0}},
             ]
         },
     )
-    left = {"producer_byte_rate": 1000.0}
+    remaining = {"producer_byte_rate": 1000.0}
     assert ask(app, "DELETE", body={"entity": ALICE, "keys": ["request_percentage"]}) == (
         200,
-        {"entity": ALICE, "quotas": left},
+        {"entity": ALICE, "quotas": remaining},
     )
     assert ask(app, "PUT", body={"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
     assert ask(app, "DELETE", body={"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
@@ -75,9 +75,9 @@ def test_quotas_can_be_set_listed_and_deleted() -> None:
 )
 def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, problem: str) -> None:
     broker = VirtualBroker()
-    status, answer = ask(application(broker.cluster_server), method, body=body)
+    status, response = ask(application(broker.cluster_server), method, body=body)
     assert status == 400
-    assert problem in answer["error"]
+    assert problem in response["error"]
     assert broker.cluster.client_quotas.matching({}, (), strict=False) == []
 
 

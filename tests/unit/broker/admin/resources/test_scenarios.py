@@ -24,8 +24,8 @@ class Admin:
 
     def ask(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
         text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-        status, _, answer = call(self._application, path, method, text, **headers)
-        return status, json.loads(answer)
+        status, _, response = call(self._application, path, method, text, **headers)
+        return status, json.loads(response)
 
 
 def test_catalogue_is_listed() -> None:

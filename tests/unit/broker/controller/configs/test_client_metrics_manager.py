@@ -75,10 +75,10 @@ def test_client_without_an_id_gets_a_random_one() -> None:
 
 
 def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval() -> None:
-    answer = get(broker_with(others={"metrics": "a.", "match": "client_id=somebody"}).client("c"))
-    assert (answer.client_instance_id, answer.requested_metrics, answer.push_interval_ms) == (ID, [], 300_000)
-    assert (answer.telemetry_max_bytes, answer.delta_temporality) == (5000, True)
-    assert [NAMES[codec] for codec in answer.accepted_compression_types] == ["zstd", "lz4", "gzip", "snappy"]
+    response = get(broker_with(others={"metrics": "a.", "match": "client_id=somebody"}).client("c"))
+    assert (response.client_instance_id, response.requested_metrics, response.push_interval_ms) == (ID, [], 300_000)
+    assert (response.telemetry_max_bytes, response.delta_temporality) == (5000, True)
+    assert [NAMES[codec] for codec in response.accepted_compression_types] == ["zstd", "lz4", "gzip", "snappy"]
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_subscription_applies_to_clients_that_match(match: str, matches: bool) -
 
 
 def test_subscriptions_merge_their_metrics_and_use_the_shortest_interval() -> None:
-    answer = get(
+    response = get(
         broker_with(
             one={"metrics": "b.,a.", "interval.ms": "500"},
             two={"metrics": "a.,c.", "interval.ms": "200"},
             three={"metrics": "*", "interval.ms": "100", "match": "client_id=nobody"},
         ).client()
     )
-    assert (answer.requested_metrics, answer.push_interval_ms) == (["a.", "b.", "c."], 200)
+    assert (response.requested_metrics, response.push_interval_ms) == (["a.", "b.", "c."], 200)
 
 
 def test_subscription_to_all_metrics_replaces_prefixes() -> None:
-    answer = get(broker_with(one={"metrics": "b."}, two={"metrics": "*"}).client())
-    assert answer.requested_metrics == ["*"]
+    response = get(broker_with(one={"metrics": "b."}, two={"metrics": "*"}).client())
+    assert response.requested_metrics == ["*"]
 
 
 @pytest.mark.parametrize("codec", range(5), ids=NAMES)

@@ -49,8 +49,8 @@ class World:
     def alter(self, name: str, value: str) -> None:
         config = AlterableConfig(name=name, config_operation=SET, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[config])
-        (answer,) = self.broker.client().ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
-        assert (answer.error_code, answer.error_message) == (0, None)
+        (response,) = self.broker.client().ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        assert (response.error_code, response.error_message) == (0, None)
 
     def send(self, after_ms: int = 0, key: bytes | None = b"k", value: bytes | None = b"v") -> int:
         """Append a record with a timestamp `after_ms` after the clock, and return the error code."""

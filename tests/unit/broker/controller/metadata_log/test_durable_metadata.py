@@ -285,25 +285,25 @@ def broker(tmp_path: Path) -> VirtualBroker:
     return broker
 
 
-def errors(answer: Any, results: str) -> list[int]:
+def errors(response: Any, results: str) -> list[int]:
     """Return the error codes of the response's `results`, or of the response itself."""
-    return [one.error_code for one in (getattr(answer, results) if results else [answer])]
+    return [one.error_code for one in (getattr(response, results) if results else [response])]
 
 
 @contextmanager
-def appended(broker: VirtualBroker, answer: ErrorCode | None = None) -> Iterator[list[MetadataMessage]]:
-    """Collect the appended messages; if `answer` is set, fail the appends with it."""
+def appended(broker: VirtualBroker, error: ErrorCode | None = None) -> Iterator[list[MetadataMessage]]:
+    """Collect the appended messages; if `error` is set, fail the appends with it."""
     log = broker.cluster.metadata_log
     assert log is not None
-    into: list[MetadataMessage] = []
+    collected: list[MetadataMessage] = []
     append = log._log.append
 
     def watched(messages: list[MetadataMessage]) -> ErrorCode:
-        into.extend(messages)
-        return append(messages) if answer is None else answer
+        collected.extend(messages)
+        return append(messages) if error is None else error
 
     log._log.append = watched  # type: ignore[method-assign,assignment]  # for the duration of a request
-    yield into
+    yield collected
     log._log.append = append  # type: ignore[method-assign]
 
 
@@ -313,8 +313,8 @@ def test_change_is_written_with_kafkas_records(
 ) -> None:
     deleted = broker.cluster.topics["t"].topic_id
     with appended(broker) as records:
-        answer = broker.client().ask(request_, version)
-    assert errors(answer, results) == [0]
+        response = broker.client().ask(request_, version)
+    assert errors(response, results) == [0]
     expected = build_records(broker)
     if isinstance(expected, RemoveTopicRecord):
         expected.topic_id = deleted
@@ -328,8 +328,8 @@ def test_change_that_cannot_be_written_fails_and_is_not_applied(
 ) -> None:
     before = durable_state(broker)
     with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
-        answer = broker.client().ask(request_, version)
-    assert errors(answer, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        response = broker.client().ask(request_, version)
+    assert errors(response, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert durable_state(broker) == before
     assert durable_state(start(tmp_path)) == before
     again = broker.client().ask(request_, version)
@@ -441,15 +441,15 @@ def batches(broker: VirtualBroker) -> Iterator[list[list[MetadataMessage]]]:
     """Collect each appended batch."""
     log = broker.cluster.metadata_log
     assert log is not None
-    into: list[list[MetadataMessage]] = []
+    collected: list[list[MetadataMessage]] = []
     append = log._log.append
 
     def watched(messages: list[MetadataMessage]) -> ErrorCode:
-        into.append(list(messages))
+        collected.append(list(messages))
         return append(messages)
 
     log._log.append = watched  # type: ignore[method-assign,assignment]  # as above
-    yield into
+    yield collected
     log._log.append = append  # type: ignore[method-assign]
 
 

@@ -104,9 +104,9 @@ def test_tls_clients_are_refused_before_their_handshake(how: str) -> None:
     refused = TlsClient(broker, CERTIFICATES.client_context())
     broker.settle()
     assert (refused.closed_at_ms, refused.transport.writes, fault.hits) == (broker.now_ms, [], 1)
-    taken = TlsClient(broker, CERTIFICATES.client_context())
-    taken.shake_hands()
-    assert is_answered(taken)
+    accepted = TlsClient(broker, CERTIFICATES.client_context())
+    accepted.shake_hands()
+    assert is_answered(accepted)
     assert fault.hits == 1, "the rule is matched once per connection"
 
 
@@ -276,8 +276,8 @@ def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) ->
     for client in (before, after):
         client.send(fetch(0), 11)
     broker.advance(10_000)
-    taken = [client.answer() for client in (before, after)]
-    assert [one.at_ms - began_ms for one in taken] == pytest.approx([one.size / 10 for one in taken], abs=60)
+    responses = [client.answer() for client in (before, after)]
+    assert [one.at_ms - began_ms for one in responses] == pytest.approx([one.size / 10 for one in responses], abs=60)
     assert fault.hits == 2
     fault.remove()
     assert before.ask(fetch(0), 11), "responses are no longer delayed"

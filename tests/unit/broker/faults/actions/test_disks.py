@@ -60,9 +60,9 @@ def test_reads_of_records_are_delayed_and_empty_reads_are_not(broker: VirtualBro
     assert not fetched_bytes(client.answer().message)
     client.send(fetch(0), 11)
     broker.advance(1_000)
-    answer = client.answer()
-    assert fetched_bytes(answer.message)
-    assert answer.at_ms - began_ms == 100
+    response = client.answer()
+    assert fetched_bytes(response.message)
+    assert response.at_ms - began_ms == 100
     fault.remove()
     assert fetched_bytes(client.ask(fetch(0), 11))
 
@@ -108,8 +108,8 @@ def test_full_disk_rejects_appends_and_serves_reads(broker: VirtualBroker) -> No
 def test_only_the_named_log_is_full(broker: VirtualBroker) -> None:
     add(broker, Rule("disk-full", topic="t", partition=1))
     client = broker.client()
-    answers = [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
-    assert answers == [[], FULL]
+    error_codes_by_partition = [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
+    assert error_codes_by_partition == [[], FULL]
 
 
 def test_next_leader_has_space_on_its_disk() -> None:
@@ -126,14 +126,14 @@ def test_two_full_disk_rules_end_independently(broker: VirtualBroker) -> None:
     faults = [add(broker, Rule("disk-full", partition=index)) for index in (0, 1)]
     client = broker.client()
 
-    def answers() -> list[list[int]]:
+    def error_codes_by_partition() -> list[list[int]]:
         return [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
 
-    assert answers() == [FULL, FULL]
+    assert error_codes_by_partition() == [FULL, FULL]
     faults[0].remove()
-    assert answers() == [[], FULL]
+    assert error_codes_by_partition() == [[], FULL]
     faults[1].remove()
-    assert answers() == [[], []]
+    assert error_codes_by_partition() == [[], []]
 
 
 def test_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:

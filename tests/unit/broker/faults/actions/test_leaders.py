@@ -42,8 +42,8 @@ def leaders(cluster: VirtualBroker) -> list[int]:
 
 def coordinator(cluster: VirtualBroker, group: str, node_id: int = 1) -> int:
     """Return the node id that a broker returns as the group's coordinator."""
-    answer = cluster.client(node_id=node_id).ask(FindCoordinatorRequest(key=group, key_type=0), 3)
-    return int(answer.node_id)
+    response = cluster.client(node_id=node_id).ask(FindCoordinatorRequest(key=group, key_type=0), 3)
+    return int(response.node_id)
 
 
 # -- controller and elections ------------------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def test_group_coordinator_moves_and_returns_when_the_rule_ends(three: VirtualBr
     fault = add(three, Rule("coordinator-moved", group="g"))
     after = coordinator(three, "g")
     assert after != before
-    answer = three.client(node_id=before).ask(heartbeat, 4)
-    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    response = three.client(node_id=before).ask(heartbeat, 4)
+    assert response.error_code == ErrorCode.NOT_COORDINATOR
     assert three.client(node_id=after).ask(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     fault.remove()
     assert coordinator(three, "g") == before
@@ -159,8 +159,8 @@ def test_all_coordinators_of_a_broker_move(three: VirtualBroker) -> None:
 
 def test_unused_coordinator_can_be_moved(three: VirtualBroker) -> None:
     add(three, Rule(CoordinatorMoved(to=3), transactional_id="tx"))
-    answer = three.client().ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
-    assert answer.node_id == 3
+    response = three.client().ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+    assert response.node_id == 3
 
 
 # -- invalid rules -----------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ def three() -> VirtualBroker:
 def metadata_leaders(cluster: VirtualBroker) -> list[int]:
     """Return the leader in the metadata of each broker."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    answers = [cluster.client(node_id=node_id).ask(request, 9) for node_id in (1, 2, 3)]
-    return [answer.topics[0].partitions[0].leader_id for answer in answers]
+    responses = [cluster.client(node_id=node_id).ask(request, 9) for node_id in (1, 2, 3)]
+    return [response.topics[0].partitions[0].leader_id for response in responses]
 
 
 def test_stale_metadata_is_returned_until_the_rule_ends(three: VirtualBroker) -> None:

@@ -40,8 +40,8 @@ def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
 
 def metadata_leaders(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
     """Return error, leader and epoch of both partitions in a metadata response."""
-    answer = cluster.client().ask(METADATA, version)
-    return [(one.error_code, one.leader_id, one.leader_epoch) for one in answer.topics[0].partitions]
+    response = cluster.client().ask(METADATA, version)
+    return [(one.error_code, one.leader_id, one.leader_epoch) for one in response.topics[0].partitions]
 
 
 # -- leaders -----------------------------------------------------------------------------------------------------------
@@ -59,8 +59,8 @@ def test_partition_has_no_leader_as_often_as_the_rule_specifies(three: VirtualBr
 
 def test_describe_topic_partitions_returns_the_same_wrong_leader(three: VirtualBroker) -> None:
     add(three, Rule("unknown-leader"))
-    answer = three.client().ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
-    assert [one.leader_id for one in answer.topics[0].partitions] == [NO_LEADER] * 2
+    response = three.client().ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
+    assert [one.leader_id for one in response.topics[0].partitions] == [NO_LEADER] * 2
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [("same", 3), ("new", 4), ("old", 2)])
@@ -88,9 +88,9 @@ def test_partition_without_a_leader_gets_no_wrong_leader(three: VirtualBroker) -
 
 def produce_leader_hint(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
     """Return the leader hint of a produce request to broker 2, and the node endpoints."""
-    answer = cluster.client(node_id=2).ask(produce(version), version)
-    leader = answer.responses[0].partition_responses[0].current_leader
-    return (leader.leader_id, leader.leader_epoch), [node.node_id for node in answer.node_endpoints]
+    response = cluster.client(node_id=2).ask(produce(version), version)
+    leader = response.responses[0].partition_responses[0].current_leader
+    return (leader.leader_id, leader.leader_epoch), [node.node_id for node in response.node_endpoints]
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,16 @@ def test_producer_gets_a_stale_leader_hint(
 def test_consumer_gets_a_stale_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule(StaleLeaderHint(leader=3), topic="t"))
     request = fetch(0, topic_id=three.cluster.topics["t"].topic_id)
-    answer = three.client(node_id=2).ask(request, 16)
-    leader = answer.responses[0].partitions[0].current_leader
-    assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in answer.node_endpoints]) == (3, -1, [3])
+    response = three.client(node_id=2).ask(request, 16)
+    leader = response.responses[0].partitions[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in response.node_endpoints]) == (3, -1, [3])
 
 
 def test_leader_returns_no_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule("stale-leader-hint"))
-    answer = three.client(node_id=1).ask(produce(10), 10)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-    assert answer.node_endpoints == []
+    response = three.client(node_id=1).ask(produce(10), 10)
+    assert response.responses[0].partition_responses[0].error_code == 0
+    assert response.node_endpoints == []
 
 
 def test_versions_without_hints_are_rejected(three: VirtualBroker) -> None:
@@ -137,8 +137,8 @@ def test_versions_without_hints_are_rejected(three: VirtualBroker) -> None:
 
 def test_empty_metadata_has_no_brokers_and_no_topics(three: VirtualBroker) -> None:
     fault = add(three, Rule("empty-metadata"))
-    answer = three.client().ask(MetadataRequest(topics=None), 9)
-    assert (answer.brokers, answer.topics, answer.controller_id) == ([], [], -1)
+    response = three.client().ask(MetadataRequest(topics=None), 9)
+    assert (response.brokers, response.topics, response.controller_id) == ([], [], -1)
     (topic,) = three.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9).topics
     assert (topic.name, topic.error_code) == ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert "new" not in three.cluster.topics
@@ -172,8 +172,8 @@ def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
     for timestamp in (-2, -1, 0):
         partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-        answer = cluster.client().ask(request, version)
-        found.append(answer.topics[0].partitions[0].offset)
+        response = cluster.client().ask(request, version)
+        found.append(response.topics[0].partitions[0].offset)
     return found
 
 

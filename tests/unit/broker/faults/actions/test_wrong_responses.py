@@ -51,7 +51,7 @@ def correct_response() -> bytes:
         pytest.param(CorrelationId(by=-3), lambda r: r[:4] + pack(">i", -2) + r[8:], id="negative correlation id"),
         pytest.param(Truncate(), lambda r: pack(">i", 5) + r[4:9], id="half of the message"),
         pytest.param(Truncate(keep=4), lambda r: pack(">i", 4) + r[4:8], id="header only"),
-        pytest.param(Truncate(keep=0), lambda r: bytes(4), id="an empty frame"),
+        pytest.param(Truncate(keep=0), lambda r: bytes(4), id="empty frame"),
         pytest.param(Truncate(keep=999), lambda r: r, id="limit above the size"),
         pytest.param(Oversize(), lambda r: pack(">i", 2**31 - 1) + r[4:], id="maximum frame size"),
         pytest.param(Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:], id="200 MB"),
@@ -64,19 +64,19 @@ def test_frame_is_changed_as_the_action_specifies(action: object, frame: object)
 
 
 def test_garbage_keeps_size_and_correlation_id_unless_the_frame_is_random() -> None:
-    answers = []
+    responses = []
     for part in ("body", "body", "frame"):
         broker = started()
         broker.cluster_server.faults.add(Rule(Garbage(part), api="Heartbeat", seed=1))
         client = broker.client()
-        answers.append([raw(client), raw(client)])
-    assert answers[0] == answers[1], "the same seed must give the same bytes"
-    first, second = answers[0]
+        responses.append([raw(client), raw(client)])
+    assert responses[0] == responses[1], "the same seed must give the same bytes"
+    first, second = responses[0]
     assert first[:8] == correct_response()[:8]
     assert first[8:] != correct_response()[8:] != second[8:]
     assert first[8:] != second[8:]
-    assert answers[2][0][:4] != correct_response()[:4]
-    assert len(answers[2][0]) == len(correct_response())
+    assert responses[2][0][:4] != correct_response()[:4]
+    assert len(responses[2][0]) == len(correct_response())
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_duplicate_topic_creation_fails_the_second_time() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Duplicate("request"), api="CreateTopics"))
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
-    answer = broker.client().ask(CreateTopicsRequest(topics=[topic]), 7)
-    assert [each.error_code for each in answer.topics] == [36]  # TOPIC_ALREADY_EXISTS
+    response = broker.client().ask(CreateTopicsRequest(topics=[topic]), 7)
+    assert [each.error_code for each in response.topics] == [36]  # TOPIC_ALREADY_EXISTS
 
 
 # -- throttle times ----------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_quota_is_charged_for_answered_requests_only(action: Error | BlackHole |
 
 
 @pytest.mark.parametrize(("throttle_time", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
-def test_rule_sets_the_throttle_time_and_the_quota_the_muting(throttle_time: str, next_at_ms: float) -> None:
+def test_throttle_time_comes_from_the_rule_and_mute_time_from_the_quota(throttle_time: str, next_at_ms: float) -> None:
     broker = started("quota.producer.default=100", "quota.window.num=2", "quota.window.size.seconds=1")
     broker.cluster_server.faults.add(Rule(Throttle(throttle_time), api="Produce", times=1))
     client = broker.client()
@@ -277,8 +277,8 @@ def test_several_rules_apply_to_one_fetch() -> None:
     faults.add(Rule(CorruptRecords(), api="Fetch"))
     faults.add(Rule(Duplicate("records"), api="Fetch"))
     faults.add(Rule(Throttle(7, mute=False), api="Fetch"))
-    answer = client.ask(fetch(), 11)
-    assert answer.throttle_time_ms == 7
-    assert len(fetched_bytes(answer)) == 2 * len(batch(b"v"))
-    assert not crc_is_valid(fetched_bytes(answer)[: len(batch(b"v"))])
-    assert fetched(answer).error_code == 0
+    response = client.ask(fetch(), 11)
+    assert response.throttle_time_ms == 7
+    assert len(fetched_bytes(response)) == 2 * len(batch(b"v"))
+    assert not crc_is_valid(fetched_bytes(response)[: len(batch(b"v"))])
+    assert fetched(response).error_code == 0

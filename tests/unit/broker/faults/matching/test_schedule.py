@@ -8,13 +8,13 @@ HIT, MISS = "x", "."
 
 def calls(count: int, **given: object) -> str:
     """Return which of `count` calls, 1 ms apart, are hit; `|` marks the end of the schedule."""
-    schedule = new_schedule(**({"times": None, "during": None, "on": None, "schedule": None} | given))  # type: ignore[arg-type]  # the test's
-    shown = ""
+    schedule = new_schedule(**({"times": None, "during": None, "on": None, "schedule": None} | given))  # type: ignore[arg-type]  # test values
+    pattern = ""
     for number in range(count):
-        shown += HIT if schedule.hits(float(number)) else MISS
+        pattern += HIT if schedule.hits(float(number)) else MISS
         if schedule.is_over:
-            return shown + "|"
-    return shown
+            return pattern + "|"
+    return pattern
 
 
 @pytest.mark.parametrize(

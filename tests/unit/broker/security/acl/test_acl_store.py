@@ -25,7 +25,7 @@ def new_acls() -> Acls:
     return Acls(Random(0).randbytes, in_memory)
 
 
-def found(acls: Acls, resource_type: ResourceType, name: str) -> list[Acl]:
+def indexed_entries(acls: Acls, resource_type: ResourceType, name: str) -> list[Acl]:
     """Return the indexed entries that apply to a resource."""
     patterns = list(acls.on(resource_type, name))
     for by_principal in patterns:
@@ -65,7 +65,7 @@ def test_added_entries_match_and_deleted_entries_do_not() -> None:
     acls.add(b"i" * 16, entry)
     assert acls.matching(acl_filter()) == [entry]
     acls.delete([entry])
-    assert (acls.matching(acl_filter()), found(acls, ResourceType.TOPIC, "t"), len(acls)) == ([], [], 0)
+    assert (acls.matching(acl_filter()), indexed_entries(acls, ResourceType.TOPIC, "t"), len(acls)) == ([], [], 0)
 
 
 @given(st.lists(st.tuples(st.booleans(), SOME_ACLS), max_size=30))
@@ -81,7 +81,9 @@ def test_index_contains_the_entries_for_a_name(steps: list[tuple[bool, Acl]]) ->
     for resource_type in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER):
         for name in NAMES:
             matching = acl_filter(resource_type=resource_type, resource_name=name, pattern_type=PatternType.MATCH)
-            assert found(acls, resource_type, name) == sorted(one for one in expected if matching.matches(one))
+            assert indexed_entries(acls, resource_type, name) == sorted(
+                one for one in expected if matching.matches(one)
+            )
         of_alice = sorted(acls.of("User:alice", resource_type))
         assert of_alice == sorted(
             one for one in expected if one.resource_type == resource_type and one.principal != "User:bob"

@@ -22,8 +22,8 @@ NOT_REQUESTED = -(2**31)
 
 
 def topic_operations(client: Client) -> int:
-    answer = client.ask(MetadataRequest(topics=None, include_topic_authorized_operations=True), 10)
-    return int(answer.topics[0].topic_authorized_operations)
+    response = client.ask(MetadataRequest(topics=None, include_topic_authorized_operations=True), 10)
+    return int(response.topics[0].topic_authorized_operations)
 
 
 def page_operations(client: Client) -> int:
@@ -31,18 +31,18 @@ def page_operations(client: Client) -> int:
 
 
 def group_operations(client: Client) -> int:
-    answer = client.ask(DescribeGroupsRequest(groups=["group"], include_authorized_operations=True), 5)
-    return int(answer.groups[0].authorized_operations)
+    response = client.ask(DescribeGroupsRequest(groups=["group"], include_authorized_operations=True), 5)
+    return int(response.groups[0].authorized_operations)
 
 
 def consumer_group_operations(client: Client) -> int:
-    answer = client.ask(ConsumerGroupDescribeRequest(group_ids=["members"], include_authorized_operations=True), 1)
-    return int(answer.groups[0].authorized_operations)
+    response = client.ask(ConsumerGroupDescribeRequest(group_ids=["members"], include_authorized_operations=True), 1)
+    return int(response.groups[0].authorized_operations)
 
 
 def cluster_operations(client: Client) -> int:
-    answer = client.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), 10)
-    return int(answer.cluster_authorized_operations)
+    response = client.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), 10)
+    return int(response.cluster_authorized_operations)
 
 
 def described_cluster_operations(client: Client) -> int:

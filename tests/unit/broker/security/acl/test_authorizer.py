@@ -26,9 +26,9 @@ HOST = "127.0.0.1"
 
 
 def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
-    known = Acls(Random(0).randbytes, in_memory)
-    known.create(acls)
-    return Authorizer(Config.load(None, [AUTHORIZER_ON, *overrides]), known)
+    store = Acls(Random(0).randbytes, in_memory)
+    store.create(acls)
+    return Authorizer(Config.load(None, [AUTHORIZER_ON, *overrides]), store)
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def authorizer(acls: Collection[Acl], *overrides: str) -> Authorizer:
         pytest.param([acl(ALL)], READ, True, id="all operations"),
         pytest.param([acl(WRITE)], READ, False, id="other operation"),
         pytest.param([acl(READ, GROUP)], READ, False, id="other resource type"),
-        pytest.param([acl(READ, name="u")], READ, False, id="an entry for another name"),
+        pytest.param([acl(READ, name="u")], READ, False, id="other name"),
         pytest.param([acl(READ, name="*")], READ, True, id="wildcard name"),
         pytest.param([acl(READ, name="", pattern_type=PREFIXED)], READ, True, id="empty prefix"),
         pytest.param([acl(READ, pattern_type=PREFIXED)], READ, True, id="prefix equal to the name"),
@@ -98,8 +98,8 @@ def test_operation_is_implied_by(operation: AclOperation, implied_by: set[AclOpe
     ],
 )
 def test_allow_everyone_applies_if_no_entry_matches_the_resource(acls: list[Acl], name: str, expected: bool) -> None:
-    answers = authorizer(acls, "allow.everyone.if.no.acl.found=true").decide(ALICE, HOST, WRITE, TOPIC, name)
-    assert answers[0] is expected
+    decision = authorizer(acls, "allow.everyone.if.no.acl.found=true").decide(ALICE, HOST, WRITE, TOPIC, name)
+    assert decision[0] is expected
 
 
 def test_super_users_are_allowed_everything() -> None:
@@ -186,8 +186,8 @@ def test_decisions_match_the_naive_authorizer(acls: list[Acl], default: bool) ->
             for operation in (READ, WRITE, DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
                 for name in NAMES:
                     expected = naive(acls, default, principal, host, operation, name)
-                    answer, rule = fast.decide(principal, host, operation, TOPIC, name)
-                    assert answer == expected, (principal, host, operation, name, rule)
+                    decision, rule = fast.decide(principal, host, operation, TOPIC, name)
+                    assert decision == expected, (principal, host, operation, name, rule)
 
 
 @settings(max_examples=80)
@@ -198,10 +198,10 @@ def test_decisions_by_resource_type_match_the_naive_authorizer(
     acls: list[Acl], default: bool, principal: str, operation: AclOperation
 ) -> None:
     fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
-    answer = fast.decide(principal, HOST, operation, TOPIC, ANY_NAME)[0] or fast.allows_some(
+    decision = fast.decide(principal, HOST, operation, TOPIC, ANY_NAME)[0] or fast.allows_some(
         principal, HOST, operation, TOPIC
     )
-    assert answer == naive_by_type(acls, default, principal, HOST, operation)
+    assert decision == naive_by_type(acls, default, principal, HOST, operation)
 
 
 # -- the audit log -----------------------------------------------------------------------------------------------------

@@ -79,8 +79,8 @@ def test_plain_needs_one_token(version: int) -> None:
     broker = VirtualBroker(*SASL)
     client = broker.client()
     assert handshake(client).mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    answer = authenticate(client, plain(), version)
-    assert (answer.error_code, answer.auth_bytes, answer.session_lifetime_ms) == (0, b"", 0)
+    response = authenticate(client, plain(), version)
+    assert (response.error_code, response.auth_bytes, response.session_lifetime_ms) == (0, b"", 0)
     assert isinstance(client.connection, Connection)
     assert (client.connection.ctx.session.user, client.connection.ctx.session.principal) == ("alice", "User:alice")
     assert client.ask(MetadataRequest(topics=[]), 9).brokers
@@ -102,8 +102,8 @@ def test_oauthbearer_session_lasts_as_long_as_the_token() -> None:
     client = broker.client()
     handshake(client, "OAUTHBEARER")
     expires_s = WALL_START_MS / 1000 + 60
-    answer = authenticate(client, bearer(token({"sub": "carol", "exp": expires_s})))
-    assert (client.connection.ctx.session.user, answer.session_lifetime_ms) == ("carol", 60_000)
+    response = authenticate(client, bearer(token({"sub": "carol", "exp": expires_s})))
+    assert (client.connection.ctx.session.user, response.session_lifetime_ms) == ("carol", 60_000)
 
 
 def test_old_clients_send_tokens_without_headers() -> None:
@@ -141,7 +141,7 @@ def test_requests_can_be_pipelined_during_authentication() -> None:
         (SaslAuthenticateRequest(auth_bytes=plain()), 1),
         (MetadataRequest(topics=[]), 9),
     )
-    assert [answer.api for answer in client.take_answers()] == [
+    assert [response.api for response in client.take_answers()] == [
         "ApiVersions",
         "SaslHandshake",
         "SaslAuthenticate",
@@ -161,9 +161,9 @@ def test_api_versions_can_be_retried_until_it_succeeds() -> None:
 def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
     client = logged_in(VirtualBroker(*SASL))
     assert handshake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
-    answer = authenticate(client, plain())
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
-    assert answer.error_message == "SaslAuthenticate request received after successful authentication"
+    response = authenticate(client, plain())
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert response.error_message == "SaslAuthenticate request received after successful authentication"
     assert client.is_open
 
 
@@ -239,8 +239,8 @@ def test_failure_is_returned_after_the_delay_and_the_connection_closed(
         "reason": reason,
     }
     assert lines(caplog) == [expected], "failures are logged immediately"
-    answer = rejection(broker, client)
-    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, error_message)
+    response = rejection(broker, client)
+    assert (response.error_code, response.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, error_message)
     assert (len(caplog.records), counts(broker)) == (1, {"failed": 1})
 
 
@@ -258,9 +258,9 @@ def test_disabled_mechanism_is_rejected_with_the_enabled_ones(caplog: pytest.Log
     broker = VirtualBroker(*SASL)
     client = broker.client()
     client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
-    answer = rejection(broker, client)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    response = rejection(broker, client)
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     (line,) = lines(caplog)
     assert (line["mechanism"], line["reason"]) == (
         "GSSAPI",
@@ -386,8 +386,8 @@ def test_rejected_request_without_an_error_field_has_no_response(
 def short_session(broker: VirtualBroker, user: str = "alice") -> Client:
     client = broker.client()
     handshake(client)
-    answer = authenticate(client, plain(user, f"{user}-secret"))
-    assert answer.session_lifetime_ms == 5000
+    response = authenticate(client, plain(user, f"{user}-secret"))
+    assert response.session_lifetime_ms == 5000
     return client
 
 
@@ -408,7 +408,7 @@ def test_client_that_reauthenticates_keeps_its_connection() -> None:
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     for _ in range(3):
-        broker.advance(6000)  # too late for anything else
+        broker.advance(6000)  # after the session expired
         assert handshake(client).error_code == 0
         assert authenticate(client, plain()).session_lifetime_ms == 5000
         assert client.ask(MetadataRequest(topics=[]), 9).brokers
@@ -441,9 +441,9 @@ def test_reauthentication_cannot_change_the_principal() -> None:
     broker.advance(3000)
     handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("bob", "bob-secret")), 2)
-    answer = rejection(broker, client)
-    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    response = rejection(broker, client)
+    assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert response.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
     assert counts(broker) == {"successful": 1, "failed_again": 1}
 
 
@@ -507,7 +507,7 @@ def test_user_quota_is_shared_by_the_clients_of_the_user() -> None:
         client.send(produce_of(8_000, 9, client_id), 9)
         return client.answer().throttle_time_ms
 
-    assert throttle_ms("alice", "one") == 0, "a new sensor allows ten seconds' worth"
+    assert throttle_ms("alice", "one") == 0, "a new quota allows ten seconds' worth of bytes"
     assert throttle_ms("alice", "two") == 6000, "alice's clients share the quota: 16,000 bytes exceed it by 6 s"
     assert throttle_ms("bob", "one") == 0, "bob has no quota"
 

@@ -31,8 +31,8 @@ def user_of(*overrides: str, user: str = "alice", password: str = "alice-secret"
 
 def mechanisms(*overrides: str) -> list[str]:
     """Return the mechanisms in a handshake response."""
-    answer = handshake(VirtualBroker(LISTENER, *overrides).client(), "SCRAM-SHA-256")
-    return list(answer.mechanisms)
+    response = handshake(VirtualBroker(LISTENER, *overrides).client(), "SCRAM-SHA-256")
+    return list(response.mechanisms)
 
 
 @pytest.mark.parametrize(

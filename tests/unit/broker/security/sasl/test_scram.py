@@ -35,8 +35,8 @@ def new_nonce() -> str:
     return "3rfcNHYJY1ZVvWVs7j"
 
 
-def mechanism(of: ScramMechanism = SHA_256) -> ScramServerMechanism:
-    return ScramServerMechanism(of, ScramCredentials(PASSWORDS, random_bytes), new_nonce)
+def mechanism(kind: ScramMechanism = SHA_256) -> ScramServerMechanism:
+    return ScramServerMechanism(kind, ScramCredentials(PASSWORDS, random_bytes), new_nonce)
 
 
 def test_example_of_rfc_7677_matches_exactly() -> None:
@@ -49,9 +49,9 @@ def test_example_of_rfc_7677_matches_exactly() -> None:
 
 
 @pytest.mark.parametrize("user", list(PASSWORDS), ids=["plain name", "name with = and ,"])
-@pytest.mark.parametrize("of", ScramMechanism, ids=lambda of: of.sasl_name)
-def test_valid_password_is_accepted(of: ScramMechanism, user: str) -> None:
-    client, server = ScramClient(of.hash_name, user, PASSWORDS[user]), mechanism(of)
+@pytest.mark.parametrize("kind", ScramMechanism, ids=lambda kind: kind.sasl_name)
+def test_valid_password_is_accepted(kind: ScramMechanism, user: str) -> None:
+    client, server = ScramClient(kind.hash_name, user, PASSWORDS[user]), mechanism(kind)
     assert server.evaluate(client.final(server.evaluate(client.first))) == client.signature
     assert server.user == user
 

@@ -89,8 +89,10 @@ def test_token_that_expired_before_its_issue_is_rejected_despite_clock_skew() ->
         validate({"sub": "c", "iat": NOW_S, "exp": NOW_S}, AllowableClockSkewMs="1000")
 
 
-@pytest.mark.parametrize("scope", [None, "a", ["b"], "a b", []], ids=["none", "half", "a list", "one text", "[]"])
-def test_a_scope_that_is_missing_is_told(scope: object) -> None:
+@pytest.mark.parametrize(
+    "scope", [None, "a", ["b"], "a b", []], ids=["none", "one of two", "list", "text", "empty list"]
+)
+def test_missing_scope_is_reported(scope: object) -> None:
     with pytest.raises(IllegalTokenError) as raised:
         validate(GOOD | ({} if scope is None else {"scope": scope}), RequiredScope="a  b")
     assert raised.value.scope == "[a, b]"
@@ -100,7 +102,7 @@ def test_a_scope_that_is_missing_is_told(scope: object) -> None:
     ("compact", "reason"),
     [
         pytest.param("abc", "expected three parts", id="one part"),
-        pytest.param("e30..", "expected three parts", id="an empty part"),
+        pytest.param("e30..", "expected three parts", id="empty part"),
         pytest.param("e30.e30.e30.", "expected three parts", id="four parts"),
         pytest.param("!.e30.", "expected JSON in base64url", id="not base64"),
         pytest.param("e30.YQ.", "expected JSON in base64url", id="not JSON"),

@@ -84,9 +84,9 @@ def test_client_auth_sets_the_verify_mode(auth: str, mode: ssl.VerifyMode) -> No
     ],
 )
 def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, str], names: set[str]) -> None:
-    made = context(*FILES.broker_overrides, f"ssl.cipher.suites={suites}")
-    assert (made.minimum_version.name, made.maximum_version.name) == versions
-    older = {cipher["name"] for cipher in made.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
+    server = context(*FILES.broker_overrides, f"ssl.cipher.suites={suites}")
+    assert (server.minimum_version.name, server.maximum_version.name) == versions
+    older = {cipher["name"] for cipher in server.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert names <= older
     assert len(older) == len(names) or not names
 
