@@ -1,4 +1,4 @@
-"""The admin port as all commands ask it: at which addresses, and what they tell where it does not answer."""
+"""Admin requests of all commands: addresses, and connection errors."""
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,7 +21,7 @@ ASKS = {
     "faults": ["faults", "list", "--admin"],
     "healthcheck": ["healthcheck", "--admin"],
     "journal": ["journal", "tail", "--admin"],
-    "journal that follows": ["journal", "tail", "--follow", "--admin"],
+    "journal with --follow": ["journal", "tail", "--follow", "--admin"],
     "run": ["run", "slow-broker", "--against"],
     "top": ["top", "--once", "--admin"],
 }
@@ -29,24 +29,24 @@ every_command = pytest.mark.parametrize("words", ASKS.values(), ids=ASKS)
 
 
 class _Stranger(BaseHTTPRequestHandler):
-    """A web server that knows nothing of brokers."""
+    """A web server that is no broker."""
 
-    asked: list[str]
+    paths: list[str]
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.paths.append(self.path)
         self.send_error(404)
 
     def do_POST(self) -> None:
         self.do_GET()
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def stranger() -> Iterator[HTTPServer]:
-    _Stranger.asked = []
+    _Stranger.paths = []
     with HTTPServer(("127.0.0.1", 0), _Stranger) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -55,11 +55,11 @@ def stranger() -> Iterator[HTTPServer]:
         thread.join()
 
 
-def told(words: list[str], address: str, exit_code: int) -> str:
+def error_of(words: list[str], address: str, exit_code: int) -> str:
     result = CliRunner().invoke(cli, [*words, address])
     assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
     assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1, "what went wrong is one line"
+    assert result.stderr.count("\n") == 1, "the error is one line"
     return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
@@ -67,11 +67,11 @@ def told(words: list[str], address: str, exit_code: int) -> str:
     "address",
     [
         pytest.param("http://localhost:9644", id="a name"),
-        pytest.param("https://[::1]:9644", id="an address of IPv6, with TLS"),
-        pytest.param("http://broker/sluice", id="a path of a proxy's"),
+        pytest.param("https://[::1]:9644", id="an IPv6 address with TLS"),
+        pytest.param("http://broker/sluice", id="a path behind a proxy"),
     ],
 )
-def test_an_address_may_end_with_a_slash(address: str) -> None:
+def test_address_may_end_with_a_slash(address: str) -> None:
     assert admin_address(address) == admin_address(f"{address}/") == address
 
 
@@ -81,35 +81,37 @@ def test_an_address_may_end_with_a_slash(address: str) -> None:
         pytest.param("localhost:9644", id="without http"),
         pytest.param("ftp://localhost", id="another protocol"),
         pytest.param("http://", id="no host"),
-        pytest.param("http://localhost:x", id="a port that is no number"),
-        pytest.param("http://localhost:99999", id="a port that is none"),
-        pytest.param("http://[::1", id="half an address of IPv6"),
+        pytest.param("http://localhost:x", id="a port that is not a number"),
+        pytest.param("http://localhost:99999", id="an invalid port"),
+        pytest.param("http://[::1", id="an incomplete IPv6 address"),
         pytest.param("http://a host", id="a space"),
-        pytest.param("http://host\r\nX: y", id="a line end"),
-        pytest.param("http://h\u00f6st", id="a letter that no address has"),
+        pytest.param("http://host\r\nX: y", id="a line break"),
+        pytest.param("http://h\u00f6st", id="an invalid character"),
     ],
 )
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         admin_address(address, "--against")
     assert str(refused.value) == f"--against: {address}: must be http://HOST:PORT or https://HOST:PORT"
 
 
 @every_command
-def test_an_address_that_is_none_is_wrong_usage(words: list[str]) -> None:
-    assert told(words, "http://[::1", 2) == f"{words[-1]}: http://[::1: must be http://HOST:PORT or https://HOST:PORT"
+def test_invalid_address_is_wrong_usage(words: list[str]) -> None:
+    assert (
+        error_of(words, "http://[::1", 2) == f"{words[-1]}: http://[::1: must be http://HOST:PORT or https://HOST:PORT"
+    )
 
 
 @every_command
-def test_where_nobody_listens_there_is_no_connection(words: list[str]) -> None:
-    assert told(words, "http://127.0.0.1:1", 1) == "http://127.0.0.1:1: no connection: Connection refused"
+def test_address_without_a_listener_is_reported(words: list[str]) -> None:
+    assert error_of(words, "http://127.0.0.1:1", 1) == "http://127.0.0.1:1: no connection: Connection refused"
 
 
 @every_command
-def test_what_another_web_server_says_is_told_in_a_line(words: list[str], stranger: HTTPServer) -> None:
+def test_response_of_another_web_server_is_reported_in_one_line(words: list[str], stranger: HTTPServer) -> None:
     address = f"http://127.0.0.1:{stranger.server_port}"
-    assert told(words, f"{address}/", 1) == f"{address}: 404: Not Found"
-    assert [path[:2] for path in _Stranger.asked] in (["/a"], ["/h"]), "one slash between the address and the path"
+    assert error_of(words, f"{address}/", 1) == f"{address}: 404: Not Found"
+    assert [path[:2] for path in _Stranger.paths] in (["/a"], ["/h"]), "one slash between address and path"
 
 
 @pytest.fixture(scope="module")
@@ -120,16 +122,16 @@ def kafka_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @every_command
-def test_a_kafka_port_is_reported(words: list[str], kafka_port: str) -> None:
+def test_kafka_port_is_reported(words: list[str], kafka_port: str) -> None:
     expected = f"{kafka_port}: expected the admin HTTP port, got a port of the Kafka protocol"
-    assert told(words, kafka_port, 1) == expected
+    assert error_of(words, kafka_port, 1) == expected
 
 
-def test_a_port_that_closes_connections_is_not_reported_as_kafka() -> None:
+def test_port_that_closes_connections_is_not_reported_as_kafka() -> None:
     with create_server(("127.0.0.1", 0)) as server:
 
         def close_connections() -> None:
-            for _ in range(2):  # the request, and the probe for Kafka
+            for _ in range(2):  # the request, and the check for the Kafka protocol
                 connection, _address = server.accept()
                 connection.recv(1 << 16)
                 connection.close()
@@ -137,12 +139,12 @@ def test_a_port_that_closes_connections_is_not_reported_as_kafka() -> None:
         thread = Thread(target=close_connections)
         thread.start()
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        assert told(ASKS["explain"], address, 1) == f"{address}: Remote end closed connection without response"
+        assert error_of(ASKS["explain"], address, 1) == f"{address}: Remote end closed connection without response"
         thread.join()
 
 
 @every_command
-def test_a_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert admin_client.TIMEOUT_S == 5.0
     timeouts_s: list[float] = []
 
@@ -153,7 +155,7 @@ def test_a_silent_port_times_out(words: list[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(admin_client, "urlopen", impatient)
     with create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        reported = told(words, address, 1)
+        reported = error_of(words, address, 1)
     (timeout_s,) = timeouts_s
     assert timeout_s <= 5.0
     assert reported == f"{address}: no response within {timeout_s:g} s"

@@ -1,4 +1,4 @@
-"""Completion in a real bash."""
+"""Shell completion in bash."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# A word for each: the words before the cursor, as bash splits them, and what it is given for the last.
+# Per word: the preceding words as bash splits them, and the expected completions.
 CASES: dict[str, tuple[list[str], list[str]]] = {
     "commands": (["sluice", "jour"], ["journal"]),
     "commands of a group": (["sluice", "journal", ""], ["export", "tail"]),
@@ -17,7 +17,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "scenarios": (["sluice", "run", "rolling"], ["rolling-restart"]),
     "APIs": (["sluice", "journal", "tail", "--api", "Prod"], ["Produce"]),
     "actions": (["sluice", "faults", "add", "action", "=", "black"], ["black-hole"]),
-    "all actions that begin so": (["sluice", "faults", "add", "action", "=", "disk"], ["disk-full"]),
+    "all actions with this prefix": (["sluice", "faults", "add", "action", "=", "disk"], ["disk-full"]),
     "fields of a rule": (["sluice", "faults", "add", "action", "=", "delay", "clien"], ["client_id="]),
     "fields of an action": (["sluice", "faults", "add", "action", "=", "delay", "mea"], ["mean="]),
     "values of a field": (["sluice", "faults", "add", "action", "=", "delay", "api", "=", "Prod"], ["Produce"]),
@@ -41,7 +41,7 @@ complete -p sluice
 """
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completes() -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

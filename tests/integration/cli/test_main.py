@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-# The command itself, what all commands have in common, and what is told of them.
+# The main command, shared code of all commands, and their help texts.
 LIGHT = [
     "sluice._version",
     "sluice.cli",
@@ -17,7 +17,7 @@ LIGHT = [
 ]
 
 
-def test_help_loads_no_command() -> None:
+def test_help_imports_no_command() -> None:
     code = "import sys; from sluice.cli.main import cli; cli(['--help'], standalone_mode=False)\n"
     code += "print(sorted(name for name in sys.modules if name.startswith('sluice.') or name == 'asyncio'))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

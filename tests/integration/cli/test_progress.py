@@ -7,13 +7,13 @@ import sys
 
 PROGRAM = """
 from sluice.cli.progress import progress
-with progress() as tell:
-    tell("events", 5, 10)
-    tell("clients", 20, 20)
+with progress() as report:
+    report("events", 5, 10)
+    report("clients", 20, 20)
 """
 
 
-def test_a_terminal_has_a_bar_that_is_gone_in_the_end() -> None:
+def test_terminal_shows_a_bar_that_is_erased_at_the_end() -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     done = subprocess.run(
@@ -22,7 +22,7 @@ def test_a_terminal_has_a_bar_that_is_gone_in_the_end() -> None:
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     os.close(theirs)
-    assert done.stdout == b"", "what is printed to stdout is for programs"
+    assert done.stdout == b"", "stdout is reserved for programs"
     assert "clients" in shown
     assert "20/20" in shown
     assert shown.endswith(("\x1b[2K", "\x1b[1A\x1b[2K"))

@@ -1,4 +1,4 @@
-"""What is deployed fits together: image, compose file, Prometheus, lock and Makefile, checked without an engine."""
+"""Deployment files agree: image, compose file, Prometheus, lock files and Makefile; no container engine needed."""
 
 import ast
 import json
@@ -32,13 +32,13 @@ def _image_environment() -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def test_the_compose_file_follows_the_compose_specification() -> None:
+def test_compose_file_follows_the_specification() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
     result = subprocess.run([*command, ROOT / "docker-compose.yml"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
 
 
-def test_the_image_runs_the_broker_and_not_as_root() -> None:
+def test_image_runs_the_broker_without_root() -> None:
     assert json.loads(_final_stage("ENTRYPOINT")[0]) == ["sluice"]
     assert json.loads(_final_stage("CMD")[0]) == ["serve"]
     assert json.loads(_final_stage("HEALTHCHECK")[0].split("CMD")[1]) == ["sluice", "healthcheck"]
@@ -46,19 +46,19 @@ def test_the_image_runs_the_broker_and_not_as_root() -> None:
     assert _final_stage("EXPOSE")[0].split() == ["9092", "9644"]
 
 
-def test_the_image_is_reachable_from_outside_and_says_how() -> None:
+def test_image_listens_on_all_addresses_with_an_advertised_one() -> None:
     config = Config.load(environ=_image_environment())
     assert config.warnings == []
     assert [(listener.host, listener.port) for listener in config.listeners()] == [("0.0.0.0", 9092)]
     assert [(listener.host, listener.port) for listener in config.advertised_listeners()] == [("localhost", 9092)]
 
 
-def test_the_image_is_built_from_every_package() -> None:
+def test_image_is_built_from_every_package() -> None:
     context = (ROOT / ".dockerignore").read_text().splitlines()
     assert [name for name in PACKAGES if f"!{name}" not in context] == []
 
 
-def test_the_compose_file_configures_the_broker_without_warnings() -> None:
+def test_compose_file_configures_the_broker_without_warnings() -> None:
     environment = COMPOSE["services"]["sluice"]["environment"] | {"KAFKA_SLUICE_ADMIN_TOKEN": "secret"}
     config = Config.load(environ=_image_environment() | environment)
     assert config.warnings == []
@@ -68,7 +68,7 @@ def test_the_compose_file_configures_the_broker_without_warnings() -> None:
     assert "127.0.0.1:9092:9092" in COMPOSE["services"]["sluice"]["ports"]
 
 
-def test_prometheus_scrapes_the_brokers_admin_port_with_its_token() -> None:
+def test_prometheus_scrapes_the_admin_port_with_its_token() -> None:
     (job,) = PROMETHEUS["scrape_configs"]
     ((target,),) = (static["targets"] for static in job["static_configs"])
     host, port = target.split(":")
@@ -82,19 +82,19 @@ def test_prometheus_scrapes_the_brokers_admin_port_with_its_token() -> None:
     assert (ROOT / mounted).is_file()
 
 
-def test_what_the_compose_file_mounts_is_there() -> None:
+def test_files_mounted_by_the_compose_file_exist() -> None:
     volumes = [volume for service in COMPOSE["services"].values() for volume in service.get("volumes", [])]
     assert volumes
     assert [volume for volume in volumes if not (ROOT / volume.split(":")[0]).exists()] == []
     assert [volume for volume in volumes if not volume.endswith(":ro")] == []
 
 
-def test_the_spark_job_of_the_compose_file_is_an_example_and_starts_only_with_its_profile() -> None:
+def test_spark_job_of_the_compose_file_is_an_example_started_by_its_profile() -> None:
     spark = COMPOSE["services"]["spark"]
     assert spark["profiles"] == ["spark"]
     (job,) = (word for word in spark["command"] if word.endswith(".py"))
     file = ROOT / "examples/spark" / Path(job).name
-    ast.parse(file.read_text(), feature_version=(3, 10))  # the Python of that image
+    ast.parse(file.read_text(), feature_version=(3, 10))  # the image's Python version
     assert spark["command"][-1] == "sluice:19092"
 
 
@@ -116,7 +116,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         pytest.param("requirements/spark.lock", {"spark"}, id="for Spark"),
     ],
 )
-def test_a_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extras: set[str]) -> None:
+def test_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extras: set[str]) -> None:
     lock = (ROOT / lock_name).read_text()
     assert "://" not in lock
     assert "--" not in lock
@@ -124,20 +124,20 @@ def test_a_lock_pins_every_dependency_and_names_no_registry(lock_name: str, extr
     assert [line for line in lock.splitlines() if "==" not in line] == []
     optional = chain.from_iterable(PROJECT["optional-dependencies"][extra] for extra in extras)
     wanted = {_name(line) for line in [*PROJECT["dependencies"], *optional]} - {_name(PROJECT["name"])}
-    assert wanted <= pinned, "after a change of dependencies, make the locks again"
+    assert wanted <= pinned, "dependencies changed; rebuild the lock files"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_says_what_it_can_do() -> None:
+def test_make_lists_its_targets() -> None:
     shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = [line.split()[1] for line in shown.splitlines()]
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None
-    assert targets == phony[1].split(), "each has its words, and stands in .PHONY in the file's order"
+    assert targets == phony[1].split(), "each target has a description, and is in .PHONY in the file's order"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_bench_peers_says_what_it_misses(tmp_path: Path) -> None:
+def test_bench_peers_reports_a_missing_harness(tmp_path: Path) -> None:
     command = ["make", "-s", "-o", "setup", "bench-peers", f"PEERS={tmp_path}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.stdout == f"bench-peers: no harness at {tmp_path}; run make bench-peers PEERS=path\n"

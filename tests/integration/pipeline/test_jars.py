@@ -22,7 +22,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.holds = {name: name for name in NAMES}
         self._folder = folder
-        self.asked = folder / "asked"
+        self.calls = folder / "calls"
         (folder / "bin").mkdir(parents=True)
 
     @property
@@ -33,7 +33,7 @@ class Repository:
 import sys
 from pathlib import Path
 arguments = sys.argv
-Path({str(self.asked)!r}).open("a").write(" ".join(arguments) + "\\n")
+Path({str(self.calls)!r}).open("a").write(" ".join(arguments) + "\\n")
 ivy = Path(arguments[arguments.index("-ivy") + 1]).read_text()
 folder = Path(arguments[arguments.index("-retrieve") + 1]).parent
 for name, content in {self.holds!r}.items():
@@ -57,23 +57,23 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 class TestFetchedJars:
-    def test_are_downloaded_once(self, repository: Repository) -> None:
+    def test_jars_are_downloaded_once(self, repository: Repository) -> None:
         found = fetched_jars("0.1", repository.java)
         assert [(path.name, path.read_text()) for path in found] == [
             ("connector-1.jar", "connector"),
             ("clients-1.jar", "clients"),
         ]
         assert fetched_jars("0.1", repository.java) == found
-        assert len(repository.asked.read_text().splitlines()) == 1
+        assert len(repository.calls.read_text().splitlines()) == 1
         assert sorted(path.name for path in found[0].parent.iterdir()) == ["clients-1.jar", "connector-1.jar"]
 
-    def test_are_downloaded_again_if_one_is_corrupt(self, repository: Repository) -> None:
+    def test_corrupt_jars_are_downloaded_again(self, repository: Repository) -> None:
         found = fetched_jars("0.1", repository.java)
-        found[1].write_text("half of it")
+        found[1].write_text("half of a jar")
         fetched_jars("0.1", repository.java)
         assert found[1].read_text() == "clients"
 
-    def test_are_rejected_with_another_digest(self, repository: Repository, tmp_path: Path) -> None:
+    def test_jars_with_another_digest_are_rejected(self, repository: Repository, tmp_path: Path) -> None:
         repository.holds["clients"] = "something else"
         with pytest.raises(
             SluiceError, match=r"^clients-1\.jar: the repository returned another file; expected SHA-256 .*, got "
@@ -81,7 +81,7 @@ class TestFetchedJars:
             fetched_jars("0.1", repository.java)
         assert not (tmp_path / "cache" / "sluice" / "jars" / "clients-1.jar").exists()
 
-    def test_are_named_with_remedies_if_the_download_fails(self, repository: Repository) -> None:
+    def test_failed_download_is_reported_with_remedies(self, repository: Repository) -> None:
         del repository.holds["clients"]
         with pytest.raises(
             SluiceError,
@@ -91,7 +91,7 @@ class TestFetchedJars:
         ):
             fetched_jars("0.1", repository.java)
 
-    def test_come_from_the_configured_repository(
+    def test_jars_come_from_the_configured_repository(
         self, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings = tmp_path / "settings.xml"
@@ -100,16 +100,16 @@ class TestFetchedJars:
             fetched_jars("0.1", repository.java)
         settings.touch()
         fetched_jars("0.1", repository.java)
-        assert f"-settings {settings}" in repository.asked.read_text()
+        assert f"-settings {settings}" in repository.calls.read_text()
 
-    def test_are_an_error_if_the_cache_folder_cannot_be_created(self, repository: Repository, tmp_path: Path) -> None:
+    def test_uncreatable_cache_folder_is_an_error(self, repository: Repository, tmp_path: Path) -> None:
         (tmp_path / "cache").write_text("a file")
         with pytest.raises(SluiceError, match=r"jars: cannot store Spark's Kafka connector: .*Not a directory"):
             fetched_jars("0.1", repository.java)
 
 
 class TestGivenJars:
-    def test_are_all_jars_of_the_folder(self, tmp_path: Path) -> None:
+    def test_given_jars_are_all_jars_of_the_folder(self, tmp_path: Path) -> None:
         for jar in CONNECTORS["4.0.0"]:
             (tmp_path / jar.file_name).touch()
         (tmp_path / "mine.jar").touch()
@@ -119,7 +119,7 @@ class TestGivenJars:
         ):
             given_jars(tmp_path, "4.2.0")
 
-    def test_must_be_complete(self, tmp_path: Path) -> None:
+    def test_given_jars_must_be_complete(self, tmp_path: Path) -> None:
         (tmp_path / "kafka-clients-3.9.2.jar").touch()
         with pytest.raises(
             SluiceError,
@@ -127,6 +127,6 @@ class TestGivenJars:
         ):
             given_jars(tmp_path, "4.2.0")
 
-    def test_must_be_in_a_folder(self, tmp_path: Path) -> None:
+    def test_given_jars_must_be_in_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(SluiceError, match=r"nowhere: not a folder$"):
             given_jars(tmp_path / "nowhere", "4.2.0")

@@ -1,4 +1,4 @@
-"""Brokers for unittest: one a test, as the class says; what fails has the journal below it."""
+"""Brokers for unittest: one per test, with the class's options; a failure report ends with the journal."""
 
 import unittest
 from typing import ClassVar
@@ -16,7 +16,7 @@ def results_of(case: type[unittest.TestCase]) -> unittest.TestResult:
     return result
 
 
-def test_each_test_has_brokers_as_the_class_says() -> None:
+def test_each_test_has_brokers_with_the_class_options() -> None:
     class Orders(KafkaTestCase):
         kafka_options: ClassVar[BrokerOptions] = {"brokers": 2, "quota": {"client_id": "shop", "produce": "100k"}}
         seen: ClassVar[set[str]] = set()
@@ -45,10 +45,10 @@ def test_each_test_has_brokers_as_the_class_says() -> None:
     result = results_of(Orders)
     assert result.wasSuccessful(), result.failures + result.errors
     assert (result.testsRun, len(result.skipped), len(result.expectedFailures)) == (5, 2, 1)
-    assert len(Orders.seen) == 2, "two tests had the same brokers"
+    assert len(Orders.seen) == 2, "two tests shared brokers"
 
 
-def test_coroutines_are_run() -> None:
+def test_coroutine_tests_are_run() -> None:
     class Orders(KafkaTestCase, unittest.IsolatedAsyncioTestCase):
         kafka_options: ClassVar[BrokerOptions] = {"scenario": "throttle-storm"}
 
@@ -63,12 +63,12 @@ def test_coroutines_are_run() -> None:
 
     result = results_of(Orders)
     assert result.testsRun == 2
-    ((_, told),) = result.errors
-    assert "ValueError: on purpose\nsluice journal: broker 127.0.0.1:" in told
-    assert "sluice-test Produce v" in told
+    ((_, report),) = result.errors
+    assert "ValueError: on purpose\nsluice journal: broker 127.0.0.1:" in report
+    assert "sluice-test Produce v" in report
 
 
-def test_what_fails_has_the_journal_below_it() -> None:
+def test_failure_report_ends_with_the_journal() -> None:
     class Orders(KafkaTestCase):
         def test_fails(self) -> None:
             self.kafka.client("shop").send("orders", b"a")
@@ -76,7 +76,7 @@ def test_what_fails_has_the_journal_below_it() -> None:
 
         def test_passes(self) -> None: ...
 
-    ((_, told),) = results_of(Orders).failures
-    assert "\nAssertionError: expected: client shop throttled for 1 ms or more\n" in told
-    assert told.count("\nsluice journal: broker 127.0.0.1:") == 1
-    assert "shop Produce v" in told.partition("sluice journal")[2]
+    ((_, report),) = results_of(Orders).failures
+    assert "\nAssertionError: expected: client shop throttled for 1 ms or more\n" in report
+    assert report.count("\nsluice journal: broker 127.0.0.1:") == 1
+    assert "shop Produce v" in report.partition("sluice journal")[2]

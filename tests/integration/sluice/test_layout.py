@@ -1,4 +1,4 @@
-"""One import package over top-level folders: links, build settings and bans agree, and each way of installing works."""
+"""One import package over top-level folders: links, build settings and lint rules agree, and each install works."""
 
 import json
 import os
@@ -22,8 +22,8 @@ HATCH = PYPROJECT["tool"]["hatch"]["build"]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
 FOLDERS = [name for name in PACKAGES if name != "sluice"]
 
-# Folder by folder: where links are missing the repository's root is on the package's path, and a walk over that would
-# find `sluice.sluice`, and so on without end.
+# Walk folder by folder. Without links, the repository's root is on the package's path, and a recursive walk would
+# find `sluice.sluice` endlessly.
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, sys
 import sluice
@@ -56,7 +56,7 @@ def _modules(python: str | Path, cwd: Path, **environment: str) -> dict[str, str
 
 
 def _sources() -> set[str]:
-    """The files of the import package, as a wheel names them."""
+    """Return the import package's files with their names in a wheel."""
     files = {f"sluice/{path.relative_to(ROOT / 'sluice')}" for path in _files(ROOT / "sluice")}
     for folder in FOLDERS:
         files |= {f"sluice/{path.relative_to(ROOT)}" for path in _files(ROOT / folder)}
@@ -64,7 +64,7 @@ def _sources() -> set[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files below a folder, links not followed."""
+    """Return the files below a folder without following links."""
     for path in folder.iterdir():
         if path.is_symlink() or path.name == "__pycache__":
             continue
@@ -87,7 +87,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean environment with the wheel in it, and its dependencies taken from this one; returns its folder."""
+    """Return the folder of a clean environment with the wheel, and dependencies from this environment."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
     command: list[str | Path] = [
@@ -102,7 +102,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-index",
     ]
     _run(*command, wheel, cwd=home)
-    # A plain path: what this environment's own .pth files add, the checkout among them, is not followed from here.
+    # A plain path in a .pth file: .pth files in that folder, such as the checkout's, are not processed.
     packages = Path(_run(home / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home))
     (Path(str(packages).strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return home
@@ -115,11 +115,13 @@ def test_every_folder_has_its_link() -> None:
     assert links == {folder: Path("..") / folder for folder in FOLDERS}
 
 
-def test_the_lists_of_the_build_and_of_ruff_name_every_folder_and_nothing_else() -> None:
+def test_build_and_ruff_settings_list_every_folder_and_nothing_else() -> None:
     ruff, wheel = PYPROJECT["tool"]["ruff"], HATCH["targets"]["wheel"]
     assert sorted(wheel["only-include"]) == PACKAGES
     assert wheel["sources"] == {"sluice": "sluice"} | {folder: f"sluice/{folder}" for folder in FOLDERS}
-    assert sorted(HATCH["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS], "a link would go in a second time"
+    assert sorted(HATCH["exclude"]) == [f"/sluice/{folder}" for folder in FOLDERS], (
+        "a link would be packaged a second time"
+    )
     assert sorted(ruff["extend-exclude"]) == [f"sluice/{folder}" for folder in FOLDERS]
     assert set(FOLDERS) < set(ruff["lint"]["flake8-tidy-imports"]["banned-api"]), "a bare name is a second import name"
 
@@ -132,17 +134,17 @@ def test_no_module_has_two_names(tmp_path: Path) -> None:
     assert len(ours) == len(set(ours))
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+def test_wheel_contains_only_the_package(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == _sources()
 
 
-def test_what_is_built_is_fit_to_be_published(wheel: Path) -> None:
+def test_distributions_are_publishable(wheel: Path) -> None:
     _run(sys.executable, "-m", "twine", "check", "--strict", wheel, cwd=wheel.parent)
     _run(sys.executable, "-m", "check_wheel_contents", "--config", ROOT / "pyproject.toml", wheel, cwd=wheel.parent)
 
 
-def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = _hatch("sdist", ROOT, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
         assert [member.name for member in archive if member.issym() or member.islnk()] == []
@@ -151,14 +153,14 @@ def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Pat
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
 
 
-def test_the_installed_wheel_imports_from_its_own_place(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_imports_from_its_own_folder(installed: Path, tmp_path: Path) -> None:
     modules = _modules(installed / "bin/python", tmp_path)
     ours = {name: file for name, file in modules.items() if name.split(".")[0] == "sluice"}
     assert {name.split(".")[1] for name in ours if "." in name} >= set(FOLDERS)
     assert [file for file in ours.values() if not file.startswith(str(installed))] == []
 
 
-def test_the_installed_command_runs_a_broker(installed: Path, wheel: Path, tmp_path: Path) -> None:
+def test_installed_command_runs_a_broker(installed: Path, wheel: Path, tmp_path: Path) -> None:
     assert _run(installed / "bin/sluice", "--version", cwd=tmp_path) == f"sluice {wheel.name.split('-')[1]}\n"
     command: list[str | Path] = [installed / "bin/sluice", "serve", "--port", "0", "--admin-port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as broker:
@@ -170,8 +172,8 @@ def test_the_installed_command_runs_a_broker(installed: Path, wheel: Path, tmp_p
     assert line.startswith('ready {"bootstrap": "127.0.0.1:')
 
 
-def test_a_clone_without_symlinks_works(tmp_path: Path) -> None:
-    """Git writes a link as a text file with its target where core.symlinks is off."""
+def test_clone_without_symlinks_works(tmp_path: Path) -> None:
+    """With core.symlinks off, Git writes a link as a text file that contains its target."""
     (tmp_path / "sluice").mkdir()
     for path in (ROOT / "sluice").iterdir():
         if path.name in FOLDERS:

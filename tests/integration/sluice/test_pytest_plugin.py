@@ -1,4 +1,4 @@
-"""The pytest plugin, run by pytest: what its fixtures are, what its mark does, and what a report tells."""
+"""The pytest plugin, run by pytest: fixtures, the marker, and failure reports."""
 
 import pkgutil
 import subprocess
@@ -17,8 +17,8 @@ from sluice.embedded.options import started
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
 pytest_plugins = ["pytester"]
-# Pytester forgets the modules that a run within this process has loaded: of those there would be second copies. So all
-# are there before.
+# Pytester removes the modules imported by an in-process run; later imports would create second copies. So import
+# all of them first.
 for package in ("broker", "client", "protocol", "quotas"):
     for module in pkgutil.walk_packages([f"{sluice.__path__[0]}/{package}"], f"sluice.{package}."):
         import_module(module.name)
@@ -27,7 +27,7 @@ WITHOUT = [f"-pno:{plugin}" for plugin in ("asyncio", "timeout", "hypothesispyte
 
 
 def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
-    """Runs tests in this process, without the plugins that this project's own tests need."""
+    """Run tests in this process, without the plugins of this project's own tests."""
     pytester.makepyfile(dedent(code))
     return pytester.runpytest_inprocess(*WITHOUT, *arguments)
 
@@ -35,7 +35,7 @@ def run(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResu
 # -- fixtures ----------------------------------------------------------------------------------------------------------
 
 
-def test_each_test_has_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
+def test_each_test_has_its_own_broker(pytester: pytest.Pytester) -> None:
     code = """
         import pytest
 
@@ -54,7 +54,7 @@ def test_each_test_has_a_broker_of_its_own(pytester: pytest.Pytester) -> None:
     run(pytester, code).assert_outcomes(passed=3)
 
 
-def test_the_mark_says_what_it_is_like(pytester: pytest.Pytester) -> None:
+def test_marker_sets_options(pytester: pytest.Pytester) -> None:
     code = """
         import pytest
         from sluice.faults import Close
@@ -84,7 +84,7 @@ def test_the_mark_says_what_it_is_like(pytester: pytest.Pytester) -> None:
     run(pytester, code, "--strict-markers").assert_outcomes(passed=4)
 
 
-def test_a_factory_starts_as_many_as_are_wanted(pytester: pytest.Pytester) -> None:
+def test_factory_starts_any_number_of_brokers(pytester: pytest.Pytester) -> None:
     code = """
         import socket
 
@@ -157,11 +157,11 @@ SESSION = """
 """
 
 
-def test_the_broker_of_the_session_is_as_new_for_each_test(pytester: pytest.Pytester) -> None:
+def test_session_broker_is_reset_for_each_test(pytester: pytest.Pytester) -> None:
     run(pytester, SESSION).assert_outcomes(passed=5)
 
 
-def test_coroutines_of_any_plugin_have_it(pytester: pytest.Pytester) -> None:
+def test_coroutine_tests_of_any_plugin_can_use_it(pytester: pytest.Pytester) -> None:
     code = """
         import asyncio
 
@@ -191,7 +191,7 @@ def test_coroutines_of_any_plugin_have_it(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess("-pno:schemathesis").assert_outcomes(passed=3)
 
 
-def test_fixtures_of_ones_own_come_before_these(pytester: pytest.Pytester) -> None:
+def test_own_fixtures_take_precedence(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("import pytest\n@pytest.fixture\ndef kafka_broker():\n    return 'mine'\n")
     code = """
         import pytest
@@ -223,19 +223,19 @@ def test_tests_run_in_several_processes(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*- sluice journal -*", "broker 127.0.0.1:*", "  * shop Produce v*"])
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 MARKS: dict[str, tuple[str, str]] = {
-    "an option that is nearly one": ("broker=3", "broker: unknown option, did you mean brokers?"),
+    "a misspelled option": ("broker=3", "broker: unknown option, did you mean brokers?"),
     "a value without a name": ("3", "expected NAME=VALUE, got 3"),
-    "a value that cannot be": ("brokers='three'", "brokers='three': must be a number, such as 3"),
-    "a fault that is none": ("faults=['clos']", "faults[[]0]: fault.action: unknown action 'clos'*"),
-    "a property that is none": ("config={'num.partition': 1}", "*num.partition: *"),
+    "an invalid value": ("brokers='three'", "brokers='three': must be a number, such as 3"),
+    "an unknown fault": ("faults=['clos']", "faults[[]0]: fault.action: unknown action 'clos'*"),
+    "an unknown property": ("config={'num.partition': 1}", "*num.partition: *"),
 }
 
 
-def test_a_wrong_mark_is_one_clear_line(pytester: pytest.Pytester) -> None:
+def test_invalid_marker_is_reported_in_one_line(pytester: pytest.Pytester) -> None:
     tests = [
         f"@pytest.mark.kafka({mark})\ndef test_{number}(kafka_broker): ..."
         for number, (mark, _) in enumerate(MARKS.values())
@@ -246,7 +246,7 @@ def test_a_wrong_mark_is_one_clear_line(pytester: pytest.Pytester) -> None:
     ]
     result = run(pytester, "\n".join(["import pytest", *tests]))
     result.assert_outcomes(errors=len(tests))
-    result.stdout.fnmatch_lines([f"@pytest.mark.kafka: {told}" for _, told in MARKS.values()])
+    result.stdout.fnmatch_lines([f"@pytest.mark.kafka: {message}" for _, message in MARKS.values()])
     result.stdout.fnmatch_lines(
         [
             "@pytest.mark.kafka: brokers: only for kafka_broker; kafka_broker_session accepts quota, faults",
@@ -258,7 +258,7 @@ def test_a_wrong_mark_is_one_clear_line(pytester: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*sluice/*.py*")
 
 
-def test_what_fails_has_the_journal_in_its_report(pytester: pytest.Pytester) -> None:
+def test_failure_report_contains_the_journal(pytester: pytest.Pytester) -> None:
     code = """
         def test_fails(kafka_broker):
             kafka_broker.client("shop").send("orders", b"one pizza")
@@ -290,7 +290,7 @@ def test_what_fails_has_the_journal_in_its_report(pytester: pytest.Pytester) -> 
     assert "journal_assertions.py" not in shown, "the traceback ends in the test"
 
 
-def test_what_fails_when_it_is_over_has_the_journal_too(pytester: pytest.Pytester) -> None:
+def test_teardown_failure_report_contains_the_journal(pytester: pytest.Pytester) -> None:
     code = """
         import pytest
 
@@ -307,14 +307,14 @@ def test_what_fails_when_it_is_over_has_the_journal_too(pytester: pytest.Pyteste
     result.stdout.fnmatch_lines(["*ERROR at teardown*", "*- sluice journal -*", "  * shop Produce v*"])
 
 
-def test_the_mark_and_the_fixtures_are_told(pytester: pytest.Pytester) -> None:
+def test_marker_and_fixtures_are_documented(pytester: pytest.Pytester) -> None:
     run(pytester, "", "--markers").stdout.fnmatch_lines(["@pytest.mark.kafka(brokers=1, config={}, *"])
     run(pytester, "", "--fixtures").stdout.fnmatch_lines_random(  # pytest sorts by the text of the line number
         ["kafka_broker -- *", "kafka_broker_session *", "kafka_cluster_factory -- *"]
     )
 
 
-# -- what it costs -----------------------------------------------------------------------------------------------------
+# -- costs -------------------------------------------------------------------------------------------------------------
 
 
 UNUSED = """
@@ -335,7 +335,7 @@ def loaded(folder: Path, files: Mapping[str, str]) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_who_does_not_use_it_loads_nothing_but_the_plugin(tmp_path: Path) -> None:
+def test_unused_plugin_imports_only_itself(tmp_path: Path) -> None:
     test = "def test_it(tmp_path): ...\ndef test_fails(): assert False\n"
     assert (
         loaded(tmp_path, {"test_it.py": test})
@@ -343,7 +343,7 @@ def test_who_does_not_use_it_loads_nothing_but_the_plugin(tmp_path: Path) -> Non
     )
 
 
-def test_modules_of_the_same_names_are_ones_own(tmp_path: Path) -> None:
+def test_user_modules_of_the_same_names_are_not_replaced(tmp_path: Path) -> None:
     names = ("broker", "client", "protocol", "testing", "journal", "faults")
     test = "\n".join(
         [
@@ -357,7 +357,7 @@ def test_modules_of_the_same_names_are_ones_own(tmp_path: Path) -> None:
     )
 
 
-def test_pytest_does_not_compile_sluice_anew(pytester: pytest.Pytester) -> None:
+def test_pytest_does_not_recompile_sluice(pytester: pytest.Pytester) -> None:
     code = """
         from importlib.machinery import SourceFileLoader
 
@@ -370,7 +370,7 @@ def test_pytest_does_not_compile_sluice_anew(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.realtime
-def test_a_start_and_a_stop_are_quick() -> None:
+def test_start_and_stop_are_fast() -> None:
     def ms(act: object) -> float:
         began = perf_counter()
         assert callable(act)

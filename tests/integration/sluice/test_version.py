@@ -1,4 +1,4 @@
-"""The version is the tag's, and is told also where nobody knows it."""
+"""The version comes from the tag, and also exists without one."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 NOBODY_KNOWS = "0.1.0.dev0"
-# Whoever runs the tests has their own settings.
+# Independent of the Git settings of the user.
 GIT = [
     "git",
     "-c",
@@ -25,7 +25,7 @@ GIT = [
 
 
 def built(folder: Path) -> str:
-    """The version that a tree would be built with."""
+    """Return the version that a build of the tree has."""
     command = [sys.executable, "-m", "hatchling", "version"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_archive_of_the_tree_has_a_version_too(tree: Path) -> None:
+def test_archive_of_the_tree_has_a_version(tree: Path) -> None:
     assert built(tree) == NOBODY_KNOWS
     assert f'__version__ = "{NOBODY_KNOWS}"' in (ROOT / "sluice/version.py").read_text()
     assert f"ARG VERSION={NOBODY_KNOWS}\n" in (ROOT / "Dockerfile").read_text()
@@ -46,7 +46,7 @@ def test_an_archive_of_the_tree_has_a_version_too(tree: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_tag_is_the_version_and_what_comes_after_it_is_the_next_ones(tree: Path) -> None:
+def test_tag_sets_the_version_and_later_commits_a_development_version(tree: Path) -> None:
     def git(*words: str) -> None:
         subprocess.run([*GIT, *words], cwd=tree, capture_output=True, check=True)
 

@@ -1,4 +1,4 @@
-"""The event stream over sockets, and the imports of a start."""
+"""The page's event stream, and its lazy import."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from sluice import Broker
 
 
 async def _watch_over_http() -> tuple[bytes, list[Any], bytes]:
-    """Return the head of a stream, its first messages, and the rest until the broker has stopped."""
+    """Return the head of a stream, its first messages, and the rest until the broker stops."""
     async with Broker(admin_port=0, config={"sluice.admin.token": "a secret"}) as broker:
         assert broker.admin is not None
         host, port = broker.admin.removeprefix("http://").split(":")
@@ -32,15 +32,15 @@ async def _watch_over_http() -> tuple[bytes, list[Any], bytes]:
     return head, messages, rest
 
 
-def test_a_stream_sends_changes_until_the_broker_stops() -> None:
+def test_stream_sends_new_events_until_the_broker_stops() -> None:
     head, (first, second), rest = asyncio.run(asyncio.wait_for(_watch_over_http(), 20))
     assert b"content-type: text/event-stream" in head
     assert first["cluster"]["version"]
     assert second["journal"]["lines"][0]["kind"] == "connection-opened"
-    assert rest.endswith(b"0\r\n\r\n"), "the response ends with its last chunk"
+    assert rest.endswith(b"0\r\n\r\n"), "the response ends regularly"
 
 
-def test_the_start_of_a_broker_does_not_import_the_page() -> None:
+def test_starting_a_broker_imports_nothing_of_the_page() -> None:
     code = "import sys, sluice.cli.serve.run; print(sorted(name for name in sys.modules if 'web' in name))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "['sluice.web']"

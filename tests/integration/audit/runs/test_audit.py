@@ -1,4 +1,4 @@
-"""Whole audits: of our own client in virtual time, of commands in real time; what cannot be is told in one line."""
+"""Complete audits: our own client in virtual time, commands in real time, and failures in one line."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ from sluice.errors import SluiceError
 
 
 def audited(
-    subject: Subject, probes: Sequence[Probe], told: list[Progress] | None = None, stop_after: float = math.inf
+    subject: Subject, probes: Sequence[Probe], events: list[Progress] | None = None, stop_after: float = math.inf
 ) -> AuditResult:
-    """`stop_after`: so many times that progress is told."""
-    heard = [] if told is None else told
+    """Run an audit; stop it after `stop_after` progress events."""
+    heard = [] if events is None else events
 
     async def main() -> AuditResult:
         stop = asyncio.Event()
@@ -35,10 +35,10 @@ def audited(
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_probes_are_measured_judged_and_told() -> None:
-    told: list[Progress] = []
+def test_probes_are_measured_judged_and_reported() -> None:
+    events: list[Progress] = []
     probes = [PROBES[name] for name in ("delivery-retries-exhausted", "throttle-produce", "produce-two-partitions")]
-    result = audited(SUBJECTS["sluice-virtual"], probes, told)
+    result = audited(SUBJECTS["sluice-virtual"], probes, events)
     (subject,) = result.subjects
     assert {verdict.statement: verdict.state for verdict in subject.verdicts} == {
         "KIP-91/12": State.PASS,
@@ -49,13 +49,13 @@ def test_probes_are_measured_judged_and_told() -> None:
     assert subject.problems == []
     assert subject.recovery_ms.keys() == subject.probes.keys()
     assert (subject.subject.name, subject.virtual) == ("sluice-virtual", True)
-    assert (told[0].done, told[0].planned) == (0, 6)
-    assert (told[-1].phase, told[-1].done, told[-1].running) == ("done", 6, ())
+    assert (events[0].done, events[0].planned) == (0, 6)
+    assert (events[-1].phase, events[-1].done, events[-1].running) == ("done", 6, ())
     assert logging.getLogger("sluice").level == logging.NOTSET
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "that cannot be started": ("no-such-program {bootstrap}", "no-such-program: cannot start: No such file"),
+    "that cannot start": ("no-such-program {bootstrap}", "no-such-program: cannot start: No such file"),
     "that ends at once": (
         f"{sys.executable} -S -c 'raise SystemExit(\"no config at {{bootstrap}}\")'",
         "exited with 1: no config at 127.0.0.1:",
@@ -64,35 +64,35 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("command", "why"), WRONG.values(), ids=WRONG.keys())
-def test_a_command(command: str, why: str) -> None:
+def test_command(command: str, why: str) -> None:
     with pytest.raises(SluiceError) as raised:
         audited(subject_of(command), [PROBES["reconnect-lost"]])
     assert why in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_a_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 300)
     command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
     with pytest.raises(SluiceError, match=r"did not connect to the brokers at \{bootstrap\} within 0 s"):
         audited(subject_of(command), [PROBES["reconnect-lost"]])
 
 
-def test_a_client_that_never_comes_about_is_not_tried_on_and_on() -> None:
+def test_client_that_always_fails_to_start_is_not_retried_forever() -> None:
     command, _ = WRONG["that ends at once"]
     (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]]).subjects
     assert subject.probes == {"reconnect-lost": 2}
     (problem,) = subject.problems
-    assert problem.endswith("no config at {bootstrap} (2 times)"), "the address is another one each time"
+    assert problem.endswith("no config at {bootstrap} (2 times)"), "the address differs between runs"
 
 
-def test_what_is_stopped_gives_up_what_is_under_way() -> None:
+def test_stopping_ends_runs_in_progress() -> None:
     command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
     (subject,) = audited(subject_of(command, Role.PRODUCER), [PROBES["reconnect-lost"]], stop_after=1).subjects
     assert (subject.verdicts, subject.problems) == ([], ["stopped after 0 of 2 runs"])
 
 
-def test_a_client_that_is_missing() -> None:
+def test_missing_client_library() -> None:
     class Missing(type(SUBJECTS["aiokafka"])):  # type: ignore[misc]  # whatever it is
         def missing(self) -> str | None:
             return "aiokafka: it is not installed"
@@ -105,7 +105,7 @@ def test_a_client_that_is_missing() -> None:
     ("probes", "why"),
     [
         pytest.param([], "audit: expected subjects and probes, got 1 subjects, 0 probes", id="none"),
-        pytest.param(["fetch-error"], "no probe is for a producer", id="of another role"),
+        pytest.param(["fetch-error"], "no probe is for a producer", id="for another role"),
     ],
 )
 def test_probes_that_are(probes: list[str], why: str) -> None:

@@ -8,8 +8,8 @@ from sluice.audit.probes import PROBES
 from sluice.audit.runs.worker import Worker
 
 
-def test_what_clients_log_in_virtual_time_is_kept_to_themselves(capfd: pytest.CaptureFixture[str]) -> None:
-    """aiokafka warns of each connection that it loses, and brokers tell of those that they close."""
+def test_log_messages_of_clients_in_virtual_time_are_suppressed(capfd: pytest.CaptureFixture[str]) -> None:
+    """aiokafka logs each lost connection, and brokers log those they close."""
 
     async def main() -> int:
         worker = Worker()

@@ -1,5 +1,7 @@
-"""Each driver has its library work, in real time and all of them at once: a producer is told NOT_ENOUGH_REPLICAS twice,
-a member of a group reads and commits, an admin client asks. Java's is in tests/spark.
+"""Each driver runs its library, in real time and all at once.
+
+A producer receives NOT_ENOUGH_REPLICAS twice, a group member reads and commits, and an admin client sends requests.
+tests/spark covers the Java driver.
 """
 
 import asyncio
@@ -43,7 +45,7 @@ Seen = dict[tuple[str, Role], Observation]
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    """What came of each: all of them take little longer than one."""
+    """Return the observation of each driver; running them together takes little longer than one."""
 
     async def one(subject: str, role: Role, starting: asyncio.Lock) -> Observation:
         clock = LoopClock(asyncio.get_running_loop())
@@ -63,39 +65,39 @@ def seen() -> Seen:
 
 
 @pytest.mark.parametrize(("subject", "role"), [*BLOCKING, *PRODUCING, *IN_VIRTUAL_TIME])
-def test_a_driver(seen: Seen, subject: str, role: Role) -> None:
+def test_driver(seen: Seen, subject: str, role: Role) -> None:
     observation = seen[subject, role]
     assert observation.problem == ""
-    assert [told.event for told in observation.callbacks[:2]] == ["started", "ready"]
+    assert [callback.event for callback in observation.callbacks[:2]] == ["started", "ready"]
     assert observation.subject.version != ""
     CHECKS[role](observation)
 
 
 def _of(observation: Observation, event: str) -> list[Callback]:
-    return [told for told in observation.callbacks if told.event == event]
+    return [callback for callback in observation.callbacks if callback.event == event]
 
 
 def _produces(observation: Observation) -> None:
     sent, delivered = _of(observation, "sent"), _of(observation, "delivered")
-    assert [told.record for told in sent] == [*range(len(sent))]
-    assert len(sent) - 1 <= len(delivered) <= len(sent), "one at a time"
+    assert [callback.record for callback in sent] == [*range(len(sent))]
+    assert len(sent) - 1 <= len(delivered) <= len(sent), "one batch at a time"
     assert len(delivered) > 3
-    asked = [event for event in observation.events if isinstance(event, Request) and event.api == "Produce"]
-    failed = [event for event in asked if event.error_codes == [19]]
+    requests = [event for event in observation.events if isinstance(event, Request) and event.api == "Produce"]
+    failed = [event for event in requests if event.error_codes == [19]]
     assert len(failed) == 2
     assert failed[0].partitions == failed[1].partitions, "the same batch again"
-    assert failed[0].partitions[0].producer_id >= 0, "it is idempotent"
+    assert failed[0].partitions[0].producer_id >= 0, "the producer is idempotent"
 
 
 def _reads_and_commits(observation: Observation) -> None:
-    assert {told.record for told in _of(observation, "received")} == {*range(RECORDS)}
-    asked = [event for event in observation.events if isinstance(event, Request)]
-    assert sum(event.api == "OffsetCommit" and not event.error_codes for event in asked) > 2
+    assert {callback.record for callback in _of(observation, "received")} == {*range(RECORDS)}
+    requests = [event for event in observation.events if isinstance(event, Request)]
+    assert sum(event.api == "OffsetCommit" and not event.error_codes for event in requests) > 2
 
 
 def _asks(observation: Observation) -> None:
-    asked = [event for event in observation.events if isinstance(event, Request)]
-    assert sum(event.api == "DescribeGroups" and not event.error_codes for event in asked) > 2
+    requests = [event for event in observation.events if isinstance(event, Request)]
+    assert sum(event.api == "DescribeGroups" and not event.error_codes for event in requests) > 2
     assert _of(observation, "call-failed") == []
 
 

@@ -1,4 +1,4 @@
-"""Processes of subjects, in real time: each says why it ended, and takes what it started with it."""
+"""Subject processes in real time: the reason of each exit, and cleanup of child processes."""
 
 import asyncio
 import sys
@@ -18,24 +18,24 @@ def in_time(main: Coroutine[object, object, T]) -> T:
 
 
 async def started(code: str, lines: list[bytes]) -> SubjectProcess:
-    return await SubjectProcess.start([sys.executable, "-S", "-c", code], lines.append, stdin=b"told")
+    return await SubjectProcess.start([sys.executable, "-S", "-c", code], lines.append, stdin=b"input")
 
 
 async def until_ended(process: SubjectProcess) -> str:
     await process._process.wait()
     await process._reading
-    return process.ended() or "not at all"
+    return process.ended() or "nothing"
 
 
 @pytest.mark.parametrize(
     ("code", "ended"),
     [
-        pytest.param("print('a'); print('b')", "exited with 0", id="that is done"),
+        pytest.param("print('a'); print('b')", "exited with 0", id="that finishes"),
         pytest.param("import sys; sys.exit('no such topic')", "exited with 1: no such topic", id="that fails"),
         pytest.param("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL", id="that is killed"),
     ],
 )
-def test_a_process(code: str, ended: str) -> None:
+def test_process(code: str, ended: str) -> None:
     async def main() -> None:
         process = await started(code, [])
         assert await until_ended(process) == ended
@@ -44,18 +44,18 @@ def test_a_process(code: str, ended: str) -> None:
     in_time(main())
 
 
-def test_lines_are_heard_as_they_come_and_standard_input_is_read() -> None:
+def test_output_lines_are_read_as_they_come_and_standard_input_is_provided() -> None:
     async def main() -> list[bytes]:
         lines: list[bytes] = []
-        process = await started("import sys; print('heard', sys.stdin.read())", lines)
+        process = await started("import sys; print('read', sys.stdin.read())", lines)
         await until_ended(process)
         await process.end()
         return lines
 
-    assert in_time(main()) == [b"heard told\n"]
+    assert in_time(main()) == [b"read input\n"]
 
 
-def test_its_end_is_that_of_all_it_started_though_it_does_not_want_to() -> None:
+def test_stopping_kills_child_processes_that_ignore_sigterm() -> None:
     code = (
         "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork();"
         "print(child, flush=True) if child else None; time.sleep(60)"
@@ -72,9 +72,9 @@ def test_its_end_is_that_of_all_it_started_though_it_does_not_want_to() -> None:
     process = in_time(main())
     assert process.ended() == "was ended by SIGKILL"
     assert process._reading.done()
-    assert not process._reading.cancelled(), "its output has an end: nobody holds it any more"
+    assert not process._reading.cancelled(), "its output ends, because no process holds it open"
 
 
-def test_a_command_that_cannot_be_started_is_told_in_one_line() -> None:
+def test_command_that_cannot_start_is_reported_in_one_line() -> None:
     with pytest.raises(SubjectError, match=r"^no-such-program: cannot start: No such file or directory$"):
         in_time(SubjectProcess.start(["no-such-program"], lambda line: None))

@@ -1,4 +1,4 @@
-"""`sluice audit list`, which looks for a Java."""
+"""`sluice audit list`, which searches for a Java."""
 
 import json
 
@@ -11,7 +11,7 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(cli, ["audit", *words])
 
 
-def test_what_there_is_is_listed() -> None:
+def test_subjects_and_probes_are_listed() -> None:
     for what, some in (("subjects", "aiokafka-virtual"), ("probes", "reconnect-closed"), ("statements", "KIP-580/1")):
         assert f"\n{some} " in invoke("list", what).stdout
         assert some in [

@@ -1,4 +1,4 @@
-"""The broker of the demo: it is there, it is its own, and it is gone afterwards whatever happened."""
+"""The demo's broker: a separate process that always ends with the demo."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ def _is_listening(bootstrap: str) -> bool:
     return asyncio.run(connect())
 
 
-def test_it_runs_with_its_properties_and_is_gone_afterwards() -> None:
+def test_broker_runs_with_its_properties_and_ends_with_its_block() -> None:
     addresses = []
 
     async def main() -> None:
@@ -42,7 +42,7 @@ def test_it_runs_with_its_properties_and_is_gone_afterwards() -> None:
     assert not _is_listening(addresses[0])
 
 
-def test_the_environment_of_another_kafka_does_not_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_of_another_kafka_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_LISTENERS", "nonsense")
 
     async def main() -> None:
@@ -52,20 +52,20 @@ def test_the_environment_of_another_kafka_does_not_reach_it(monkeypatch: pytest.
     _run(main())
 
 
-def test_it_is_gone_when_what_used_it_failed() -> None:
+def test_broker_ends_when_its_block_fails() -> None:
     addresses = []
 
     async def main() -> None:
         async with running_broker([]) as broker:
             addresses.append(broker.bootstrap)
-            raise KeyError("a failure of ours")
+            raise KeyError("an error of the test")
 
-    with pytest.raises(KeyError, match="a failure of ours"):
+    with pytest.raises(KeyError, match="an error of the test"):
         _run(main())
     assert not _is_listening(addresses[0])
 
 
-def test_one_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broker_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "_STOP_TIMEOUT_S", 0.05)
     processes = []
     create = asyncio.create_subprocess_exec
@@ -79,13 +79,13 @@ def test_one_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def main() -> None:
         async with running_broker([]):
-            os.kill(processes[0].pid, signal.SIGSTOP)  # it will not hear SIGTERM
+            os.kill(processes[0].pid, signal.SIGSTOP)  # it ignores SIGTERM
 
     _run(main())
     assert processes[0].returncode == -signal.SIGKILL
 
 
-def test_one_that_does_not_start_is_told_in_its_own_words() -> None:
+def test_broker_that_does_not_start_is_reported_with_its_message() -> None:
     async def main() -> None:
         async with running_broker(["quota.producer.default=much"]):
             pass
@@ -94,7 +94,7 @@ def test_one_that_does_not_start_is_told_in_its_own_words() -> None:
         _run(main())
 
 
-def test_one_that_is_gone_cannot_be_scraped() -> None:
+def test_stopped_broker_cannot_be_scraped() -> None:
     async def main() -> None:
         async with running_broker([]) as broker:
             pass

@@ -1,4 +1,4 @@
-"""`sluice demo` ends its broker when a signal ends it."""
+"""A signal ends `sluice demo` and its broker."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_ends_it_and_its_broker(number: signal.Signals) -> None:
+def test_signal_ends_the_demo_and_its_broker(number: signal.Signals) -> None:
     async def main() -> None:
         demo = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "sluice", "demo", "--format", "json"),

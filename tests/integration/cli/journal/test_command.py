@@ -1,4 +1,4 @@
-"""`sluice journal` against a running broker, and what it says when something is wrong."""
+"""`sluice journal` with a running broker, and its error messages."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def run(*args: str) -> Result:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker to which a client said twice what it wants to know and then wrote to a topic that is not there."""
+    """Start a broker; a client requests metadata twice and then produces to an unknown topic."""
     log: Path = tmp_path_factory.mktemp("journal") / "log"
     with running_broker(log, *overrides("auto.create.topics.enable=false", "sluice.journal.events=16384")) as running:
         with WireClient(running.bootstrap, "shop") as client:
@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield running
 
 
-def test_the_newest_events_are_printed(broker: BrokerProcess) -> None:
+def test_newest_events_are_printed(broker: BrokerProcess) -> None:
     shown = run("tail", "--admin", broker.admin, "--client-id", "shop", "--kind", "request", "--last", "2")
     first, second = shown.stdout.splitlines()
     assert " broker 1 #" in first
@@ -52,20 +52,20 @@ def test_all_events_are_exported_page_by_page(
 ) -> None:
     monkeypatch.setattr("sluice.cli.journal.client._PAGE", 2)
     file = tmp_path / "all.ndjson"
-    told = run("export", str(file), "--admin", broker.admin).stdout
+    message = run("export", str(file), "--admin", broker.admin).stdout
     seqs = [json.loads(line)["seq"] for line in file.read_text().splitlines()]
     assert seqs == [*range(1, len(seqs) + 1)]
     assert len(seqs) >= 5
-    assert told == f"{file}: {len(seqs)} events\n"
+    assert message == f"{file}: {len(seqs)} events\n"
 
 
-def test_a_loss_is_told_and_written(tmp_path: Path) -> None:
+def test_lost_events_are_reported_and_recorded(tmp_path: Path) -> None:
     gap = msgspec.json.encode(Gap(seq=7, at_ns=0, broker=-1, lost=7)).decode()
     file = str(tmp_path / "some.ndjson")
     assert export.writer_of(file)(file, [gap]) == (1, 7)
 
 
-def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_parquet_requires_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(export, "find_spec", lambda name: None)
     shown = run("export", str(tmp_path / "all.parquet"))
     assert shown.exit_code == 1
@@ -73,21 +73,21 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 WRONG = {
-    "a file of no format": (["export", "all.csv"], 2, "all.csv: expected a name that ends in .ndjson or .parquet"),
+    "an unknown file format": (["export", "all.csv"], 2, "all.csv: expected a name that ends in .ndjson or .parquet"),
     "two beginnings": (["tail", "--last", "1", "--after", "1"], 2, "--last and --after exclude each other"),
     "a number below zero": (["tail", "--last", "-1"], 2, "-1 is not in the range x>=0"),
 }
 
 
-@pytest.mark.parametrize(("args", "code", "told"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_told_in_one_line(args: list[str], code: int, told: str) -> None:
+@pytest.mark.parametrize(("args", "code", "message"), WRONG.values(), ids=WRONG)
+def test_error_is_one_line(args: list[str], code: int, message: str) -> None:
     shown = run(*args)
     assert shown.exit_code == code
-    assert told in shown.stderr
+    assert message in shown.stderr
     assert len(shown.stderr.splitlines()) == 1
 
 
-def test_what_the_broker_does_not_accept_is_wrong_usage(broker: BrokerProcess) -> None:
+def test_value_rejected_by_the_broker_is_wrong_usage(broker: BrokerProcess) -> None:
     shown = run("tail", "--admin", broker.admin, "--kind", "dream")
     assert shown.exit_code == 2
     assert "kind=dream: must be one of connection-opened, " in shown.stderr

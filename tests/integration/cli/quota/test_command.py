@@ -1,4 +1,4 @@
-"""`sluice quota` against a running broker, and what it says when something is wrong."""
+"""`sluice quota` with a running broker, and its error messages."""
 
 import json
 from collections.abc import Iterator
@@ -54,13 +54,13 @@ def test_quotas_are_set_listed_and_deleted(broker: BrokerProcess) -> None:
 
 WRONG = {
     "no entity": (["set", "producer_byte_rate=5"], 2, "no entity; expected --user, --client, --ip"),
-    "two of a type": (
+    "two entities of a type": (
         ["set", "--user", "a", "--user-default", "x=5"],
         2,
         "--user and --user-default exclude each other",
     ),
     "no value": (["set", "--user", "a", "producer_byte_rate"], 2, "must be KEY=VALUE, each key once; keys are"),
-    "a key twice": (["set", "--user", "a", "x=1", "x=2"], 2, "x=2: must be KEY=VALUE, each key once"),
+    "a repeated key": (["set", "--user", "a", "x=1", "x=2"], 2, "x=2: must be KEY=VALUE, each key once"),
     "no rate": (
         ["set", "--user", "a", "producer_byte_rate=2X"],
         2,
@@ -83,12 +83,12 @@ WRONG = {
         "Error: user a: producer_byte_rate is not set\n",
     ),
     "an explained client that never connected": (
-        ["explain", "nobody", "--admin"],
+        ["explain", "absent", "--admin"],
         1,
-        "Error: client nobody of user ANONYMOUS: no connections and no recorded usage; check the client id and --user",
+        "Error: client absent of user ANONYMOUS: no connections and no recorded usage; check the client id and --user",
     ),
-    "a key that is none": (["delete", "--user", "a", "x"], 2, "x: must be one of producer_byte_rate"),
-    "what the broker refuses": (
+    "an unknown key": (["delete", "--user", "a", "x"], 2, "x: must be one of producer_byte_rate"),
+    "a quota that the broker rejects": (
         ["set", "--user", "a", "x=5"],
         1,
         "user a: INVALID_REQUEST: Invalid configuration key x",
@@ -99,8 +99,12 @@ WRONG = {
         "client-id <default>: INVALID_REQUEST: Quota request_percentage must be greater than 0",
     ),
     "NaN": (["set", "--user", "a", "request_percentage=nan"], 1, "must be a finite number"),
-    "an address with a user": (["set", "--user", "a", "--ip", "1.2.3.4", "x=5"], 1, "Invalid quota entity combination"),
-    "a filter that the broker refuses": (
+    "an address combined with a user": (
+        ["set", "--user", "a", "--ip", "1.2.3.4", "x=5"],
+        1,
+        "Invalid quota entity combination",
+    ),
+    "a filter that the broker rejects": (
         ["list", "--user", "a", "--ip", "1.2.3.4"],
         1,
         "INVALID_REQUEST: Invalid entity filter component combination.",
@@ -109,7 +113,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("args", "exit_code", "message"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_in_one_line(broker: BrokerProcess, args: list[str], exit_code: int, message: str) -> None:
+def test_error_is_one_line(broker: BrokerProcess, args: list[str], exit_code: int, message: str) -> None:
     to = [broker.admin] if args[-1] == "--admin" else ["--bootstrap", broker.bootstrap]
     result = run(*args, *to)
     assert (result.exit_code, result.stdout) == (exit_code, "")
@@ -118,7 +122,7 @@ def test_a_mistake_is_told_in_one_line(broker: BrokerProcess, args: list[str], e
     assert result.stderr.count("\n") == 1
 
 
-def test_a_failed_deletion_deletes_no_quota(broker: BrokerProcess) -> None:
+def test_failed_deletion_deletes_no_quota(broker: BrokerProcess) -> None:
     to = ("--bootstrap", broker.bootstrap, "--client", "shop")
     run("set", *to, "producer_byte_rate=2M")
     run("set", *to, "--user", "alice", "consumer_byte_rate=1M")
@@ -129,7 +133,7 @@ def test_a_failed_deletion_deletes_no_quota(broker: BrokerProcess) -> None:
     assert run("delete", *to, "--user", "alice", "consumer_byte_rate").exit_code == 0
 
 
-def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
+def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
     with WireClient(broker.bootstrap, client_id="bronze") as client:
         client.ask(produce_of(60_000, 9, "bronze"), 9)
         explained = run("explain", "bronze", "--admin", broker.admin)
@@ -153,20 +157,20 @@ def test_an_explanation_of_a_client_that_waits(broker: BrokerProcess) -> None:
         (["list", "--bootstrap", "somewhere:99999"], 2, "--bootstrap: somewhere:99999: must be HOST:PORT"),
     ],
 )
-def test_nobody_to_ask_is_told_in_one_line(args: list[str], exit_code: int, message: str) -> None:
+def test_unreachable_broker_is_reported_in_one_line(args: list[str], exit_code: int, message: str) -> None:
     result = run(*args)
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_who_answers_in_another_protocol_is_no_broker(broker: BrokerProcess) -> None:
+def test_server_with_another_protocol_is_reported(broker: BrokerProcess) -> None:
     result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"Error: {broker.admin.removeprefix('http://')}: the broker closed the connection\n"
 
 
-def test_an_advertised_address_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+def test_unreachable_advertised_address_is_named(tmp_path: Path) -> None:
     properties = overrides("advertised.listeners=PLAINTEXT://127.0.0.1:1")
     with running_broker(tmp_path / "log", *properties) as broker:
         result = run("list", "--bootstrap", broker.bootstrap)

@@ -1,4 +1,4 @@
-"""`sluice run`: a scenario on brokers of its own and on brokers that run, and what is said to wrong usage."""
+"""`sluice run`: scenarios on new and on running brokers, and wrong usage."""
 
 import json
 import signal
@@ -54,7 +54,7 @@ def steps_in(stderr: str) -> list[str]:
     return [line.partition("] ")[2] for line in stderr.splitlines() if line.startswith("[")]
 
 
-def test_it_starts_brokers_says_where_they_are_and_ends_with_the_scenario(file: str) -> None:
+def test_run_starts_brokers_prints_their_addresses_and_ends_with_the_scenario(file: str) -> None:
     process = run(file, "--override", "sluice.journal.events=0")
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     ready, summary = stdout.splitlines()
@@ -66,7 +66,7 @@ def test_it_starts_brokers_says_where_they_are_and_ends_with_the_scenario(file: 
     assert steps_in(stderr) == STEPS
 
 
-def test_an_ignored_admin_address_is_reported(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_admin_address_is_reported(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CLEAN_ENVIRONMENT, "SLUICE_ADMIN", "http://127.0.0.1:1")
     _, stderr = run(file).communicate(timeout=PATIENCE_S)
     first, *_ = stderr.splitlines()
@@ -76,17 +76,17 @@ def test_an_ignored_admin_address_is_reported(file: str, monkeypatch: pytest.Mon
     assert steps_in(stderr) == STEPS
 
 
-def test_it_tells_a_machine_all_there_is(file: str) -> None:
+def test_json_output_is_complete(file: str) -> None:
     process = run(file, "--format", "json", "--seed", "8")
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     _, _, report = stdout.partition("\n")
-    told = json.loads(report)
-    assert [step["what"] for step in told["steps"]] == STEPS
-    assert (told["scenario"], told["state"]) == ("short", "ended")
+    output = json.loads(report)
+    assert [step["what"] for step in output["steps"]] == STEPS
+    assert (output["scenario"], output["state"]) == ("short", "ended")
     assert "seed 8" in stderr
 
 
-def test_a_signal_stops_it_cleanly() -> None:
+def test_signal_stops_it_cleanly() -> None:
     process = run("rolling-restart")
     assert process.stdout is not None
     process.stdout.readline()
@@ -96,14 +96,14 @@ def test_a_signal_stops_it_cleanly() -> None:
     assert "scenario rolling-restart stopped after " in stdout
 
 
-def test_it_runs_on_brokers_that_run(file: str, running: BrokerProcess) -> None:
+def test_scenario_runs_on_running_brokers(file: str, running: BrokerProcess) -> None:
     done = CliRunner().invoke(cli, ["run", file, "--against", running.admin])
     assert done.exit_code == 0
     assert steps_in(done.stderr) == STEPS
     assert done.stdout.startswith("scenario short ended after ")
 
 
-def test_a_step_that_cannot_be_done_is_a_failure(running: BrokerProcess, tmp_path: Path) -> None:
+def test_failed_step_is_a_failure(running: BrokerProcess, tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text('{"name": "s", "brokers": 2, "topics": [{"name": "a.b"}, {"name": "a_b"}]}')
     done = CliRunner().invoke(cli, ["run", str(file), "--against", running.admin])
@@ -112,27 +112,27 @@ def test_a_step_that_cannot_be_done_is_a_failure(running: BrokerProcess, tmp_pat
     assert done.stdout.endswith(": 2 steps, 1 of which failed\n")
 
 
-def test_what_the_broker_cannot_do_is_told_in_one_line(running: BrokerProcess) -> None:
+def test_unsuitable_cluster_is_reported_in_one_line(running: BrokerProcess) -> None:
     done = CliRunner().invoke(cli, ["run", "rolling-restart", "--against", running.admin])
     assert done.exit_code == 1
     assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario expects 1, 2, 3, got 1, 2\n"
 
 
 WRONG = {
-    "a file that is not there": (["none.toml"], 2, "none.toml: cannot read: No such file or directory"),
-    "a name that nobody knows": (["rolling"], 2, "rolling: unknown scenario, did you mean rolling-restart?"),
-    "a port of its own on brokers that run": (
+    "a missing file": (["none.toml"], 2, "none.toml: cannot read: No such file or directory"),
+    "an unknown name": (["rolling"], 2, "rolling: unknown scenario, did you mean rolling-restart?"),
+    "a port with running brokers": (
         ["rolling-restart", "--against", "http://x", "--port", "1"],
         2,
         "--port and --against exclude each other",
     ),
-    "a token for brokers of its own": (["rolling-restart", "--token", "x"], 2, "--token needs --against"),
-    "a property that there is not": (["rolling-restart", "--override", "x=1"], 2, "--override: x: no such property"),
+    "a token for new brokers": (["rolling-restart", "--token", "x"], 2, "--token needs --against"),
+    "an unknown property": (["rolling-restart", "--override", "x=1"], 2, "--override: x: no such property"),
 }
 
 
 @pytest.mark.parametrize(("words", "code", "said"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_told_in_one_line(words: list[str], code: int, said: str) -> None:
+def test_wrong_usage_is_one_line(words: list[str], code: int, said: str) -> None:
     done = CliRunner().invoke(cli, ["run", *words])
     assert done.exit_code == code
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""`sluice serve` as a process: what it prints, how it ends, and what it says when it cannot run."""
+"""`sluice serve` as a process: output, shutdown, and start errors."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ from tests.support.wire import WireClient
 
 
 def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
-    """Properties as the running broker has them."""
+    """Return the properties of the running broker."""
     resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=list(names))
     with WireClient(broker.bootstrap) as client:
         (result,) = client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
@@ -32,7 +32,7 @@ def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-def test_stdout_has_exactly_one_line_which_says_where_it_listens(tmp_path: Path) -> None:
+def test_stdout_has_exactly_one_ready_line(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log") as broker:
         assert broker.first_line.startswith("ready {")
         assert broker.first_line.endswith("}\n")
@@ -55,7 +55,7 @@ def test_stdout_has_exactly_one_line_which_says_where_it_listens(tmp_path: Path)
         assert "Traceback" not in broker.log_text()
 
 
-def test_several_brokers_all_listen_and_know_each_other(tmp_path: Path) -> None:
+def test_several_brokers_listen_and_form_a_cluster(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", "--brokers", "3") as broker:
         brokers = json.loads(broker.first_line.removeprefix("ready "))["brokers"]
         assert brokers[0] == broker.bootstrap
@@ -68,7 +68,7 @@ def test_several_brokers_all_listen_and_know_each_other(tmp_path: Path) -> None:
         assert exit_code == 0
 
 
-def test_ports_are_free_again_once_it_stopped(tmp_path: Path) -> None:
+def test_ports_are_free_after_shutdown(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log") as broker:
         ports = broker.bootstrap.rpartition(":")[2], broker.admin.rpartition(":")[2]
         with WireClient(broker.bootstrap):
@@ -84,7 +84,7 @@ def test_ipv6(tmp_path: Path) -> None:
             assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].host == "::1"
 
 
-def test_a_seed_makes_topic_ids_the_same(tmp_path: Path) -> None:
+def test_seed_makes_topic_ids_reproducible(tmp_path: Path) -> None:
     ids = []
     for seed in ("7", "7", "8"):
         with running_broker(tmp_path / "log", "--seed", seed) as broker, WireClient(broker.bootstrap) as client:
@@ -98,8 +98,8 @@ def test_a_seed_makes_topic_ids_the_same(tmp_path: Path) -> None:
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_hundreds_of_clients_may_wait_to_be_accepted(tmp_path: Path) -> None:
-    # With a shorter queue the kernel drops their first packet, and they come again a second later.
+def test_hundreds_of_connections_may_wait_in_the_accept_queue(tmp_path: Path) -> None:
+    # With a shorter queue the kernel drops SYN packets, which are retransmitted a second later.
     longest = int(Path("/proc/sys/net/core/somaxconn").read_text()) if sys.platform == "linux" else 128
     if longest < 500:
         pytest.skip(f"this system lets {longest} wait")
@@ -108,7 +108,7 @@ def test_hundreds_of_clients_may_wait_to_be_accepted(tmp_path: Path) -> None:
         try:
             started = monotonic()
             clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(500)]
-            assert monotonic() - started < 1, "someone had to come again"
+            assert monotonic() - started < 1, "a SYN packet was retransmitted"
         finally:
             broker.process.send_signal(signal.SIGCONT)
         assert clients[-1].ask(MetadataRequest(topics=[]), 9).brokers
@@ -117,7 +117,7 @@ def test_hundreds_of_clients_may_wait_to_be_accepted(tmp_path: Path) -> None:
 # -- configuration -----------------------------------------------------------------------------------------------------
 
 
-def test_an_override_wins_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+def test_override_wins_over_environment_over_file(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=2\nlog.retention.bytes=2000\nmessage.max.bytes=2000\n")
     env = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_LOG_RETENTION_BYTES": "3000"}
@@ -129,7 +129,7 @@ def test_an_override_wins_over_the_environment_which_wins_over_the_file(tmp_path
         }
 
 
-def test_a_file_of_a_real_kafka_will_do(tmp_path: Path) -> None:
+def test_configuration_file_of_apache_kafka_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(
         "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
@@ -141,7 +141,7 @@ def test_a_file_of_a_real_kafka_will_do(tmp_path: Path) -> None:
         assert "without effect: process.roles" in broker.log_text()
 
 
-def test_an_environment_variable_that_is_no_property_is_told_and_ignored(tmp_path: Path) -> None:
+def test_unknown_environment_variable_is_reported_and_ignored(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", env={"KAFKA_NO_SUCH_THING": "1"}) as broker:
         assert "KAFKA_NO_SUCH_THING" in broker.log_text()
         assert settings(broker, "num.partitions")
@@ -151,14 +151,14 @@ def test_an_environment_variable_that_is_no_property_is_told_and_ignored(tmp_pat
 
 
 def provoke(broker: BrokerProcess) -> None:
-    """Makes the broker close a connection."""
+    """Make the broker close a connection."""
     with WireClient(broker.bootstrap, 'the "client') as client:
         client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert client.socket.recv(1) == b"", "the connection must be closed"
 
 
-def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:
+def test_json_log_has_one_object_per_line(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", "--log-format", "json", "--seed", "5", env={"KAFKA_NO_SUCH": "1"}) as broker:
         provoke(broker)
         assert broker.stop()[0] == 0
@@ -171,7 +171,7 @@ def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:
     assert closed["reason"].startswith("invalid frame size 1195725856")
 
 
-def test_text_logs_are_one_line_an_event(tmp_path: Path) -> None:
+def test_text_log_has_one_line_per_event(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log") as broker:
         provoke(broker)
         broker.stop()
@@ -238,17 +238,17 @@ def about_to_be_scraped(broker: BrokerProcess, stack: ExitStack) -> None:
 @pytest.mark.parametrize(
     "busy",
     [
-        pytest.param(open_connections, id="connections that are open"),
-        pytest.param(parked, id="fetches that wait"),
-        pytest.param(throttled(3), id="answers that are held"),
-        pytest.param(throttled(9), id="connections that are muted"),
-        pytest.param(half_sent, id="a request half sent"),
+        pytest.param(open_connections, id="open connections"),
+        pytest.param(parked, id="delayed fetches"),
+        pytest.param(throttled(3), id="throttled responses"),
+        pytest.param(throttled(9), id="muted connections"),
+        pytest.param(half_sent, id="an incomplete request"),
         pytest.param(not_reading, id="a client that does not read"),
         pytest.param(scraped, id="a scraper that stays connected"),
         pytest.param(about_to_be_scraped, id="a scraper that has just connected"),
     ],
 )
-def test_a_signal_stops_it_within_a_second_whatever_is_open(
+def test_signal_stops_the_broker_within_a_second_despite(
     busy: Callable[[BrokerProcess, ExitStack], None], number: int, tmp_path: Path
 ) -> None:
     with (
@@ -266,11 +266,11 @@ def test_a_signal_stops_it_within_a_second_whatever_is_open(
     assert lines[-1].endswith("stopped")
 
 
-# -- not running -------------------------------------------------------------------------------------------------------
+# -- start errors ------------------------------------------------------------------------------------------------------
 
 
 def fails(*args: str, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Runs `sluice serve`, which must not come up: exit code and the one line it says."""
+    """Run `sluice serve`, which must fail; return its exit code and its only line of output."""
     result = subprocess.run(
         [sys.executable, "-m", "sluice", "serve", "--port", "0", "--admin-port", "0", *args],
         env=CLEAN_ENVIRONMENT | (env or {}),
@@ -281,12 +281,12 @@ def fails(*args: str, env: dict[str, str] | None = None) -> tuple[int, str]:
     )
     assert result.stdout == ""
     lines = result.stderr.splitlines()
-    assert len(lines) == 1, f"one line is promised: {result.stderr}"
+    assert len(lines) == 1, f"expected a single line:{result.stderr}"
     return result.returncode, lines[0]
 
 
 @pytest.mark.parametrize("which", ["--port", "--admin-port"])
-def test_a_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
+def test_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -300,41 +300,39 @@ def test_a_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
     [
         pytest.param(["--prot", "0"], ["--prot", "--port"], id="a wrong flag"),
         pytest.param(["--port", "70000"], ["70000", "0<=x<=65535"], id="a port out of range"),
-        pytest.param(["--port", "kafka"], ["kafka", "integer"], id="a port that is none"),
-        pytest.param(["--log-format", "xml"], ["xml", "text", "json"], id="a log format that is none"),
-        pytest.param(["serve"], ["serve"], id="an argument too many"),
+        pytest.param(["--port", "kafka"], ["kafka", "integer"], id="an invalid port"),
+        pytest.param(["--log-format", "xml"], ["xml", "text", "json"], id="an unknown log format"),
+        pytest.param(["serve"], ["serve"], id="an extra argument"),
         pytest.param(["--override", "num.partitions"], ["num.partitions", "KEY=VALUE"], id="an override without value"),
         pytest.param(
-            ["--override", "num.partitons=3"], ["num.partitons", "num.partitions"], id="a property misspelled"
+            ["--override", "num.partitons=3"], ["num.partitons", "num.partitions"], id="a misspelled property"
         ),
-        pytest.param(
-            ["--override", "num.partitions=many"], ["num.partitions=many", "from 1"], id="a value that is none"
-        ),
+        pytest.param(["--override", "num.partitions=many"], ["num.partitions=many", "from 1"], id="an invalid value"),
         pytest.param(
             ["--override", "quota.producer.default=-1"], ["quota.producer.default=-1", "must be"], id="a negative quota"
         ),
         pytest.param(
             ["--override", "quota.profile=kafka-9"],
             ["quota.profile=kafka-9", "by-version", "kip-13", "kafka-4.4"],
-            id="a profile that is none",
+            id="an unknown profile",
         ),
         pytest.param(
             ["--override", "sluice.admin.host=0.0.0.0"],
             ["sluice.admin.host=0.0.0.0", "sluice.admin.token"],
             id="an open admin port without a token",
         ),
-        pytest.param(["--config", "/no/such/file"], ["/no/such/file", "No such file"], id="a file that is not there"),
-        pytest.param(["--host", "no host"], ["no host"], id="a host that is none"),
+        pytest.param(["--config", "/no/such/file"], ["/no/such/file", "No such file"], id="a missing file"),
+        pytest.param(["--host", "no host"], ["no host"], id="an unknown host"),
     ],
 )
-def test_wrong_usage_is_one_line_that_names_what_is_wrong_and_what_is_right(args: list[str], words: list[str]) -> None:
+def test_wrong_usage_is_one_line_with_the_error_and_the_accepted_values(args: list[str], words: list[str]) -> None:
     exit_code, line = fails(*args)
     assert exit_code == (1 if "--host" in args else 2)
     assert line.startswith("Error: ")
     assert [word for word in words if word not in line] == []
 
 
-def test_a_wrong_line_of_a_file_is_named_with_its_number(tmp_path: Path) -> None:
+def test_file_error_has_its_line_number(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("# comment\nnum.partitions=0\n")
     exit_code, line = fails("--config", str(file))
@@ -342,7 +340,7 @@ def test_a_wrong_line_of_a_file_is_named_with_its_number(tmp_path: Path) -> None
     assert [word for word in (f"{file} line 2", "num.partitions=0", "from 1") if word not in line] == []
 
 
-def test_a_wrong_environment_variable_is_named() -> None:
+def test_wrong_environment_variable_is_named() -> None:
     exit_code, line = fails(env={"KAFKA_NUM_PARTITIONS": "none"})
     assert exit_code == 2
     assert "KAFKA_NUM_PARTITIONS" in line

@@ -1,4 +1,4 @@
-"""`sluice top` on a terminal, looked at and typed to; and once, without one."""
+"""`sluice top` in a terminal with keyboard input, and a single report without one."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.support.terminal import Terminal
 
 @pytest.fixture
 def broker() -> Iterator[SyncBroker]:
-    """Two brokers with a client that waits, one that does not, and one with a hostile name."""
+    """Start two brokers with a throttled client, an unthrottled one, and one with a hostile name."""
     with SyncBroker(2, admin_port=0) as broker:
         broker.quota(produce="100k")
         broker.client("shop").send("orders", bytes(1_040_000))
@@ -28,7 +28,7 @@ def command(broker: SyncBroker, *options: str) -> list[str]:
     return [sys.executable, "-m", "sluice", "top", "--admin", str(broker.admin), *options]
 
 
-def test_a_terminal_shows_what_there_is_and_keys_do_what_the_help_says(broker: SyncBroker) -> None:
+def test_terminal_shows_the_cluster_and_keys_follow_the_help(broker: SyncBroker) -> None:
     with Terminal(command(broker)) as terminal:
         shown = terminal.wait_for("shop")
         assert "broker 1 running" in shown
@@ -36,7 +36,7 @@ def test_a_terminal_shows_what_there_is_and_keys_do_what_the_help_says(broker: S
         (shop,) = [line for line in shown.splitlines() if line.startswith("shop")]
         assert shop.split()[2] == "Produce"
         assert "100k" in shop
-        assert "evil\\x1b[2J\\nname" in shown, "a name steers the terminal"
+        assert "evil\\x1b[2J\\nname" in shown, "a client name controls the terminal"
         assert shown.splitlines()[-1].startswith("s sort  / filter  u quota")
         assert len(shown.splitlines()) == 24
 
@@ -89,48 +89,48 @@ def test_a_terminal_shows_what_there_is_and_keys_do_what_the_help_says(broker: S
         assert terminal.wait_for_end() == 0
 
 
-def test_a_broker_that_stops_is_waited_for() -> None:
+def test_stopped_broker_is_reconnected() -> None:
     with SyncBroker(admin_port=0) as broker:
         broker.client("shop").send("orders", b"1")
         with Terminal(command(broker)) as terminal:
             terminal.wait_for("no quotas, so rates")  # a long version leaves no room for more
-            broker.reset()  # which cuts all connections, and comes back
+            broker.reset()  # this cuts all connections, and the broker comes back
             terminal.wait_for("CLIENT 0/0")
             terminal.interrupt()
             assert terminal.wait_for_end() == 0
 
 
-def test_once_tells_the_same_as_text_and_as_json(broker: SyncBroker) -> None:
-    def told(*options: str) -> str:
+def test_once_prints_the_same_as_text_and_json(broker: SyncBroker) -> None:
+    def message(*options: str) -> str:
         result = CliRunner().invoke(cli, ["top", "--admin", str(broker.admin), *options])
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    text = told("--once", "--sort", "name")
+    text = message("--once", "--sort", "name")
     assert "broker 1 running" in text
     assert [line.split()[0] for line in text.splitlines()[5:]] == ["evil\\x1b[2J\\nname", "kitchen", "shop"]
     assert "\x1b" not in text
-    found = json.loads(told("--json", "--filter", "SHO"))
+    found = json.loads(message("--json", "--filter", "SHO"))
     (shop,) = found["clients"]
     assert (shop["client_id"], shop["meters"][0]["bound"], found["matched"], found["total"]) == ("shop", 1e5, 1, 3)
     assert [one["id"] for one in found["brokers"]] == [1, 2]
     assert found["quotas"][0]["value"] == 1e5
 
 
-def test_a_pipe_has_one_look(broker: SyncBroker) -> None:
+def test_piped_output_is_a_single_report(broker: SyncBroker) -> None:
     done = subprocess.run(command(broker), capture_output=True, text=True, check=True, timeout=60)
     assert "shop" in done.stdout
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("options", "exit_code", "told"),
+    ("options", "exit_code", "message"),
     [
-        pytest.param(["--sort", "size"], 2, "'size' is not one of 'activity', 'quota'", id="an order that is none"),
+        pytest.param(["--sort", "size"], 2, "'size' is not one of 'activity', 'quota'", id="an unknown order"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(options: list[str], exit_code: int, told: str) -> None:
+def test_error_is_one_line(options: list[str], exit_code: int, message: str) -> None:
     result = CliRunner().invoke(cli, ["top", "--once", *options])
     assert result.exit_code == exit_code
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1

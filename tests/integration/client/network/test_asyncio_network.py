@@ -1,4 +1,4 @@
-"""The client over real sockets to a broker of ours: connecting, asking, waiting, and what fails."""
+"""The client over real sockets to a real broker: connecting, requests, timeouts and errors."""
 
 import asyncio
 import socket
@@ -37,13 +37,13 @@ async def network_to(servers: str, **given: str) -> AsyncIterator[AsyncNetwork]:
 
 
 async def nodes_of(network: AsyncNetwork) -> list[Node]:
-    """The brokers, once the cluster told of them."""
+    """Return the brokers in the metadata."""
     network.wakeup()
     await network.metadata_after(1, network.clock.monotonic_ms() + 10_000)
     return list(network.client.metadata.cluster.nodes.values())
 
 
-async def test_asks_every_broker_of_a_cluster() -> None:
+async def test_every_broker_of_a_cluster_is_reachable() -> None:
     async with Broker(brokers=2) as broker, network_to(broker.bootstrap) as network:
         nodes = await nodes_of(network)
         assert {node.id: f"{node.host}:{node.port}" for node in nodes} == broker.brokers
@@ -53,14 +53,14 @@ async def test_asks_every_broker_of_a_cluster() -> None:
             assert [node.broker_id for node in answer.brokers] == list(broker.brokers)
 
 
-async def test_a_name_is_resolved() -> None:
+async def test_host_name_is_resolved() -> None:
     async with Broker() as broker:
         _, _, port = broker.bootstrap.rpartition(":")
         async with network_to(f"localhost:{port}") as network:
             assert await nodes_of(network)
 
 
-async def test_a_name_with_addresses_of_both_families_is_tried_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_addresses_of_both_families_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
         return [
             (family, socket.SOCK_STREAM, 6, "", (address, port))
@@ -74,7 +74,7 @@ async def test_a_name_with_addresses_of_both_families_is_tried_at_each(monkeypat
             assert await nodes_of(network)
 
 
-async def test_an_error_of_connecting_has_its_reason() -> None:
+async def test_connection_error_has_its_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
     async with network_to(f"{host}:{port}") as network:
@@ -88,14 +88,14 @@ async def test_an_error_of_connecting_has_its_reason() -> None:
             await network.metadata_after(1, network.clock.monotonic_ms() + 10)
 
 
-async def test_many_requests_share_a_connection_and_wait_for_their_turn() -> None:
+async def test_requests_share_a_connection_and_queue() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
         answers = await asyncio.gather(*(network.request(node, request_of(ListGroupsRequest())) for _ in range(20)))
         assert len(answers) == 20
 
 
-async def test_a_broker_that_is_gone_cannot_be_reached() -> None:
+async def test_stopped_broker_is_unreachable() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
         await network.request(node, request_of(ListGroupsRequest()))
@@ -109,14 +109,14 @@ async def _until_it_fails(call: Callable[[], Awaitable[object]]) -> None:
         await call()
 
 
-async def test_what_the_broker_does_not_speak_is_not_sent() -> None:
+async def test_unsupported_request_is_not_sent() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
         with pytest.raises(UnsupportedVersionException, match="the broker serves versions 0 to"):
             await network.request(node, request_of(ListGroupsRequest(), oldest=99, latest=99))
 
 
-async def test_a_broker_that_says_nothing_is_a_timeout() -> None:
+async def test_unresponsive_broker_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         async with network_to(f"{host}:{port}", request_timeout_ms="100") as network:
@@ -126,7 +126,7 @@ async def test_a_broker_that_says_nothing_is_a_timeout() -> None:
                 await network.metadata_after(1, network.clock.monotonic_ms() + 10)
 
 
-async def test_buffers_are_set_where_they_are_asked_for() -> None:
+async def test_socket_buffer_sizes_are_set() -> None:
     async with Broker() as broker, network_to(broker.bootstrap, receive_buffer_bytes="8192") as network:
         (node,) = await nodes_of(network)
         await network.request(node, request_of(ListGroupsRequest()))
@@ -136,7 +136,7 @@ async def test_buffers_are_set_where_they_are_asked_for() -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (8192, 16384)  # Linux doubles it
 
 
-async def test_waiting_ends_at_its_time_and_when_it_is_given_up() -> None:
+async def test_waiting_ends_at_the_timeout_and_when_cancelled() -> None:
     async with network_to("127.0.0.1:1") as network:
         before = network.clock.monotonic_ms()
         await network.wait(before + 5)

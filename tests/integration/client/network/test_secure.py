@@ -20,7 +20,7 @@ def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_
 
 
 async def asking(config: dict[str, str], given: dict[str, str]) -> int:
-    """Asks a broker so configured, as a client so configured, how many brokers there are."""
+    """Return the number of brokers that a client with these settings sees."""
     async with (
         Broker(config=config) as broker,
         AdminClient({"bootstrap.servers": broker.bootstrap, **given}) as admin,
@@ -46,12 +46,16 @@ def broker_tls(protocol: str = "SSL", **given: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("broker", "client"),
     [
-        pytest.param(broker_tls(), tls(truststore_location=certificates().ca), id="an authority in a file"),
-        pytest.param(broker_tls(), tls(truststore_certificates=certificates().ca.read_text()), id="in the properties"),
+        pytest.param(broker_tls(), tls(truststore_location=certificates().ca), id="a CA certificate in a file"),
+        pytest.param(
+            broker_tls(),
+            tls(truststore_certificates=certificates().ca.read_text()),
+            id="a CA certificate in the properties",
+        ),
         pytest.param(
             broker_tls(client_auth="required", truststore_location=str(certificates().ca)),
             tls(truststore_location=certificates().ca, keystore_location=certificates().alice),
-            id="a certificate of the client",
+            id="a client certificate",
         ),
         pytest.param(
             broker_tls("SASL_SSL"),
@@ -64,6 +68,6 @@ def test_tls(broker: dict[str, str], client: dict[str, str]) -> None:
     assert asyncio.run(asking(broker, client)) == 1
 
 
-def test_a_broker_that_nobody_vouches_for_is_not_believed() -> None:
+def test_untrusted_broker_certificate_is_rejected() -> None:
     with pytest.raises(SslAuthenticationException, match="certificate verify failed"):
         asyncio.run(asking(broker_tls(), tls(truststore_location=certificates().other_ca)))

@@ -1,4 +1,4 @@
-"""A broker in one's own event loop: how it is made, where it is, what is left of it."""
+"""The embedded asynchronous broker: configuration, admin port, scenarios and reset."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from tests.support.local_broker import ask_metadata, live
 
 
 @pytest.mark.parametrize("name", ["Broker", "SyncBroker"])
-def test_it_is_imported_when_it_is_asked_for(name: str) -> None:
+def test_broker_is_imported_lazily(name: str) -> None:
     script = f"import sluice, sys; assert 'asyncio' not in sys.modules; print(sluice.{name}.__name__)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{name}\n"
@@ -30,18 +30,18 @@ def test_it_is_imported_when_it_is_asked_for(name: str) -> None:
 
 WRONG = {
     "too few brokers": ({"brokers": 0}, "config: sluice.brokers=0: must be an integer from 1 to 100"),
-    "a property that there is not": ({"config": {"colour": "red"}}, "config: colour: no such property"),
-    "a value that cannot be": ({"config": {"num.partitions": True}}, "config: num.partitions=true: must be an integer"),
+    "an unknown property": ({"config": {"colour": "red"}}, "config: colour: no such property"),
+    "an invalid value": ({"config": {"num.partitions": True}}, "config: num.partitions=true: must be an integer"),
 }
 
 
 @pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_configured_is_told_in_one_line(how: dict[str, object], problem: str) -> None:
+def test_invalid_config_is_reported_in_one_line(how: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(problem)}.*$"):
         Broker(**how)  # type: ignore[arg-type]  # that is the point
 
 
-def test_what_has_no_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def do(broker: Broker) -> None:
         assert caplog.messages == ["config: Kafka properties without effect: num.io.threads"]
 
@@ -49,7 +49,7 @@ def test_what_has_no_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         live(do, Broker(config={"num.io.threads": 8}))
 
 
-def test_there_is_an_admin_port_where_that_is_wished() -> None:
+def test_admin_port_is_optional() -> None:
     async def do(broker: Broker) -> None:
         assert broker.admin is not None
 
@@ -64,12 +64,12 @@ def test_there_is_an_admin_port_where_that_is_wished() -> None:
     live(do, Broker(2, admin_port=0))
 
 
-def test_nothing_is_there_before_it_starts() -> None:
+def test_broker_is_unusable_before_its_start() -> None:
     with pytest.raises(SluiceError, match="a broker is available only within `async with`"):
         _ = Broker().bootstrap
 
 
-def test_after_the_end_all_can_be_read_and_nothing_done() -> None:
+def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
     broker = Broker()
 
     async def do(broker: Broker) -> None:
@@ -112,7 +112,7 @@ stop = 1
 """
 
 
-def test_a_scenario_in_a_file_runs(tmp_path: Path) -> None:
+def test_scenario_in_a_file_runs(tmp_path: Path) -> None:
     file = tmp_path / "restart.toml"
     file.write_text(RESTART)
 
@@ -125,7 +125,7 @@ def test_a_scenario_in_a_file_runs(tmp_path: Path) -> None:
     live(do, Broker(2))
 
 
-def test_a_scenario_ends_with_who_waits_for_it() -> None:
+def test_scenario_ends_with_the_waiting_task() -> None:
     async def do(broker: Broker) -> None:
         scenario = Scenario(name="long", brokers=2, steps=(Step(at=0, stop=1, during="1m"),))
         running = asyncio.ensure_future(broker.run_scenario(scenario))
@@ -134,12 +134,12 @@ def test_a_scenario_ends_with_who_waits_for_it() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         await broker.wait_for(ScenarioStep, where=lambda step: step.what == "is stopped")
-        await ask_metadata(broker.brokers[1])  # it runs again
+        await ask_metadata(broker.brokers[1])  # the broker runs again
 
     live(do, Broker(2))
 
 
-def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "restart.toml"
     file.write_text(RESTART + CONTRADICTION)
 
@@ -159,7 +159,7 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path: Path) -> None:
         asyncio.run(broker.run_scenario("rolling-restart"))
 
 
-def test_after_a_reset_it_is_as_at_the_start_at_the_same_addresses() -> None:
+def test_reset_restores_the_initial_state_at_the_same_addresses() -> None:
     async def do(broker: Broker) -> None:
         where = (broker.bootstrap, broker.admin)
         await broker.client("shop").send("orders", b"one pizza")
@@ -176,7 +176,7 @@ def test_after_a_reset_it_is_as_at_the_start_at_the_same_addresses() -> None:
     live(do, Broker(3, admin_port=0))
 
 
-def test_what_is_on_disk_is_not_reset(tmp_path: Path) -> None:
+def test_reset_is_rejected_with_log_dirs(tmp_path: Path) -> None:
     async def do(broker: Broker) -> None:
         with pytest.raises(SluiceError, match=r"reset: not supported with log\.dirs"):
             await broker.reset()
@@ -184,7 +184,7 @@ def test_what_is_on_disk_is_not_reset(tmp_path: Path) -> None:
     live(do, Broker(config={"log.dirs": str(tmp_path)}))
 
 
-def test_the_quotas_that_are_set_are_told() -> None:
+def test_effective_quotas_are_returned() -> None:
     async def do(broker: Broker) -> None:
         with broker.quota(client_id="shop", produce="100k", request_percentage=50), broker.quota(fetch=1):
             assert broker.quotas == [

@@ -1,4 +1,4 @@
-"""The clients of a broker from other threads."""
+"""Clients of a broker, used from other threads."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from sluice import SyncBroker
 from sluice.client.errors import KafkaException
 
 
-def test_from_any_thread_the_same() -> None:
+def test_client_works_from_any_thread() -> None:
     with SyncBroker() as broker:
         (written,) = broker.client("shop").send("orders", b"a")
         assert written.offset == 0

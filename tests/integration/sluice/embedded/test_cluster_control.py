@@ -1,4 +1,4 @@
-"""What a test does to the brokers and topics of its cluster."""
+"""Control of brokers and topics by a test."""
 
 import asyncio
 import re
@@ -13,8 +13,8 @@ from tests.support.local_broker import live
 from tests.support.wire import WireClient
 
 
-async def leader_told(address: str, name: str) -> int:
-    """Who leads the first partition of a topic, as the broker at this address says."""
+async def leader_of(address: str, name: str) -> int:
+    """Return the leader of a topic's first partition from the metadata of the broker at this address."""
 
     def ask() -> int:
         with WireClient(address) as client:
@@ -25,31 +25,31 @@ async def leader_told(address: str, name: str) -> int:
     return await asyncio.to_thread(ask)
 
 
-def test_brokers_listen_stop_start_and_hand_over() -> None:
+def test_brokers_stop_start_and_move_leaders() -> None:
     async def do(broker: Broker) -> None:
         addresses, cluster = broker.brokers, broker.cluster
         assert list(addresses) == [1, 2, 3]
         assert broker.bootstrap == ",".join(addresses.values())
         assert broker.admin is None
         await cluster.create_topic("t", assignments={0: (1, 2, 3)})
-        assert await leader_told(addresses[3], "t") == 1
+        assert await leader_of(addresses[3], "t") == 1
         await cluster.stop(1)
         with pytest.raises(ConnectionRefusedError):
-            await leader_told(addresses[1], "t")
+            await leader_of(addresses[1], "t")
         assert cluster.partition("t", 0).leader == 2
-        assert await leader_told(addresses[3], "t") == 2
+        assert await leader_of(addresses[3], "t") == 2
         await cluster.start(1)
         assert broker.brokers == addresses
-        assert await leader_told(addresses[1], "t") == 2
+        assert await leader_of(addresses[1], "t") == 2
         await cluster.elect("t", 0)
         assert cluster.partition("t", 0).leader == 1
         await cluster.move_leader("t", 0, 3)
-        assert await leader_told(addresses[1], "t") == 3
+        assert await leader_of(addresses[1], "t") == 3
         await cluster.isolate(1)
         await cluster.move_leader("t", 0, 2)
-        assert await leader_told(addresses[1], "t") == 3, "it does not know better"
+        assert await leader_of(addresses[1], "t") == 3, "its metadata is stale"
         await cluster.rejoin(1)
-        assert await leader_told(addresses[1], "t") == 2
+        assert await leader_of(addresses[1], "t") == 2
         await cluster.stop(2, controlled=False)
         with pytest.raises(SluiceError, match="broker 2 is stopped"):
             await cluster.stop(2)
@@ -57,7 +57,7 @@ def test_brokers_listen_stop_start_and_hand_over() -> None:
     live(do, Broker(3))
 
 
-def test_a_topic_is_as_it_was_asked_for() -> None:
+def test_topic_has_the_requested_partitions_and_config() -> None:
     async def do(broker: Broker) -> None:
         cluster = broker.cluster
         await cluster.create_topic("by-default")
@@ -71,15 +71,15 @@ def test_a_topic_is_as_it_was_asked_for() -> None:
 
 
 REFUSED = {
-    "one that is there": ("t", {}, "topic t: TOPIC_ALREADY_EXISTS: Topic 't' already exists."),
-    "a name that none may have": ("a/b", {}, "topic a/b: INVALID_TOPIC_EXCEPTION: Topic name is invalid: "),
+    "an existing topic": ("t", {}, "topic t: TOPIC_ALREADY_EXISTS: Topic 't' already exists."),
+    "an invalid name": ("a/b", {}, "topic a/b: INVALID_TOPIC_EXCEPTION: Topic name is invalid: "),
     "too many replicas": ("u", {"replication_factor": 2}, "topic u: INVALID_REPLICATION_FACTOR: "),
     "an unknown config": ("u", {"config": {"colour": "red"}}, "topic u: INVALID_CONFIG: Unknown topic config name: "),
 }
 
 
 @pytest.mark.parametrize(("name", "how", "problem"), REFUSED.values(), ids=REFUSED)
-def test_a_topic_that_cannot_be_is_refused(name: str, how: dict[str, object], problem: str) -> None:
+def test_invalid_topic_is_rejected(name: str, how: dict[str, object], problem: str) -> None:
     async def do(broker: Broker) -> None:
         await broker.cluster.create_topic("t")
         with pytest.raises(SluiceError, match=f"^{re.escape(problem)}"):
@@ -88,7 +88,7 @@ def test_a_topic_that_cannot_be_is_refused(name: str, how: dict[str, object], pr
     live(do, Broker())
 
 
-def test_a_broker_whose_port_was_taken_can_be_started_when_it_is_free() -> None:
+def test_broker_starts_after_its_port_becomes_free() -> None:
     async def do(broker: Broker) -> None:
         await broker.cluster.stop(2)
         host, _, port = broker.brokers[2].partition(":")

@@ -1,4 +1,4 @@
-"""Faults that a test makes: as actions, as rules, as a file has them; and that they end."""
+"""Faults set by a test, as actions, rules and file entries, and their removal."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ from tests.support.wire import WireClient
 REBOOTSTRAP = {"action": {"kind": "error", "code": "REBOOTSTRAP_REQUIRED"}, "api": "Metadata", "times": 1}
 
 
-def test_every_field_of_a_rule_may_be_given_by_its_name() -> None:
+def test_every_field_of_a_rule_is_a_keyword_argument() -> None:
     fields = get_type_hints(Rule)
     del fields["action"]
     assert {name: hint | None for name, hint in get_type_hints(RuleFields).items()} == fields
@@ -37,18 +37,18 @@ ADDED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("rule", "fields"), ADDED.values(), ids=ADDED)
-def test_what_is_added_is_in_force(rule: Any, fields: dict[str, Any]) -> None:
+def test_added_fault_is_active(rule: Any, fields: dict[str, Any]) -> None:
     with SyncBroker() as broker, WireClient(broker.bootstrap) as client:
         fault = broker.faults.add(rule, **fields)
         assert (fault.id, fault.hits, fault.matched, fault.enabled, fault.problem) == ("fault-1", 0, 0, True, "")
         assert client.ask(MetadataRequest(), 13).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
         assert client.ask(MetadataRequest(), 13).error_code == ErrorCode.NONE
-        assert (fault.hits, fault.matched) == (1, 1), "one that is over looks at nothing any more"
+        assert (fault.hits, fault.matched) == (1, 1), "an expired fault matches nothing"
         (hit,) = broker.wait_for(Fault)
         assert (hit.rule_id, hit.action, hit.api) == ("fault-1", "error", "Metadata")
 
 
-def test_a_name_is_an_action_with_its_defaults() -> None:
+def test_name_is_an_action_with_its_defaults() -> None:
     with SyncBroker() as broker, WireClient(broker.bootstrap, "shop") as client:
         broker.faults.add("close", client_id="sh?p")
         with pytest.raises(ConnectionError):
@@ -79,39 +79,43 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no action": ("exolode", {}, "fault.action: unknown action 'exolode'"),
     "no field": ("close", {"colour": "red"}, "fault.colour: unknown field; accepted are "),
     "a value of another type": ("close", {"times": "3"}, "fault.times: must be a whole number or nothing, not '3'"),
-    "a code that is none": (Error(code="NO_LUCK"), {}, "fault.action.code: unknown error code 'NO_LUCK'"),
-    "an action's class": (Delay, {}, "fault.action: Delay is a class: write Delay()"),
-    "what is no rule at all": (object(), {}, "fault.action: "),
-    "a rule, and more": (Rule("close"), {"times": 3}, "fault: a whole rule excludes further fields; move times into"),
-    "a rule as in a file, and more": (
+    "an unknown error code": (Error(code="NO_LUCK"), {}, "fault.action.code: unknown error code 'NO_LUCK'"),
+    "an action class": (Delay, {}, "fault.action: Delay is a class: write Delay()"),
+    "an invalid rule": (object(), {}, "fault.action: "),
+    "a rule with further fields": (
+        Rule("close"),
+        {"times": 3},
+        "fault: a whole rule excludes further fields; move times into",
+    ),
+    "a rule as in a file with further fields": (
         {"action": "close"},
         {"on": [1]},
         "fault: a whole rule excludes further fields; move on into ",
     ),
-    "a field of a rule from a file": ({"action": "close", "tmes": 3}, {}, "fault.tmes: unknown field"),
+    "a misspelled field of a rule as in a file": ({"action": "close", "tmes": 3}, {}, "fault.tmes: unknown field"),
 }
 
 
 @pytest.mark.parametrize(("rule", "fields", "problem"), WRONG.values(), ids=WRONG)
-def test_what_cannot_work_is_refused_with_its_place(rule: Any, fields: dict[str, Any], problem: str) -> None:
+def test_invalid_fault_is_rejected_with_its_path(rule: Any, fields: dict[str, Any], problem: str) -> None:
     with SyncBroker() as broker, pytest.raises(FaultError, match=f"^{re.escape(problem)}"):
         broker.faults.add(rule, **fields)
 
 
-def test_the_hits_of_a_fault_are_waited_for() -> None:
+def test_wait_for_fault_hits() -> None:
     async def do(broker: Broker) -> None:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
         await ask_metadata(broker.bootstrap, versions=(9, 9))
         assert await broker.wait_for(fault, times=2) == 2
         with pytest.raises(TimeoutError) as raised:
             await broker.wait_for(fault, times=3, timeout_s=0.02)
-        told = "after 0.02 s: fault fault-1 has 2 of 3 hits, 2 matched; "
-        assert str(raised.value).startswith(told)
+        message = "after 0.02 s: fault fault-1 has 2 of 3 hits, 2 matched; "
+        assert str(raised.value).startswith(message)
 
     live(do, Broker())
 
 
-def test_the_hits_are_waited_for_from_another_thread() -> None:
+def test_wait_for_fault_hits_from_another_thread() -> None:
     with SyncBroker() as broker, broker.faults.add(Delay(ms=1), api="Metadata") as fault:
         with WireClient(broker.bootstrap) as client:
             client.ask(MetadataRequest(), 9)
@@ -120,26 +124,26 @@ def test_the_hits_are_waited_for_from_another_thread() -> None:
             broker.wait_for(fault, times=2, timeout_s=0.02)
 
 
-def test_a_fault_that_was_disabled_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise ZeroDivisionError("a mistake of its own")
+        raise ZeroDivisionError("an internal error")
 
     monkeypatch.setattr(Delay, "before", fail)
-    told = "fault rule fault-1 was disabled: ZeroDivisionError: a mistake of its own"
+    message = "fault rule fault-1 was disabled: ZeroDivisionError: an internal error"
     with SyncBroker() as broker:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
         with WireClient(broker.bootstrap) as client:
             client.ask(MetadataRequest(), 9)
         assert not fault.enabled
-        with pytest.raises(SluiceError, match=told):
+        with pytest.raises(SluiceError, match=message):
             broker.wait_for(fault, times=2)
-        with pytest.raises(SluiceError, match=told), fault:
+        with pytest.raises(SluiceError, match=message), fault:
             pass
         with pytest.raises(KeyError), broker.faults.add("close", client_id="nobody"):
-            raise KeyError("whatever a test itself raises is left as it is")
+            raise KeyError("the test's own error is not replaced")
 
 
-def test_none_is_added_to_a_broker_that_has_stopped() -> None:
+def test_stopped_broker_accepts_no_fault() -> None:
     with SyncBroker() as broker:
         faults = broker.faults
     with pytest.raises(SluiceError, match="the broker has stopped"):
@@ -166,7 +170,7 @@ with ThreadPoolExecutor(8) as pool:
 """
 
 
-def test_brokers_in_several_threads_may_have_their_first_faults_at_once() -> None:
-    """What finds out about a type as it is first used is not made for that: it ended the process."""
+def test_brokers_in_several_threads_may_add_their_first_faults_at_once() -> None:
+    """msgspec's lazy inspection of a type is not thread-safe, and crashed the process."""
     done = subprocess.run([sys.executable, "-c", FIRST_FAULTS_AT_ONCE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""What a test asserts of its clients, and what it is told where that does not hold."""
+"""Journal assertions of a test, and their error messages."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sluice.embedded.journal_assertions import last_events
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.wire import WireClient
 
-# 2 MB over a quota of 100 kB/s, of which 10 s are given at once: throttled for about 10 s, which nobody waits for.
+# 2 MB over a quota of 100 kB/s with ten seconds of it at once: a throttle of about 10 s, which no test waits for.
 _BYTES = bytes(1_000_000)
 
 
@@ -21,7 +21,7 @@ def ask_metadata(address: str, client_id: str) -> None:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[SyncBroker]:
-    """One broker, to which `shop` has sent too much, and `cook` nothing."""
+    """Start one broker, to which `shop` has sent too much and `cook` nothing."""
     with SyncBroker() as broker:
         broker.quota(client_id="shop", produce="1M")
         for _ in range(12):
@@ -31,7 +31,7 @@ def broker() -> Iterator[SyncBroker]:
         yield broker
 
 
-def test_what_holds_returns_the_events(broker: SyncBroker) -> None:
+def test_passing_assertion_returns_the_events(broker: SyncBroker) -> None:
     throttles = broker.assert_throttled("shop", at_least_ms=100)
     assert sum(each.throttle_time_ms for each in throttles) >= 100
     assert broker.assert_throttled("shop", quota="Produce") == throttles
@@ -48,10 +48,10 @@ def test_what_holds_returns_the_events(broker: SyncBroker) -> None:
 
 @dataclass(frozen=True)
 class Wrong:
-    """An assertion that does not hold, and lines that it tells, in their order."""
+    """A failing assertion, and lines of its message in order."""
 
     does: Callable[[SyncBroker], object]
-    told: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 WRONG = {
@@ -95,8 +95,8 @@ WRONG = {
         ),
     ),
     "not throttled, of a client that never came": Wrong(
-        lambda broker: broker.assert_not_throttled("nobody"),
-        ("expected: client nobody not throttled", "no events of client nobody; clients in the journal: "),
+        lambda broker: broker.assert_not_throttled("absent"),
+        ("expected: client absent not throttled", "no events of client absent; clients in the journal: "),
     ),
     "too few requests": Wrong(
         lambda broker: broker.assert_requests("Metadata", client_id="cook", exactly=2),
@@ -128,38 +128,38 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_what_does_not_hold_is_told_with_what_was_seen(broker: SyncBroker, wrong: Wrong) -> None:
+def test_failing_assertion_reports_the_observations(broker: SyncBroker, wrong: Wrong) -> None:
     with pytest.raises(AssertionError) as raised:
         wrong.does(broker)
     rest = str(raised.value)
-    for words in wrong.told:
+    for words in wrong.lines:
         before, found, rest = rest.partition(words)
         assert found, f"{words!r} is not in:\n{before}"
 
 
 MISUSED: dict[str, tuple[Callable[[SyncBroker], object], str]] = {
-    "a quota that is none": (
+    "an unknown quota": (
         lambda broker: broker.assert_throttled("shop", quota="produce"),
         r"quota=produce: did you mean Produce\? It must be one of Produce, Fetch, Request, ControllerMutation",
     ),
-    "an API that is none": (
+    "an unknown API": (
         lambda broker: broker.assert_requests("Prodce"),
         r"api=Prodce: did you mean Produce\? It must be one of ",
     ),
-    "a number, and bounds": (
+    "a number with bounds": (
         lambda broker: broker.assert_requests("Produce", exactly=1, at_most=2),
         "exactly excludes at_least and at_most",
     ),
 }
 
 
-@pytest.mark.parametrize(("does", "told"), MISUSED.values(), ids=MISUSED)
-def test_what_cannot_be_asked_is_told(broker: SyncBroker, does: Callable[[SyncBroker], object], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+@pytest.mark.parametrize(("does", "lines"), MISUSED.values(), ids=MISUSED)
+def test_invalid_assertion_is_reported(broker: SyncBroker, does: Callable[[SyncBroker], object], lines: str) -> None:
+    with pytest.raises(ValueError, match=lines):
         does(broker)
 
 
-def test_where_events_were_lost_nothing_is_said_of_what_did_not_happen() -> None:
+def test_absence_is_not_asserted_after_lost_events() -> None:
     with SyncBroker(config={"sluice.journal.events": 4}) as broker:
         for _ in range(3):
             ask_metadata(broker.bootstrap, "shop")
@@ -172,7 +172,7 @@ def test_where_events_were_lost_nothing_is_said_of_what_did_not_happen() -> None
         broker.assert_requests("Produce", exactly=0, after=broker.journal.last_seq - 1)
 
 
-def test_where_nobody_came_that_is_told() -> None:
+def test_missing_client_is_reported() -> None:
     with (
         SyncBroker() as broker,
         pytest.raises(AssertionError, match="no events of client shop; no client has sent a request"),
@@ -180,7 +180,7 @@ def test_where_nobody_came_that_is_told() -> None:
         broker.assert_throttled("shop")
 
 
-def test_the_last_events_are_told_of_a_broker_that_has_stopped() -> None:
+def test_last_events_of_a_stopped_broker_are_reported() -> None:
     with SyncBroker() as broker:
         ask_metadata(broker.bootstrap, "shop")
     assert last_events(broker).startswith(f"broker {broker.bootstrap}: ")

@@ -1,4 +1,4 @@
-"""The thread in which a broker lives: what goes wrong there reaches those who ask from elsewhere."""
+"""The broker's event-loop thread: its errors reach callers in other threads."""
 
 import asyncio
 from contextlib import suppress
@@ -18,23 +18,23 @@ def started() -> BrokerThread:
 
 
 def fail_in(thread: BrokerThread) -> None:
-    """Something nobody expected happens in the loop."""
+    """Raise an unexpected error in the loop."""
 
     def fail() -> None:
-        raise ZeroDivisionError("nobody expected that")
+        raise ZeroDivisionError("an unexpected error")
 
     assert thread._loop is not None
     thread._loop.call_soon_threadsafe(fail)
 
 
-def test_what_is_called_runs_in_the_thread() -> None:
+def test_calls_run_in_the_thread() -> None:
     thread = started()
     assert thread.call(lambda: current_thread().name) == "sluice"
     thread.stop()
-    assert thread.call(current_thread) is current_thread(), "nobody else is there any more"
+    assert thread.call(current_thread) is current_thread(), "no other thread is left"
 
 
-def test_what_a_call_raises_is_raised_to_its_caller() -> None:
+def test_error_of_a_call_is_raised_to_its_caller() -> None:
     thread = started()
     with pytest.raises(ZeroDivisionError):
         thread.call(lambda: 1 // 0)
@@ -42,10 +42,10 @@ def test_what_a_call_raises_is_raised_to_its_caller() -> None:
     thread.raise_failure()
 
 
-def test_what_nobody_expected_is_raised_to_who_asks_next() -> None:
+def test_unexpected_error_is_raised_by_the_next_call() -> None:
     thread = started()
     fail_in(thread)
-    with suppress(SluiceError):  # this call may come before
+    with suppress(SluiceError):  # this call may run before the error
         thread.call(lambda: None)
     with pytest.raises(SluiceError, match="in the broker's thread: ZeroDivisionError") as raised:
         thread.call(lambda: None)
@@ -53,19 +53,19 @@ def test_what_nobody_expected_is_raised_to_who_asks_next() -> None:
     thread.stop()
 
 
-def test_the_thread_does_not_wait_for_itself() -> None:
+def test_thread_does_not_wait_for_itself() -> None:
     thread = started()
-    assert thread.call(lambda: thread.call(lambda: 1)) == 1, "a function need not wait"
+    assert thread.call(lambda: thread.call(lambda: 1)) == 1, "a plain function need not wait"
 
-    async def asked() -> None:
+    async def waits() -> None:
         return None
 
     with pytest.raises(SluiceError, match="would never return"):
-        thread.call(lambda: thread.run(asked))
+        thread.call(lambda: thread.run(waits))
     thread.stop()
 
 
-def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
+def test_waiting_caller_is_released_when_the_thread_ends() -> None:
     thread = started()
     waits = Event()
     raised: list[BaseException] = []
@@ -89,7 +89,7 @@ def test_who_waits_when_it_ends_is_not_left_waiting() -> None:
     assert thread.has_ended
 
 
-def test_a_function_for_a_broker_that_is_stopping_is_called_after_its_end() -> None:
+def test_function_call_during_shutdown_runs_after_the_end() -> None:
     thread = started()
     held, stopping, go_on = Event(), Event(), Event()
 
@@ -97,7 +97,7 @@ def test_a_function_for_a_broker_that_is_stopping_is_called_after_its_end() -> N
         held.set()
         try:
             await asyncio.Event().wait()
-        finally:  # the loop is left, and cancels what is in it
+        finally:  # the loop has ended and cancels its tasks
             stopping.set()
             go_on.wait(10)
 

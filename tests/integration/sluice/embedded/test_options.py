@@ -1,4 +1,4 @@
-"""The options of a test's brokers: each does what it says, and a wrong one is named in one line."""
+"""Options of a test's brokers: their effects, and one-line errors."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from sluice.errors import SluiceError
 from sluice.faults import Close, Delay, Error
 
 
-def test_brokers_are_as_the_options_say() -> None:
+def test_brokers_follow_their_options() -> None:
     with started(
         brokers=2,
         config={"num.partitions": 3},
@@ -30,7 +30,7 @@ def test_brokers_are_as_the_options_say() -> None:
         assert broker.cluster.partition("orders", 2).leader > 0
 
 
-def test_a_scenario_has_the_brokers_that_it_wants() -> None:
+def test_scenario_sets_the_number_of_brokers() -> None:
     scenario = Scenario(
         name="a", brokers=3, config={"num.partitions": 5}, steps=(Step(at=0, say="hello"), Step(at="60m", say="bye"))
     )
@@ -43,7 +43,7 @@ def test_a_scenario_has_the_brokers_that_it_wants() -> None:
     assert run.done
 
 
-def test_a_scenario_that_could_not_be_played_is_no_pass() -> None:
+def test_scenario_with_a_failed_step_fails_the_test() -> None:
     scenario = Scenario(name="a", brokers=2, steps=(Step(at=20, stop=1),))
     running = started(scenario=scenario)
     broker, run = running.__enter__()
@@ -54,32 +54,32 @@ def test_a_scenario_that_could_not_be_played_is_no_pass() -> None:
         running.__exit__(None, None, None)
 
 
-def test_a_fault_that_was_disabled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabled_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise ZeroDivisionError("a mistake of its own")
+        raise ZeroDivisionError("an internal error")
 
     monkeypatch.setattr(Delay, "before", fail)
     running = started(faults=[Delay(ms=1)])
     broker, _ = running.__enter__()
     broker.client().send("orders", b"a")
-    with pytest.raises(SluiceError, match="fault rule fault-1 was disabled: ZeroDivisionError: a mistake of its own"):
+    with pytest.raises(SluiceError, match="fault rule fault-1 was disabled: ZeroDivisionError: an internal error"):
         running.__exit__(None, None, None)
 
 
 WRONG: dict[str, tuple[Mapping[str, object], str]] = {
-    "an option that is nearly one": ({"broker": 3}, "broker: unknown option, did you mean brokers?"),
-    "an option that is none": (
+    "a misspelled option": ({"broker": 3}, "broker: unknown option, did you mean brokers?"),
+    "an unknown option": (
         {"xyz": 3},
         "xyz: unknown option, expected one of brokers, config, quota, faults, scenario, seed, admin_port",
     ),
-    "brokers in words": ({"brokers": "three"}, "brokers='three': must be a number, such as 3"),
-    "brokers that are a truth": ({"brokers": True}, "brokers=True: must be a number, such as 3"),
+    "brokers as a word": ({"brokers": "three"}, "brokers='three': must be a number, such as 3"),
+    "brokers as a boolean": ({"brokers": True}, "brokers=True: must be a number, such as 3"),
     "no brokers": ({"brokers": 0}, "sluice.brokers=0"),
-    "a property that is none": ({"config": {"num.partition": 3}}, "num.partition: "),
-    "config that is a list": ({"config": ["a"]}, "config=['a']: must be properties by their names"),
+    "an unknown property": ({"config": {"num.partition": 3}}, "num.partition: "),
+    "config as a list": ({"config": ["a"]}, "config=['a']: must be properties by their names"),
     "a quota as a rate": ({"quota": "1M"}, "quota='1M': must be arguments of quota()"),
-    "a quota in a list that is none": ({"quota": ["1M"]}, "quota='1M': must be arguments of quota()"),
-    "a field of a quota that is none": (
+    "an invalid quota in a list": ({"quota": ["1M"]}, "quota='1M': must be arguments of quota()"),
+    "a misspelled field of a quota": (
         {"quota": {"client": "shop", "produce": 1}},
         "quota: client: unknown field, did you mean client_id?",
     ),
@@ -87,15 +87,15 @@ WRONG: dict[str, tuple[Mapping[str, object], str]] = {
         {"quota": {"client_id": "shop"}},
         "quota: expected at least one of produce, fetch, request_percentage",
     ),
-    "a rate that is none": ({"quota": {"produce": "fast"}}, "quota: produce=fast: must be bytes per second"),
-    "a client id that is a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota: client_id=3: must be text"),
-    "faults that are one": ({"faults": "close"}, "faults='close': must be several rules"),
-    "a fault that is none": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: unknown action 'clos'"),
-    "a scenario that is none": (
+    "an invalid rate": ({"quota": {"produce": "fast"}}, "quota: produce=fast: must be bytes per second"),
+    "a client id as a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota: client_id=3: must be text"),
+    "a single fault name": ({"faults": "close"}, "faults='close': must be several rules"),
+    "an unknown fault": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: unknown action 'clos'"),
+    "an unknown scenario": (
         {"scenario": "roling-restart"},
         "roling-restart: unknown scenario, did you mean rolling-r",
     ),
-    "a scenario that is a number": ({"scenario": 3}, "scenario=3: must be a name of the catalogue"),
+    "a scenario as a number": ({"scenario": 3}, "scenario=3: must be a name of the catalogue"),
     "too few brokers for the scenario": (
         {"scenario": "rolling-restart", "brokers": 1},
         "brokers: the scenario expects 1, 2, 3, got 1",
@@ -103,9 +103,9 @@ WRONG: dict[str, tuple[Mapping[str, object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "told"), WRONG.values(), ids=WRONG)
-def test_a_wrong_option_is_told_in_one_line(options: Mapping[str, object], told: str) -> None:
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_invalid_option_is_reported_in_one_line(options: Mapping[str, object], message: str) -> None:
     with pytest.raises(SluiceError) as raised, started(**checked(options)):
         pass
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)

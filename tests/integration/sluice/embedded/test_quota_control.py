@@ -19,7 +19,7 @@ SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
         PRODUCE,
     ),
     "of all client ids": ({"produce": 1000}, {"client-id": None}, PRODUCE),
-    "all there are": (
+    "all kinds of quota": (
         {"produce": "1k", "fetch": "2Ki", "request_percentage": 12.5},
         {"client-id": None},
         {**PRODUCE, "consumer_byte_rate": 2048.0, "request_percentage": 12.5},
@@ -28,7 +28,7 @@ SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
 
 
 @pytest.mark.parametrize(("how", "entity", "quotas"), SET.values(), ids=SET)
-def test_quotas_are_set_and_go(how: dict[str, object], entity: Entity, quotas: dict[str, float]) -> None:
+def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity, quotas: dict[str, float]) -> None:
     async def do(broker: Broker) -> None:
         altered = broker._started.cluster.client_quotas
         with broker.quota(**how) as quota:  # type: ignore[arg-type]  # some of them each
@@ -42,13 +42,13 @@ def test_quotas_are_set_and_go(how: dict[str, object], entity: Entity, quotas: d
 WRONG = {
     "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage"),
     "no number": ({"produce": "fast"}, "quota: produce=fast: must be bytes per second, such as 100000 or 100k"),
-    "nothing at all": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
+    "zero": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
     "nobody": ({"fetch": 1, "client_id": ""}, "quota: Empty client-id not supported"),
 }
 
 
 @pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_set_is_refused(how: dict[str, object], problem: str) -> None:
+def test_invalid_quota_is_rejected(how: dict[str, object], problem: str) -> None:
     async def do(broker: Broker) -> None:
         with pytest.raises(SluiceError, match=f"^{re.escape(problem)}$"):
             broker.quota(**how)  # type: ignore[arg-type]  # that is the point

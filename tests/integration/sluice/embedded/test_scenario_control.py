@@ -1,4 +1,4 @@
-"""Scenarios from another thread."""
+"""Scenarios started from another thread."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import SluiceError
 
 
-def test_from_another_thread_the_same() -> None:
+def test_scenario_runs_from_another_thread() -> None:
     with SyncBroker(2) as broker:
         run = broker.start_scenario(Scenario(name="restart", brokers=2, steps=(Step(at=0, stop=1, during=20),)))
         assert [step.what for step in run.wait()] == ["broker 1 stops", "broker 1 starts"]

@@ -1,4 +1,4 @@
-"""The synchronous twin has what the other has, and does it from any thread."""
+"""The synchronous broker has the members of the asynchronous one, usable from any thread."""
 
 import asyncio
 import inspect
@@ -44,7 +44,7 @@ TWINS: dict[type, type] = {
     LocalQuota: SyncQuota,
     LocalScenario: SyncScenario,
 }
-# What those who serve a journal need, and a test does not.
+# Members for servers of a journal, which tests do not use.
 NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "wait"}}
 
 
@@ -53,7 +53,7 @@ def ask_metadata(address: str, client_id: str) -> None:
         client.ask(MetadataRequest(), 9)
 
 
-# -- that they are the same --------------------------------------------------------------------------------------------
+# -- equality of both --------------------------------------------------------------------------------------------------
 
 
 def members(of: type[object]) -> dict[str, object]:
@@ -62,7 +62,7 @@ def members(of: type[object]) -> dict[str, object]:
 
 
 def shape(member: object) -> str:
-    """What a caller has to know of a member but for whether it blocks: its parameters and what it returns."""
+    """Return a member's interface, except for whether it blocks: its parameters and return type."""
     if isinstance(member, property):
         return f"property {shape(member.fget)}"
     assert callable(member)
@@ -73,7 +73,7 @@ def shape(member: object) -> str:
 
 
 @pytest.mark.parametrize(("one", "twin"), TWINS.items(), ids=[one.__name__ for one in TWINS])
-def test_twins_have_the_same_members_signatures_and_docstrings(one: type, twin: type) -> None:
+def test_both_brokers_have_equal_members_signatures_and_docstrings(one: type, twin: type) -> None:
     found = {name: (shape(member), member.__doc__) for name, member in members(twin).items()}
     expected = {name: (shape(member), member.__doc__) for name, member in members(one).items()}
     if one is not Broker:  # the constructor of a handle is not public
@@ -83,10 +83,10 @@ def test_twins_have_the_same_members_signatures_and_docstrings(one: type, twin: 
         assert not inspect.iscoroutinefunction(member), name
 
 
-# -- what it does ------------------------------------------------------------------------------------------------------
+# -- behaviour ---------------------------------------------------------------------------------------------------------
 
 
-def test_brokers_stop_start_and_hand_over() -> None:
+def test_brokers_stop_start_and_move_leaders() -> None:
     with SyncBroker(3, admin_port=0) as broker:
         cluster = broker.cluster
         assert list(broker.brokers) == [1, 2, 3]
@@ -109,18 +109,18 @@ def test_brokers_stop_start_and_hand_over() -> None:
         ask_metadata(broker.brokers[1], "late")
 
 
-def test_quotas_and_the_journal_are_there() -> None:
+def test_quotas_and_journal_are_available() -> None:
     with SyncBroker() as broker:
         with broker.quota(client_id="shop", request_percentage=50) as quota:
             ask_metadata(broker.bootstrap, "shop")
         quota.remove()
-        (asked,) = broker.wait_for(Request, client_id="shop")
-        assert broker.journal.requests(api="Metadata") == [asked]
-        assert broker.journal.last_seq >= asked.seq
+        (request,) = broker.wait_for(Request, client_id="shop")
+        assert broker.journal.requests(api="Metadata") == [request]
+        assert broker.journal.last_seq >= request.seq
         assert broker.wait_for(lambda: broker.journal.events(kind="connection-closed"))
 
 
-def test_who_follows_gets_what_comes_until_the_broker_ends() -> None:
+def test_follower_receives_events_until_the_broker_ends() -> None:
     with ThreadPoolExecutor(1) as pool:
         with SyncBroker() as broker:
             ask_metadata(broker.bootstrap, "early")
@@ -130,7 +130,7 @@ def test_who_follows_gets_what_comes_until_the_broker_ends() -> None:
         assert following.result(10) == ["early", "late"]
 
 
-def test_who_follows_from_now_on_gets_nothing_that_was() -> None:
+def test_follower_from_now_receives_no_earlier_events() -> None:
     with SyncBroker() as broker:
         ask_metadata(broker.bootstrap, "early")
         broker.wait_for(Request)
@@ -141,13 +141,13 @@ def test_who_follows_from_now_on_gets_nothing_that_was() -> None:
         assert request.client_id == "late"
 
 
-def test_a_scenario_runs() -> None:
+def test_scenario_runs() -> None:
     with SyncBroker(2) as broker:
         steps = broker.run_scenario(Scenario(name="restart", brokers=2, steps=(Step(at=0, stop=1, during=20),)))
         assert [step.what for step in steps] == ["broker 1 stops", "broker 1 starts"]
 
 
-def test_who_waits_in_vain_is_told_what_there_was() -> None:
+def test_timed_out_wait_reports_the_observations() -> None:
     with SyncBroker() as broker:
         with pytest.raises(TimeoutError, match="after 0 s: 0 of 1 BrokerState; no journal events during the wait"):
             broker.wait_for(BrokerState, timeout_s=0)
@@ -166,7 +166,7 @@ def test_without_events_there_is_no_journal() -> None:
 # -- threads and loops -------------------------------------------------------------------------------------------------
 
 
-def test_several_run_at_once_and_any_thread_may_ask() -> None:
+def test_several_brokers_run_at_once_and_any_thread_may_use_them() -> None:
     with SyncBroker() as one, SyncBroker() as other, ThreadPoolExecutor(8) as pool:
         assert one.bootstrap != other.bootstrap
 
@@ -180,7 +180,7 @@ def test_several_run_at_once_and_any_thread_may_ask() -> None:
             one.cluster.partition("t1", 0)
 
 
-def test_it_runs_where_another_loop_does() -> None:
+def test_broker_runs_beside_a_running_event_loop() -> None:
     async def run() -> int:
         with SyncBroker() as broker:
             async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
@@ -190,7 +190,7 @@ def test_it_runs_where_another_loop_does() -> None:
     assert asyncio.run(run()) == 0
 
 
-def test_what_keeps_it_from_starting_is_raised() -> None:
+def test_start_error_is_raised() -> None:
     with SyncBroker() as running:
         taken = SyncBroker(config={"listeners": f"PLAINTEXT://{running.bootstrap}"})
         with pytest.raises(SluiceError, match=f"cannot listen on {running.bootstrap}"):
@@ -199,7 +199,7 @@ def test_what_keeps_it_from_starting_is_raised() -> None:
         SyncBroker(0)
 
 
-def test_it_is_started_once() -> None:
+def test_broker_starts_only_once() -> None:
     broker = SyncBroker()
     with broker:
         pass
@@ -207,7 +207,7 @@ def test_it_is_started_once() -> None:
         pass
 
 
-def test_it_can_be_asked_only_while_it_runs_and_read_afterwards() -> None:
+def test_broker_is_usable_while_running_and_readable_afterwards() -> None:
     broker = SyncBroker()
     with pytest.raises(SluiceError, match="a broker is available only within `with`"):
         _ = broker.bootstrap
@@ -220,8 +220,8 @@ def test_it_can_be_asked_only_while_it_runs_and_read_afterwards() -> None:
         cluster.stop(1)
 
 
-def test_it_starts_and_stops_quickly() -> None:
-    """Promised are 60 ms, which a loaded machine may take twice; a thread that waits for anything takes more."""
+def test_start_and_stop_are_fast() -> None:
+    """The documented 60 ms, doubled for a loaded machine; a thread that waits for a timer takes longer."""
     took = []
     for _ in range(5):
         began = perf_counter()
@@ -235,13 +235,13 @@ def test_it_starts_and_stops_quickly() -> None:
 
 
 class TestWithUnittest:
-    """unittest's own way to a broker for each test, and to one for a class."""
+    """A broker per test and a broker per class with unittest's means."""
 
     class Each(unittest.TestCase):
         def setUp(self) -> None:
             self.broker = self.enterContext(SyncBroker())
 
-        def test_it_is_there(self) -> None:
+        def test_broker_per_test(self) -> None:
             ask_metadata(self.broker.bootstrap, "shop")
             self.assertEqual(len(self.broker.wait_for(Request, client_id="shop")), 1)  # noqa: PT009
 
@@ -252,18 +252,18 @@ class TestWithUnittest:
         def setUpClass(cls) -> None:
             cls.broker = cls.enterClassContext(SyncBroker())
 
-        def test_it_is_there(self) -> None:
+        def test_broker_per_class(self) -> None:
             self.broker.cluster.create_topic("t")
 
     class Async(unittest.IsolatedAsyncioTestCase):
         async def asyncSetUp(self) -> None:
             self.broker = await self.enterAsyncContext(Broker())
 
-        async def test_it_is_there(self) -> None:
+        async def test_asynchronous_broker(self) -> None:
             await self.broker.cluster.create_topic("t")
 
     @pytest.mark.parametrize("case", [Each, Class, Async])
-    def test_it_runs(self, case: type[unittest.TestCase]) -> None:
+    def test_unittest_cases_pass(self, case: type[unittest.TestCase]) -> None:
         result = unittest.TestResult()
         unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
         assert (result.testsRun, result.failures, result.errors) == (1, [], [])
@@ -276,7 +276,7 @@ def broker() -> Iterator[SyncBroker]:
 
 
 @pytest.mark.parametrize("topic", ["orders", "returns"])
-def test_a_pytest_fixture_gives_it_to_many_tests(broker: SyncBroker, topic: str) -> None:
+def test_pytest_fixture_shares_a_broker(broker: SyncBroker, topic: str) -> None:
     broker.cluster.create_topic(topic)
     assert broker.cluster.partition(topic, 0).leader == 1
 
@@ -288,6 +288,6 @@ async def asynchronous() -> AsyncIterator[Broker]:
 
 
 @pytest.mark.asyncio
-async def test_an_asynchronous_fixture_gives_its_twin(asynchronous: Broker) -> None:
+async def test_asynchronous_pytest_fixture(asynchronous: Broker) -> None:
     await asynchronous.cluster.create_topic("orders")
     assert asynchronous.cluster.partition("orders", 0).leader == 1

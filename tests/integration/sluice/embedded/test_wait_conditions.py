@@ -1,4 +1,4 @@
-"""Waiting for what happens to a broker, and what is told when it does not."""
+"""Waiting for events of a broker, and the errors of timed-out waits."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ def _returned(value: object) -> Callable[[], object]:
     return lambda: value
 
 
-def test_events_are_waited_for_that_happened_and_that_come() -> None:
+def test_past_and_future_events_are_waited_for() -> None:
     async def do(broker: Broker) -> None:
         await ask_metadata(broker.bootstrap, "early")
         (early,) = await broker.wait_for(Request)
@@ -27,7 +27,7 @@ def test_events_are_waited_for_that_happened_and_that_come() -> None:
     live(do, Broker())
 
 
-def test_events_are_waited_for_from_one_on_that_is_to_come() -> None:
+def test_waiting_can_start_at_a_future_event() -> None:
     async def do(broker: Broker) -> None:
         waiting = asyncio.ensure_future(broker.wait_for(Request, after=2))  # the connection and its first request
         await asyncio.sleep(0)
@@ -42,15 +42,13 @@ FOUND = {
     "by client": (Request, {"client_id": "b"}, ["b"]),
     "by one of several clients": (Request, {"client_id": ["a", "b"], "times": 2}, ["a", "b"]),
     "by broker": (Request, {"broker": 1, "times": 2}, ["a", "b"]),
-    "by what is true of it": (Request, {"where": lambda event: event.client_id > "a"}, ["b"]),
-    "of any kind that a client did": (ClientEvent, {"times": 2, "client_id": "b"}, ["b", "b"]),
+    "matching a predicate": (Request, {"where": lambda event: event.client_id > "a"}, ["b"]),
+    "of any kind by one client": (ClientEvent, {"times": 2, "client_id": "b"}, ["b", "b"]),
 }
 
 
 @pytest.mark.parametrize(("type_", "how", "clients"), FOUND.values(), ids=FOUND)
-def test_the_events_are_those_that_were_meant(
-    type_: type[ClientEvent], how: dict[str, object], clients: object
-) -> None:
+def test_wait_returns_the_matching_events(type_: type[ClientEvent], how: dict[str, object], clients: object) -> None:
     async def do(broker: Broker) -> None:
         for name in ("a", "b"):
             await ask_metadata(broker.bootstrap, name)
@@ -60,7 +58,7 @@ def test_the_events_are_those_that_were_meant(
     live(do, Broker())
 
 
-def test_a_change_of_the_cluster_is_waited_for() -> None:
+def test_cluster_change_is_waited_for() -> None:
     async def do(broker: Broker) -> None:
         await broker.cluster.create_topic("t", assignments={0: (1, 2)})
         await broker.cluster.stop(1, controlled=False)
@@ -70,7 +68,7 @@ def test_a_change_of_the_cluster_is_waited_for() -> None:
     live(do, Broker(2, config={"sluice.election.delay.ms": 20}))
 
 
-def test_what_a_function_returns_is_waited_for() -> None:
+def test_function_result_is_waited_for() -> None:
     async def do(broker: Broker) -> None:
         answers: Iterator[object] = iter([0, [], None, "now"])
         assert await broker.wait_for(lambda: next(answers)) == "now"
@@ -78,7 +76,7 @@ def test_what_a_function_returns_is_waited_for() -> None:
     live(do, Broker())
 
 
-def test_a_function_that_would_have_to_be_awaited_is_refused() -> None:
+def test_coroutine_function_is_rejected() -> None:
     async def do(broker: Broker) -> None:
         async def later() -> bool:
             return True
@@ -97,7 +95,7 @@ async def _too_late(broker: Broker, waiting: Awaitable[object]) -> str:
     return re.sub(r"\d\d:\d\d:\d\d\.\d{6}|127\.0\.0\.1:\d+|\d\.\d{3} ms", "...", str(raised.value))
 
 
-def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> None:
+def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
     async def do(broker: Broker) -> None:
         wrong = broker.wait_for(
             Request, times=3, api="Metadata", client_id="a", where=lambda each: each.version != 8, timeout_s=0.5
@@ -117,26 +115,28 @@ def test_who_waited_in_vain_for_events_is_told_how_many_came_and_what_else() -> 
     live(do, Broker())
 
 
-def test_who_waited_in_vain_is_told_of_what_was_before() -> None:
+def test_timed_out_wait_reports_earlier_events() -> None:
     async def do(broker: Broker) -> None:
         waiting = _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
         assert await waiting == "after 0 s: 0 of 1 BrokerState; no journal events during the wait, nor before"
         await ask_metadata(broker.bootstrap, versions=(9,) * 12)
         await broker.wait_for(ConnectionOpened)
-        told = await _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
-        first, *events = told.splitlines()
+        message = await _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
+        first, *events = message.splitlines()
         assert first == "after 0 s: 0 of 1 BrokerState; no journal events during the wait; last events:"
         assert len(events) == 10
 
     live(do, Broker())
 
 
-def test_who_waited_in_vain_for_a_function_is_told_what_it_returns() -> None:
+def test_timed_out_wait_for_a_function_reports_its_result() -> None:
     async def do(broker: Broker) -> None:
         def leaders_known() -> dict[str, int]:
             return {}
 
-        told = await _too_late(broker, broker.wait_for(leaders_known, timeout_s=0.02))
-        assert re.match(r"after 0\.02 s: .*\bleaders_known still returns \{\}; no journal events during the wait", told)
+        message = await _too_late(broker, broker.wait_for(leaders_known, timeout_s=0.02))
+        assert re.match(
+            r"after 0\.02 s: .*\bleaders_known still returns \{\}; no journal events during the wait", message
+        )
 
     live(do, Broker())
