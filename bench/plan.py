@@ -257,7 +257,9 @@ def measure_accuracy(seconds: int, verdicts: Verdicts, folder: Path) -> None:
 
     run(splits_of([str(folder / "free.ndjson")]), plan_settings, folder / "out", lambda *_: None)
     needs = [finding_of(row) for row in read_table(folder / "out", NEEDS, FINDING)]
-    delays_ms = live(seconds, {each.client.client_id: each.candidate.quota for each in needs}, folder / "held.ndjson")
+    delays_ms = live(
+        seconds, {each.client.client_id: each.candidate.quota for each in needs}, folder / "limited.ndjson"
+    )
     for need in needs:
         _compare(need, sorted(delays_ms[need.client.client_id]), verdicts)
 

@@ -55,10 +55,12 @@ def test_unknown_path_is_not_found() -> None:
     ],
 )
 def test_metrics_require_the_token(headers: dict[str, str], status: int) -> None:
-    answered, answer_headers, body = call(application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers)
-    assert answered == status
+    actual_status, response_headers, body = call(
+        application(VirtualBroker(TOKEN).cluster_server), "/metrics", **headers
+    )
+    assert actual_status == status
     assert ("sluice_build_info" in body) == (status == 200), "metrics need the token"
-    assert (answer_headers.get("www-authenticate") == "Bearer") == (status == 401)
+    assert (response_headers.get("www-authenticate") == "Bearer") == (status == 401)
 
 
 def test_health_needs_no_token() -> None:

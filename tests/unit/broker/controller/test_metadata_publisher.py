@@ -48,8 +48,8 @@ def test_broker_without_updates_keeps_its_old_metadata(three: VirtualBroker) -> 
     three.advance(60_000)
     assert metadata_of(three, 3) == (1, [1, 2, 3])
     assert metadata_of(three, 2) == (2, [2, 3])
-    known = {topic.name: topic for topic in three.client(node_id=3).ask(MetadataRequest(topics=None), 9).topics}
-    assert known["new"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics = {topic.name: topic for topic in three.client(node_id=3).ask(MetadataRequest(topics=None), 9).topics}
+    assert topics["new"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_released_broker_gets_all_missed_updates(three: VirtualBroker) -> None:

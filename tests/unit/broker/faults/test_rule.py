@@ -110,10 +110,10 @@ def broker() -> VirtualBroker:
     ],
 )
 def test_invalid_rule_is_rejected_with_its_path(broker: VirtualBroker, rule: object, message: str) -> None:
-    with pytest.raises(FaultError) as refused:
+    with pytest.raises(FaultError) as raised:
         broker.cluster_server.faults.add(rule, "faults[0]")
-    assert str(refused.value).startswith(f"faults[0]{message}")
-    assert "\n" not in str(refused.value)
+    assert str(raised.value).startswith(f"faults[0]{message}")
+    assert "\n" not in str(raised.value)
     assert len(broker.cluster_server.faults) == 0
 
 

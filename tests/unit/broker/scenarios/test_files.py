@@ -8,7 +8,7 @@ from sluice.broker.scenarios.files import load, names
 from sluice.errors import ConfigError
 
 TOML = 'name = "s"\n[[steps]]\nat = "5s"\nstop = 1\n'
-SAME = {
+EQUIVALENT = {
     "s.toml": TOML,
     "s.yaml": "name: s\nsteps:\n  - {at: 5s, stop: 1}\n",
     "s.yml": "name: s\nsteps: [{at: 5s, stop: 1}]\n",
@@ -17,7 +17,7 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), SAME.items(), ids=SAME)
+@pytest.mark.parametrize(("name", "text"), EQUIVALENT.items(), ids=EQUIVALENT)
 def test_file_is_parsed_by_its_extension(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     (tmp_path / "other.toml").write_text(TOML)
@@ -42,10 +42,10 @@ WRONG = {
 def test_invalid_file_is_an_error_with_its_path(name: str, content: bytes, error: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as raised:
         load(str(file))
-    assert str(refused.value).startswith(f"{file}: ")
-    assert error in str(refused.value)
+    assert str(raised.value).startswith(f"{file}: ")
+    assert error in str(raised.value)
 
 
 MISSING = {
@@ -57,9 +57,9 @@ MISSING = {
 
 @pytest.mark.parametrize(("name", "error"), MISSING.items(), ids=MISSING)
 def test_missing_scenario_is_an_error(name: str, error: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as raised:
         load(name)
-    assert str(refused.value).startswith(error)
+    assert str(raised.value).startswith(error)
 
 
 @pytest.mark.parametrize("name", names())

@@ -239,10 +239,10 @@ INVALID: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("document", "error"), INVALID, ids=[error for _, error in INVALID])
 def test_invalid_scenario_is_rejected(document: dict[str, Any], error: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
+    with pytest.raises(ScenarioError) as raised:
         scenario_of(document)
-    assert error in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert error in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 VALUES: dict[str, Any] = {

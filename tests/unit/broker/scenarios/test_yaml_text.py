@@ -38,6 +38,6 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "error"), WRONG.values(), ids=WRONG)
 def test_invalid_yaml_is_rejected(text: str, error: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(error)) as refused:
+    with pytest.raises(ValueError, match=re.escape(error)) as raised:
         parse_yaml(text)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(raised.value)

@@ -12,7 +12,7 @@ from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 
 PATH = "/api/v1/faults"
-GONE = {"action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
+UNKNOWN_TOPIC = {"action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
 
 
 class Admin:
@@ -31,14 +31,14 @@ class Admin:
 
 def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: object) -> dict[str, object]:
     rule = {"id": "fault-1", "action": "error", "state": state, "matched": matched, "hits": hits, "problem": ""}
-    return rule | {"rule": GONE} | own
+    return rule | {"rule": UNKNOWN_TOPIC} | own
 
 
 def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
     admin = Admin()
     admin.broker.topic("t")
     assert admin.ask(PATH) == (200, {"faults": []})
-    assert admin.ask(PATH, "POST", GONE) == (200, {"faults": [rule_state()]})
+    assert admin.ask(PATH, "POST", UNKNOWN_TOPIC) == (200, {"faults": [rule_state()]})
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     assert admin.broker.client().ask(request, 9).topics[0].error_code == 3
     assert admin.ask(f"{PATH}/fault-1") == (200, rule_state(matched=1, hits=1))
@@ -49,7 +49,9 @@ def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
 
 def test_several_rules_can_be_added_and_all_removed() -> None:
     admin = Admin()
-    assert admin.ask(PATH, "POST", {"faults": [{**GONE, "id": "a"}, {"action": "close", "times": 1}]})[0] == 200
+    assert (
+        admin.ask(PATH, "POST", {"faults": [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]})[0] == 200
+    )
     assert admin.ids() == ["a", "fault-1"]
     status, result = admin.ask(PATH, "DELETE")
     assert status == 200
@@ -59,9 +61,9 @@ def test_several_rules_can_be_added_and_all_removed() -> None:
 
 def test_rule_without_further_hits_is_over() -> None:
     admin = Admin()
-    admin.ask(PATH, "POST", {**GONE, "times": 1})
+    admin.ask(PATH, "POST", {**UNKNOWN_TOPIC, "times": 1})
     admin.broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
-    assert admin.ask(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**GONE, "times": 1})]
+    assert admin.ask(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**UNKNOWN_TOPIC, "times": 1})]
 
 
 def test_schema_is_served() -> None:
@@ -85,7 +87,7 @@ WRONG = {
         "fault.action.code: Metadata cannot return 25 UNKNOWN_MEMBER_ID; expected one of ",
     ),
     "one of several rules": (
-        {"faults": [GONE, {"action": "close", "topic": "t", "api": "Heartbeat"}]},
+        {"faults": [UNKNOWN_TOPIC, {"action": "close", "topic": "t", "api": "Heartbeat"}]},
         400,
         "faults[1].topic: ",
     ),
@@ -96,7 +98,7 @@ WRONG = {
         "faults[1].id: there is a fault rule b",
     ),
     "unsupported broker state": (
-        {"faults": [GONE, {"action": "isolate"}]},
+        {"faults": [UNKNOWN_TOPIC, {"action": "isolate"}]},
         400,
         "faults[1].action: expected a cluster of several brokers; this one has 1",
     ),
@@ -117,7 +119,7 @@ PLACES = {
     "no action": ({}, "action"),
     "field of the rule": ({"action": "close", "api": ["Fetch", "Prodcue"]}, "api[1]"),
     "field of the action": ({"action": {"kind": "error", "code": "NO"}}, "action.code"),
-    "one rule of several": ({"faults": [GONE, {"action": "close", "times": "x"}]}, "faults[1].times"),
+    "one rule of several": ({"faults": [UNKNOWN_TOPIC, {"action": "close", "times": "x"}]}, "faults[1].times"),
     "existing id": (EXISTING, "id"),
 }
 

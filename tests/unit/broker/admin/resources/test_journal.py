@@ -36,7 +36,7 @@ def app() -> Starlette:
     return application(broker.cluster_server)
 
 
-READS = {
+QUERIES = {
     "all": ("", [1, 2, 3, 4, 5, 6], 6),
     "of a client": ("client_id=a", [2, 3], 6),
     "of two clients": ("client_id=a&client_id=b", [2, 3, 5, 6], 6),
@@ -50,7 +50,7 @@ READS = {
 }
 
 
-@pytest.mark.parametrize(("query", "seqs", "after"), READS.values(), ids=READS)
+@pytest.mark.parametrize(("query", "seqs", "after"), QUERIES.values(), ids=QUERIES)
 def test_events_match_the_query(app: Starlette, query: str, seqs: list[int], after: int) -> None:
     status, response = ask(app, query)
     assert (status, [one["seq"] for one in response["events"]]) == (200, seqs)

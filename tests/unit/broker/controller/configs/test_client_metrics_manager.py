@@ -63,7 +63,7 @@ def push(
     return code
 
 
-def counted(broker: VirtualBroker) -> tuple[int, int]:
+def counters(broker: VirtualBroker) -> tuple[int, int]:
     return broker.broker.telemetry.pushes, broker.broker.telemetry.pushed_bytes
 
 
@@ -75,7 +75,7 @@ def test_client_without_an_id_gets_a_random_one() -> None:
 
 
 def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval() -> None:
-    response = get(broker_with(others={"metrics": "a.", "match": "client_id=somebody"}).client("c"))
+    response = get(broker_with(others={"metrics": "a.", "match": "client_id=other"}).client("c"))
     assert (response.client_instance_id, response.requested_metrics, response.push_interval_ms) == (ID, [], 300_000)
     assert (response.telemetry_max_bytes, response.delta_temporality) == (5000, True)
     assert [NAMES[codec] for codec in response.accepted_compression_types] == ["zstd", "lz4", "gzip", "snappy"]
@@ -89,7 +89,7 @@ def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval(
         pytest.param(
             "client_software_name=tester,client_software_version=1\\..*", True, id="software name and version"
         ),
-        pytest.param("client_software_name=tester,client_id=nobody", False, id="one of two conditions"),
+        pytest.param("client_software_name=tester,client_id=other", False, id="one of two conditions"),
         pytest.param(
             "client_source_address=127\\.0\\.0\\.1,client_source_port=40001", True, id="source address and port"
         ),
@@ -107,7 +107,7 @@ def test_subscriptions_merge_their_metrics_and_use_the_shortest_interval() -> No
         broker_with(
             one={"metrics": "b.,a.", "interval.ms": "500"},
             two={"metrics": "a.,c.", "interval.ms": "200"},
-            three={"metrics": "*", "interval.ms": "100", "match": "client_id=nobody"},
+            three={"metrics": "*", "interval.ms": "100", "match": "client_id=other"},
         ).client()
     )
     assert (response.requested_metrics, response.push_interval_ms) == (["a.", "b.", "c."], 200)
@@ -122,7 +122,7 @@ def test_subscription_to_all_metrics_replaces_prefixes() -> None:
 def test_push_is_decompressed_and_counted(codec: int) -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, compress(codec, METRICS, 2), compression=codec) == 0
-    assert counted(broker) == (1, len(METRICS))
+    assert counters(broker) == (1, len(METRICS))
 
 
 def test_telemetry_metrics_count_accepted_pushes_and_bytes() -> None:
@@ -145,7 +145,7 @@ def test_telemetry_metrics_are_zero_without_pushes() -> None:
 def test_push_without_metrics_is_accepted_and_not_counted() -> None:
     broker, client, subscription = subscribed()
     assert push(client, subscription.subscription_id, b"") == 0
-    assert counted(broker) == (0, 0)
+    assert counters(broker) == (0, 0)
 
 
 def test_push_after_the_first_is_throttled_until_its_interval_has_passed() -> None:
@@ -218,7 +218,7 @@ def test_terminating_push_is_accepted_at_any_time_but_only_once(last: bytes) -> 
 def test_invalid_push_is_rejected_and_not_counted(change: dict[str, Any], code: ErrorCode) -> None:
     broker, client, subscription = subscribed()
     assert push(client, **({"subscription_id": subscription.subscription_id} | change)) == code
-    assert counted(broker) == (0, 0)
+    assert counters(broker) == (0, 0)
 
 
 def test_client_state_expires_after_long_silence() -> None:

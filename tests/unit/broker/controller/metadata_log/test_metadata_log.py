@@ -215,12 +215,12 @@ class TestSnapshot:
         log = open_log(tmp_path)
         log.append(topic(1))
         log.close()
-        left = [file(tmp_path, f"{3:020}-0000000001-1234567890.checkpoint.part")]
-        left += [file(tmp_path, f"{3:020}-0000000001.checkpoint{end}") for end in (".tmp", ".deleted")]
-        for path in left:
+        unfinished = [file(tmp_path, f"{3:020}-0000000001-1234567890.checkpoint.part")]
+        unfinished += [file(tmp_path, f"{3:020}-0000000001.checkpoint{end}") for end in (".tmp", ".deleted")]
+        for path in unfinished:
             path.write_bytes(b"half")
         assert state(reopened(tmp_path)) == state(log.image)
-        assert not [path for path in left if path.exists()]
+        assert not [path for path in unfinished if path.exists()]
 
     def test_kill_before_the_old_records_are_deleted_loses_nothing(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)

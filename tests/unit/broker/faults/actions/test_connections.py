@@ -46,9 +46,9 @@ def add(broker: VirtualBroker, rule: Rule) -> Fault:
 
 
 def rule_error(broker: VirtualBroker, rule: Rule) -> str:
-    with pytest.raises(FaultError) as refused:
+    with pytest.raises(FaultError) as raised:
         broker.cluster_server.faults.check(rule)
-    return str(refused.value)
+    return str(raised.value)
 
 
 def events(broker: VirtualBroker) -> list[AnyEvent]:
@@ -284,17 +284,17 @@ def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) ->
 
 
 def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: VirtualBroker) -> None:
-    open_already = broker.client("slow-1")
-    assert is_answered(open_already)
+    existing = broker.client("slow-1")
+    assert is_answered(existing)
     fault = add(broker, Rule(Bandwidth(in_bytes_per_s=RATE), client_id="slow-*"))
     slow, fast = broker.client("slow-2"), broker.client("fast")
     assert [is_answered(slow), is_answered(fast)] == [True, True]
     assert fault.hits == 2
-    for client in (open_already, slow, fast):
+    for client in (existing, slow, fast):
         client.send(produce_of(20_000, 9, client.client_id), 9)
-    assert [bool(client.take_answers()) for client in (open_already, slow, fast)] == [False, False, True]
+    assert [bool(client.take_answers()) for client in (existing, slow, fast)] == [False, False, True]
     broker.advance(2_100)
-    assert open_already.answer()
+    assert existing.answer()
     assert slow.answer()
 
 

@@ -264,9 +264,9 @@ def test_throttle_time_is_returned_by_all_apis_with_the_field() -> None:
     ],
 )  # fmt: skip
 def test_action_without_effect_is_rejected(rule: Rule, message: str) -> None:
-    with pytest.raises(FaultError) as refused:
+    with pytest.raises(FaultError) as raised:
         started().cluster_server.faults.add(rule)
-    assert str(refused.value).startswith(f"fault.api: {message}")
+    assert str(raised.value).startswith(f"fault.api: {message}")
 
 
 def test_several_rules_apply_to_one_fetch() -> None:

@@ -29,6 +29,6 @@ def test_duration_is_parsed(written: Duration, ms: float) -> None:
     ],
 )
 def test_invalid_duration_is_rejected(written: Duration) -> None:
-    with pytest.raises(RuleProblem) as refused:
+    with pytest.raises(RuleProblem) as raised:
         parse_ms(written, "after")
-    assert refused.value.path == "after"
+    assert raised.value.path == "after"

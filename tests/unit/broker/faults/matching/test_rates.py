@@ -19,7 +19,7 @@ def test_missing_rate_is_none() -> None:
 
 @pytest.mark.parametrize("written", ["fast", "", 0, -1, "0", float("inf"), float("nan"), 10**400])
 def test_rate_that_is_not_a_positive_number_is_rejected(written: Rate) -> None:
-    with pytest.raises(RuleProblem) as refused:
+    with pytest.raises(RuleProblem) as raised:
         parse_bytes_per_s(written, "action.in_bytes_per_s")
-    assert refused.value.path == "action.in_bytes_per_s"
-    assert refused.value.problem.startswith("expected 50k, 1M, 64Ki, or a number of bytes per second")
+    assert raised.value.path == "action.in_bytes_per_s"
+    assert raised.value.problem.startswith("expected 50k, 1M, 64Ki, or a number of bytes per second")

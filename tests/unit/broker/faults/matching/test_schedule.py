@@ -61,7 +61,7 @@ def test_duration_starts_with_the_first_hit() -> None:
     ],
 )
 def test_invalid_schedule_is_rejected(given: dict[str, object], path: str, error: str) -> None:
-    with pytest.raises(RuleProblem) as refused:
+    with pytest.raises(RuleProblem) as raised:
         calls(1, **given)
-    assert refused.value.path == path
-    assert error in refused.value.problem
+    assert raised.value.path == path
+    assert error in raised.value.problem

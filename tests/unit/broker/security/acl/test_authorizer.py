@@ -118,15 +118,15 @@ def test_super_users_are_allowed_everything() -> None:
 
 def naive(acls: Collection[Acl], default: bool, principal: str, host: str, operation: AclOperation, name: str) -> bool:
     """Return the decision of StandardAuthorizerData for a topic, without its sorted map."""
-    on_it = [
+    applicable = [
         one
         for one in acls
         if one.resource_type == TOPIC
         and (name.startswith(one.resource_name) if one.pattern_type == PREFIXED else one.resource_name in (name, "*"))
     ]
-    if not on_it:
+    if not applicable:
         return default
-    for_client = [one for one in on_it if one.principal in (principal, "User:*") and one.host in (host, "*")]
+    for_client = [one for one in applicable if one.principal in (principal, "User:*") and one.host in (host, "*")]
     if any(one.permission_type == DENY and one.operation in (operation, ALL) for one in for_client):
         return False
     implying = {operation, ALL}
