@@ -93,7 +93,7 @@ def test_stopping_ends_runs_in_progress() -> None:
 
 
 def test_missing_client_library() -> None:
-    class Missing(type(SUBJECTS["aiokafka"])):  # type: ignore[misc]  # whatever it is
+    class Missing(type(SUBJECTS["aiokafka"])):  # type: ignore[misc]
         def missing(self) -> str | None:
             return "aiokafka: it is not installed"
 

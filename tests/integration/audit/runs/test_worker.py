@@ -9,7 +9,7 @@ from sluice.audit.runs.worker import Worker
 
 
 def test_log_messages_of_clients_in_virtual_time_are_suppressed(capfd: pytest.CaptureFixture[str]) -> None:
-    """aiokafka logs each lost connection, and brokers log those they close."""
+    """Covers aiokafka, which logs each lost connection, and brokers, which log those they close."""
 
     async def main() -> int:
         worker = Worker()

@@ -171,6 +171,6 @@ with ThreadPoolExecutor(8) as pool:
 
 
 def test_brokers_in_several_threads_may_add_their_first_faults_at_once() -> None:
-    """msgspec's lazy inspection of a type is not thread-safe, and crashed the process."""
+    """The lazy inspection of a type by msgspec is not thread-safe; it crashed the process."""
     done = subprocess.run([sys.executable, "-c", FIRST_FAULTS_AT_ONCE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

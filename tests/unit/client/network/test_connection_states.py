@@ -59,7 +59,7 @@ def test_authentication_failure_counts_twice() -> None:
     states = connection_states()
     states.connecting(1, 0.0, "a")
     states.disconnected(1, 0.0)
-    error = PermissionError("who are you")
+    error = PermissionError("authentication failed")
     states.authentication_failed(1, 0.0, error)
     connection = states.get(1)
     assert connection is not None

@@ -65,7 +65,7 @@ async def committed(broker: Broker) -> list[bytes]:
 
 
 async def committed_after_abort(broker: Broker, producer: Producer) -> list[bytes]:
-    """Abort the transaction, commit the next one, and return what is committed."""
+    """Abort the transaction, commit the next one, and return the committed values."""
     await producer.abort_transaction()
     await transaction(producer, b"after")
     await producer.commit_transaction()
