@@ -1,6 +1,4 @@
-"""aiokafka, kafka-python and confluent-kafka under faults: a blocking producer and consumer of each, which report
-errors by name.
-"""
+"""Blocking producers and consumers of aiokafka, kafka-python and confluent-kafka that report errors by name."""
 
 import asyncio
 from abc import abstractmethod
@@ -50,8 +48,10 @@ class FaultConsumer(Protocol):
 
 
 class FaultClient(NamedTuple):
-    """A library. The functions accept `bootstrap.servers`, more settings by the library's names, and for a consumer a
-    group ("" for none).
+    """A library.
+
+    The functions accept `bootstrap.servers`, more settings by the library's names, and for a consumer a group
+    ("" for none).
     """
 
     name: str

@@ -27,12 +27,12 @@ Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run,
 
 
 def reasons() -> list[str]:
-    """Why clients cannot do what they cannot, each once; their numbers are their places, from 1 on."""
+    """Return the distinct reasons for unsupported scenarios; their positions are their numbers, from 1."""
     return list(dict.fromkeys(reason for client in CLIENTS for reason in client.unsupported.values()))
 
 
 def rows(results: Results) -> list[list[str]]:
-    """The cells, a row for each scenario: its title, then each client."""
+    """Return a row for each scenario: its title, then the cell of each client."""
     number = {reason: str(place) for place, reason in enumerate(reasons(), 1)}
     return [
         [scenario.title]
@@ -51,7 +51,6 @@ def line(cells: Sequence[str]) -> str:
 
 
 def render(results: Results, versions: Mapping[str, str]) -> str:
-    """The page."""
     heads = [f"{client.name}<br>{versions.get(client.name, 'not run')}" for client in CLIENTS]
     table = [line(["", *heads]), line(["---"] + [":-:"] * len(CLIENTS)), *(line(row) for row in rows(results))]
     notes = [f"{place}. The client {reason}.\n" for place, reason in enumerate(reasons(), 1)]
@@ -59,7 +58,7 @@ def render(results: Results, versions: Mapping[str, str]) -> str:
 
 
 def short_rows(results: Results) -> list[list[str]]:
-    """The cells of the README's table, a row for each area: what passed, of what the client has the means for."""
+    """Return the rows of the README's table: passed of supported scenarios, by area and client."""
     areas: list[list[str]] = []
     for scenario in SCENARIOS:
         if scenario.name in AREAS:
@@ -78,7 +77,7 @@ def _tally(client: Driver, scenarios: Sequence[str], results: Results) -> str:
 
 
 def with_short_table(readme: str, results: Results) -> str:
-    """The README with its table as these results say."""
+    """Return the README with the table of these results."""
     before, _, rest = readme.partition(SHORT_BEGIN)
     _, end, after = rest.partition(SHORT_END)
     assert end, f"README.md has no {SHORT_BEGIN.strip()} and {SHORT_END.strip()}"
@@ -88,7 +87,7 @@ def with_short_table(readme: str, results: Results) -> str:
 
 
 class TableWriter:
-    """Collects what the client matrix finds, and writes the page at the end."""
+    """Collects the results of the client matrix, and writes the page at the end."""
 
     def __init__(self) -> None:
         self._results: dict[tuple[str, str], str] = {}

@@ -23,7 +23,7 @@ THROTTLE_MS = 2_500  # longer than throttling all connections takes, so that the
 PACE_S = 0.001
 PROMISED_S = 0.005  # for 99 of 100 responses
 ATTEMPTS = 4
-VERDICT_ATTEMPTS = 2  # so many failures on a quiet machine fail the test
+VERDICT_ATTEMPTS = 2  # this many failures on a quiet machine fail the test
 
 
 def lateness(broker: BrokerProcess) -> tuple[float, float]:

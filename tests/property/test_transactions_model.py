@@ -186,7 +186,7 @@ class Producer:
             self.last = {}
 
 
-class Asks(Protocol):
+class RequestSender(Protocol):
     """A client, as the machine uses it."""
 
     def ask(self, request: Message, version: int) -> Any:
@@ -214,7 +214,7 @@ class Transactions(RuleBasedStateMachine):
         for transactional_id, versions in zip(IDS, (LEGACY, NEW), strict=True):
             self.init(transactional_id, versions)
 
-    def broker_and_client(self) -> tuple[VirtualBroker, Asks]:
+    def broker_and_client(self) -> tuple[VirtualBroker, RequestSender]:
         broker = VirtualBroker("connections.max.idle.ms=-1")
         return broker, broker.client()
 

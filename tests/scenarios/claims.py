@@ -138,12 +138,12 @@ def _flapping_listener(seen: Seen) -> Iterator[str]:
 def _produce_black_hole(seen: Seen) -> Iterator[str]:
     yield from _at_least("slowest record of broker 1 [s]", seen.observed.slowest_s[0], 1.5)
     if any(n % PARTITIONS != 0 for n in seen.observed.failed):
-        yield "other brokers were hit, too"
+        yield "records of other brokers failed"
 
 
 def _stale_leader(seen: Seen) -> Iterator[str]:
-    told = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", told, 3)
+    rejected = seen.requests("Produce", PRODUCER, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    yield from _at_least("Produce responses with NOT_LEADER_OR_FOLLOWER", rejected, 3)
     if seen.leaders("orders", 0):
         yield "the leader did move"
 

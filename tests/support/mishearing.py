@@ -22,8 +22,9 @@ Heard = ErrorCode | str | None
 
 
 def mishear(producer: Producer, api: str, *heard: Heard) -> None:
-    """Replace the producer's next responses of one API: by a lost connection, by an error code for every partition
-    (only Produce), or not at all (None).
+    """Replace the producer's next responses of one API.
+
+    `heard` has a lost connection, an error code for every partition (only Produce), or None for the real response.
     """
     following = iter(heard)
     network = producer._network

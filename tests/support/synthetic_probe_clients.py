@@ -1,7 +1,7 @@
-"""Consumers, admins and starting producers with known behaviour: our own client under the audit's probes, and variants
-that wait differently or ignore throttle times.
+"""Consumers, admins and starting producers with known behaviour, under the audit's probes.
 
-A policy patches the client's classes during a run. Each policy has the expected verdicts of the judge.
+They are our own client, and variants that wait differently or ignore throttle times. A policy patches the client's
+classes during a run. Each policy has the expected verdicts of the judge.
 """
 
 from collections.abc import Callable, Mapping
