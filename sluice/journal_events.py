@@ -297,5 +297,4 @@ def decode(data: bytes | str) -> AnyEvent:
 
 def schema() -> dict[str, object]:
     """Return the JSON Schema of an event."""
-
     return msgspec.json.schema(AnyEvent)

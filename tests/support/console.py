@@ -1,4 +1,4 @@
-"""Runner of the console commands of a documentation page, which compares their output with the page.
+r"""Runner of the console commands of a documentation page, which compares their output with the page.
 
 The fenced `console` blocks of a page are one session, in the order of the page, in one shell and one empty folder:
 

@@ -1,4 +1,4 @@
-"""A replacement of `curl` for documentation tests, limited to loopback:
+"""A replacement of `curl` for documentation tests, limited to loopback.
 
 curl -s [-X METHOD] [-H HEADER]... [-d BODY | --json BODY] URL
 """
