@@ -40,7 +40,7 @@ class Group(click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
-            raise click.UsageError(f"{name} is not a command{meant(name, known)} commands are {', '.join(known)}")
+            raise click.UsageError(f"{name}: unknown command{meant(name, known)} expected one of {', '.join(known)}")
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -54,7 +54,7 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
     params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
     known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
     hint = meant(error.option_name, known)
-    return click.UsageError(f"No such option {error.option_name}{hint} options are {', '.join(known)}")
+    return click.UsageError(f"{error.option_name}: unknown option{hint} expected one of {', '.join(known)}")
 
 
 def _sentence(command: click.Command) -> str:

@@ -70,7 +70,7 @@ add_completion_class(_Bash)
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print a script that completes sluice's commands, options and values in SHELL."""
+    """Print a script that completes sluice's commands, options and values in bash, zsh or fish."""
     from .main import cli
 
     made = get_completion_class(shell)

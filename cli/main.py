@@ -97,6 +97,8 @@ def _errors_in_one_line() -> Iterator[None]:
         raise
     except click.NoSuchOption as error:
         raise no_such_option(error) from None
+    except click.MissingParameter as error:  # of a choice, click's message has several lines
+        raise click.UsageError(" ".join(error.format_message().split())) from None
     except click.UsageError as error:
         error.ctx = None  # without a context click omits the usage lines
         raise

@@ -85,7 +85,7 @@ def installed_pyspark() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise SluiceError("PySpark is not installed. Run: pip install 'kafka-sluice[spark]'") from None
+        raise SluiceError("PySpark is not installed; run pip install 'kafka-sluice[spark]'") from None
 
 
 def _builder(session: "type[SparkSession]", name: str, settings: Mapping[str, str]) -> "SparkSession.Builder":

@@ -58,7 +58,7 @@ def _page() -> Callable[[AuditResult, Mapping[str, str]], str]:
     try:
         from .page import page  # Jinja is an optional dependency
     except ModuleNotFoundError as error:
-        raise SluiceError(f"{error.name} is not installed: pip install 'kafka-sluice[audit]'") from None
+        raise SluiceError(f"{error.name} is not installed; run pip install 'kafka-sluice[audit]'") from None
     return page
 
 

@@ -37,7 +37,7 @@ class DrivenSubject:
     def missing(self) -> str | None:
         if self.version():
             return None
-        return f"{self.name}: {self.client.distribution} is not installed: pip install {self.client.distribution}"
+        return f"{self.name}: {self.client.distribution} is not installed; run pip install {self.client.distribution}"
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return self.client.info(role, settings, self.version())

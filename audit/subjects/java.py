@@ -48,7 +48,9 @@ class JavaSubject:
     def missing(self) -> str | None:
         pyspark = installed("pyspark")
         if not pyspark:
-            return "java: PySpark, which brings the bridge to it, is not installed: pip install 'kafka-sluice[spark]'"
+            return (
+                "java: PySpark, which brings the bridge to it, is not installed; run pip install 'kafka-sluice[spark]'"
+            )
         try:
             _java(pyspark)
         except SluiceError as error:

@@ -99,7 +99,7 @@ def plan(
     _check_profiles(profile)
     for module in _NEEDED:
         if find_spec(module) is None:
-            raise SluiceError(f"{module} is not installed: pip install 'kafka-sluice[spark]'")
+            raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[spark]'")
     from sluice.pipeline.plan.analysis import Limits, Settings
     from sluice.pipeline.plan.job import plan as run
 

@@ -10,6 +10,9 @@ from sluice.client.errors import ApiException, KafkaException
 from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 
+# The timeout is that of the admin port's commands: Kafka's 30 s is long for a port that never responds.
+_CONFIG: dict[str, str | int] = {"client.id": "sluice-quota", "retries": 0, "request.timeout.ms": 5000}
+
 _T = TypeVar("_T")
 _Call = Callable[[AdminClient], Coroutine[object, None, _T]]
 
@@ -32,7 +35,7 @@ def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapp
 async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
     """Return the result of one attempt, without retries."""
     try:
-        admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "sluice-quota", "retries": 0})
+        admin = AdminClient({"bootstrap.servers": bootstrap, **_CONFIG})
     except ConfigError:
         raise ConfigError(f"--bootstrap: {bootstrap}: must be HOST:PORT") from None
     async with admin:

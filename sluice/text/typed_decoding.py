@@ -122,7 +122,7 @@ class _Location:
         if found := _MISSING.fullmatch(reason):
             name = found[1]
             tags = [str(one.tag) for one in self._structs() if one.tag_field == name]
-            return _joined(self._path, name), f"is needed{_choice(tags)}"
+            return _joined(self._path, name), f"missing{_choice(tags)}"
         if found := _INVALID.fullmatch(reason):
             return self._path, f"{found[1]}: {one_of(str(self._given), self._choices())}"
         if found := _EXPECTED.fullmatch(reason):
@@ -179,7 +179,7 @@ def _unknown(name: str, accepted: Sequence[str]) -> str:
 
 
 def _choice(names: Sequence[str]) -> str:
-    return f": one of {', '.join(names)}" if names else ""
+    return f"; expected one of {', '.join(names)}" if names else ""
 
 
 def _accepted(types: str, bound: str) -> str:

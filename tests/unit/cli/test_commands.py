@@ -103,15 +103,18 @@ def test_json_is_short_for_format_json() -> None:
 
 
 WRONG = {
-    "a command": (["surve"], "surve is not a command, did you mean serve? commands are serve, "),
-    "an unknown command": (["xyz"], "xyz is not a command; commands are serve, "),
+    "a command": (["surve"], "surve: unknown command, did you mean serve? expected one of serve, "),
+    "an unknown command": (["xyz"], "xyz: unknown command; expected one of serve, "),
     "a number": (["serve", "--port", "abc"], "Invalid value for '--port': 'abc' is not a valid integer.\n"),
-    "a group's command": (["quota", "lst"], "lst is not a command, did you mean list? commands are delete, "),
-    "a job": (["pipeline", "throtle"], "throtle is not a command, did you mean throttle? commands are "),
-    "an option": (["quota", "list", "--formt", "json"], "No such option --formt, did you mean --format? options are "),
+    "a group's command": (["quota", "lst"], "lst: unknown command, did you mean list? expected one of delete, "),
+    "a job": (["pipeline", "throtle"], "throtle: unknown command, did you mean throttle? expected one of "),
+    "an option": (
+        ["quota", "list", "--formt", "json"],
+        "--formt: unknown option, did you mean --format? expected one of ",
+    ),
     "an option of the main command": (
         ["--versoin"],
-        "No such option --versoin, did you mean --version? options are ",
+        "--versoin: unknown option, did you mean --version? expected one of ",
     ),
     "a property": (
         ["config", "list", "--override", "num.partition=3"],

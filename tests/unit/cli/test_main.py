@@ -43,12 +43,12 @@ def test_quotas_is_an_alias_of_quota() -> None:
     [
         pytest.param(
             ["surv"],
-            "surv is not a command, did you mean serve? commands are serve, demo, top, explain, quota, ",
+            "surv: unknown command, did you mean serve? expected one of serve, demo, top, explain, quota, ",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),
-        pytest.param(["config", "list", "--fromat"], "No such option", id="a wrong flag"),
-        pytest.param(["--nope"], "No such option", id="a wrong flag of the command itself"),
+        pytest.param(["config", "list", "--fromat"], "--fromat: unknown option", id="a wrong flag"),
+        pytest.param(["--nope"], "--nope: unknown option", id="a wrong flag of the command itself"),
         pytest.param(["config", "list", "--override", "a=b"], "--override: a: no such property", id="a wrong property"),
         pytest.param(["serve", "--port", "99999"], "0<=x<=65535", id="an invalid port"),
         pytest.param(["serve", "--override", "node.id=x"], "node.id=x: must be", id="a wrong value for the broker"),

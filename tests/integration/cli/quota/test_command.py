@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from socket import create_server
 
 import pytest
 from click.testing import CliRunner, Result
 
 from sluice.cli.main import cli
+from sluice.cli.quota import calls
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.records import produce_of
 from tests.support.wire import WireClient
@@ -168,6 +170,15 @@ def test_server_with_another_protocol_is_reported(broker: BrokerProcess) -> None
     result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"Error: {broker.admin.removeprefix('http://')}: the broker closed the connection\n"
+
+
+def test_port_without_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(calls._CONFIG, "request.timeout.ms", 200)
+    with create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        result = run("list", "--bootstrap", address)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {address}: ApiVersions: no response within 200 ms\n"
 
 
 def test_unreachable_advertised_address_is_named(tmp_path: Path) -> None:

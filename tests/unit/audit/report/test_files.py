@@ -45,7 +45,7 @@ def test_invalid_report_is_reported_with_its_file(content: bytes | None, problem
 def test_missing_template_engine_is_reported_with_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.delitem(sys.modules, "sluice.audit.report.page", raising=False)
-    with pytest.raises(SluiceError, match=re.escape("jinja2 is not installed: pip install 'kafka-sluice[audit]'")):
+    with pytest.raises(SluiceError, match=re.escape("jinja2 is not installed; run pip install 'kafka-sluice[audit]'")):
         make_folder(tmp_path / "report")
 
 

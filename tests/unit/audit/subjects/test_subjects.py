@@ -38,5 +38,5 @@ def test_invalid_subject_is_reported(word: str, message: str) -> None:
 
 def test_missing_library_is_reported_with_a_remedy() -> None:
     subject = DrivenSubject(CLIENT._replace(distribution="no-such-library"))
-    assert subject.missing() == "aiokafka: no-such-library is not installed: pip install no-such-library"
+    assert subject.missing() == "aiokafka: no-such-library is not installed; run pip install no-such-library"
     assert SUBJECTS["aiokafka"].missing() is None

@@ -18,12 +18,12 @@ def broker() -> VirtualBroker:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({}, ".action: is needed"),
+        ({}, ".action: missing"),
         ({"action": "nope"}, ".action: unknown action 'nope'; expected one of error, "),
         ({"action": {"kind": "nope"}}, ".action.kind: 'nope': must be one of error, "),
         ({"action": "clos"}, ".action: unknown action 'clos', did you mean close? expected one of error, "),
         ({"action": {"kind": "clos"}}, ".action.kind: 'clos': did you mean close? It must be one of error, "),
-        ({"action": "error"}, ".action: error requires fields: code is needed"),
+        ({"action": "error"}, ".action: error requires fields: code missing"),
         (
             {"action": {"kind": "error", "cod": 1}},
             ".action.cod: unknown field, did you mean code? accepted are kind, code, when",

@@ -39,8 +39,8 @@ SAID: list[tuple[object, str]] = [
     ({"size": [1, 2.5]}, "size[1]: must be a whole number, not a number"),
     ({"colours": {"a": 1, "b": []}}, "colours.b: must be a whole number or text, not a list"),
     ({"shapes": ["a", {"kind": "line"}]}, "shapes[1].kind: 'line': must be one of circle, square"),
-    ({"shapes": [{"radius": 1}]}, "shapes[0].kind: is needed: one of circle, square"),
-    ({"shapes": [{"kind": "circle"}]}, "shapes[0].radius: is needed"),
+    ({"shapes": [{"radius": 1}]}, "shapes[0].kind: missing; expected one of circle, square"),
+    ({"shapes": [{"kind": "circle"}]}, "shapes[0].radius: missing"),
     ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius: must be a whole number >= 1, not 0"),
     (
         {"shapes": [{"kind": "circle", "raduis": 1}]},

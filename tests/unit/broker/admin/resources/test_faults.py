@@ -75,7 +75,7 @@ def test_schema_is_served() -> None:
 EXISTING = {"action": "close", "id": "a"}
 WRONG = {
     "invalid JSON": ("action: close", 400, "the body is not JSON: JSON is malformed"),
-    "no action": ({"api": "Produce"}, 400, "fault.action: is needed"),
+    "no action": ({"api": "Produce"}, 400, "fault.action: missing"),
     "unknown action": (
         {"action": "explode"},
         400,

@@ -63,7 +63,7 @@ def test_quotas_can_be_set_listed_and_deleted() -> None:
         pytest.param("PUT", {"entity": {}, "quotas": {}}, "{}: Invalid empty client quota entity", id="empty entity"),
         pytest.param("DELETE", {"entity": {}}, "{}: Invalid empty client quota entity", id="empty entity to delete"),
         pytest.param("PUT", "{", "the body is not JSON: Input data was truncated", id="invalid JSON"),
-        pytest.param("PUT", {"entity": ALICE}, "quotas: is needed", id="missing quotas"),
+        pytest.param("PUT", {"entity": ALICE}, "quotas: missing", id="missing quotas"),
         pytest.param(
             "DELETE",
             {"entity": ALICE, "key": "x"},
@@ -141,7 +141,7 @@ def test_explanation_covers_each_broker_and_the_controller() -> None:
 
 @pytest.mark.parametrize(
     ("query", "problem"),
-    [("", "client_id: is needed"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
+    [("", "client_id: missing"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
 )
 def test_explanation_without_a_client_id_is_rejected(query: str, problem: str) -> None:
     status, found = ask(application(VirtualBroker().cluster_server), "GET", f"{PATH}/explain", query=query)

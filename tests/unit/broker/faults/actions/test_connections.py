@@ -154,7 +154,7 @@ def test_only_the_named_listener_refuses() -> None:
             "fault.action.in_bytes_per_s: expected 50k, 1M, 64Ki, or a number of bytes per second, above 0",
         ),
         (Rule(Bandwidth(out_bytes_per_s="fast")), "fault.action.out_bytes_per_s: expected 50k, "),
-        (Rule("drop-idle"), "fault.action: drop-idle requires fields: idle is needed"),
+        (Rule("drop-idle"), "fault.action: drop-idle requires fields: idle missing"),
         (Rule(DropIdle(0)), "fault.action.idle: expected more than 0, got 0"),
     ],
     ids=lambda value: value.action if isinstance(value, Rule) and isinstance(value.action, str) else "",
