@@ -39,7 +39,7 @@ def printed(found: FaultList, output_format: str) -> str:
         )
         for one in found.faults
     ]
-    return "\n".join(table(("RULE", "STATE", "MATCHED", "HITS", "WHAT IT DOES"), rows))
+    return "\n".join(table(("RULE", "STATE", "MATCHED", "HITS", "DEFINITION"), rows))
 
 
 def _notes(shown: FaultShown) -> str:

@@ -31,7 +31,7 @@ def test_rules_are_added_listed_and_removed(broker: BrokerProcess) -> None:
     assert run(broker, "list").stdout == "no fault rules\n"
     added = run(broker, "add", "action=error code=NOT_LEADER_OR_FOLLOWER api=Produce", "times=3")
     lines = [
-        "RULE     STATE     MATCHED  HITS  WHAT IT DOES",
+        "RULE     STATE     MATCHED  HITS  DEFINITION",
         "fault-1  in force  0        0     action=error code=NOT_LEADER_OR_FOLLOWER api=Produce times=3",
     ]
     assert added.stdout.splitlines() == lines
