@@ -82,7 +82,7 @@ class _Lines:
 
 
 def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Table:
-    table = _table("client", "library", "quota MB/s", "now MB/s", "held now", "in all", "broker's rate")
+    table = _table("client", "library", "quota MB/s", "now MB/s", "delay", "total", "broker's rate")
     for client in clients:
         table.add_row(
             Text(client.name, style="bold"),
@@ -99,14 +99,14 @@ def live_table(clients: Sequence[Client], scrape: Scrape, now_ms: float) -> Tabl
 def progress_line(clients: Sequence[Client], scrape: Scrape, at_s: float) -> str:
     parts = [
         f"{client.name} {client.trace.payload_bytes / 1e6:.1f} MB"
-        f" held {scrape.throttle_s(client.kind, client.name):.1f} s"
+        f" throttled {scrape.throttle_s(client.kind, client.name):.1f} s"
         for client in clients
     ]
     return f"{at_s:3.0f} s  " + ", ".join(parts)
 
 
 def print_summary(console: Console, results: Sequence[Result], started_ms: float) -> None:
-    table = _table("client", "quota MB/s", "got MB/s", "of quota", "virtual", "whole cycles", "held", "")
+    table = _table("client", "quota MB/s", "got MB/s", "of quota", "virtual", "whole cycles", "throttled", "")
     for result in results:
         client, virtual = result.client, result.virtual_byte_rate
         table.add_row(

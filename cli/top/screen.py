@@ -140,8 +140,8 @@ def _clients(state: State, display: Display, width: int, room: int) -> Table:
     for title, least in _RIGHT:
         table.add_column(title, no_wrap=True, min_width=least, justify="right")
     table.add_column("USED", no_wrap=True, width=_BAR)
-    table.add_column("WAITS", no_wrap=True, min_width=6, justify="right")
-    table.add_column("IN ALL", no_wrap=True, min_width=6, justify="right")
+    table.add_column("DELAY", no_wrap=True, min_width=6, justify="right")
+    table.add_column("TOTAL", no_wrap=True, min_width=6, justify="right")
     table.add_column("2 MINUTES", no_wrap=True, width=spark)
     for number, (client, meter) in enumerate(found[first : first + room], first):
         style = "on grey23" if number == display.chosen else ""
@@ -209,7 +209,7 @@ def _help(width: int, height: int) -> RenderableType:
         lines.append(text)
     lines += [
         Text(),
-        Text("RATE is per second over the quota's windows; WAITS is the remaining throttle time."),
+        Text("RATE is per second over the quota's windows; DELAY is the remaining throttle time."),
     ]
     for line in lines:
         line.truncate(width, overflow="ellipsis")

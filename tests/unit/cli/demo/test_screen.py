@@ -73,7 +73,7 @@ class TestTheLiveTable:
 
 def test_log_line() -> None:
     line = progress_line(_clients(), Scrape(EXPOSITION), 5.2)
-    assert line == "  5 s  bronze 10.1 MB held 12.3 s, reader 0.2 MB held 0.0 s"
+    assert line == "  5 s  bronze 10.1 MB throttled 12.3 s, reader 0.2 MB throttled 0.0 s"
 
 
 class TestTheScreen:
