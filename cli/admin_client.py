@@ -97,6 +97,8 @@ def _error_of_response(admin: str, error: HTTPError) -> SluiceError:
 def _describe(error: Exception) -> str:
     if isinstance(error, URLError):
         reason = error.reason
+        if isinstance(reason, ConnectionRefusedError):
+            return f"no connection: {reason.strerror}. Start a broker with sluice serve, or set --admin."
         return f"no connection: {(reason.strerror if isinstance(reason, OSError) else None) or reason}"
     return str(error)
 

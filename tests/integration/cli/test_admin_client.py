@@ -104,7 +104,9 @@ def test_invalid_address_is_wrong_usage(words: list[str]) -> None:
 
 @every_command
 def test_address_without_a_listener_is_reported(words: list[str]) -> None:
-    assert error_of(words, "http://127.0.0.1:1", 1) == "http://127.0.0.1:1: no connection: Connection refused"
+    assert error_of(words, "http://127.0.0.1:1", 1) == (
+        "http://127.0.0.1:1: no connection: Connection refused. Start a broker with sluice serve, or set --admin."
+    )
 
 
 @every_command
