@@ -13,7 +13,7 @@ from .subject import SubjectError
 
 _LAST_OUTPUT_BYTES = 2000
 _LINE_BYTES = 1 << 20
-# The time between SIGTERM and SIGKILL.
+# The time between SIGTERM and SIGKILL, and for the last output to arrive.
 _END_S = 1.0
 
 
@@ -25,6 +25,8 @@ class SubjectProcess:
         self._on_line = on_line
         self._last_output = b""
         self._reading = asyncio.create_task(self._read())
+        self._loop = asyncio.get_running_loop()
+        self._read_until: float | None = None  # by the loop's time; set when the exit was first noticed
 
     @classmethod
     async def start(
@@ -66,13 +68,19 @@ class SubjectProcess:
         return started
 
     def ended(self) -> str | None:
-        """Return why it ended; None while it runs."""
+        """Return why it ended; None while it runs, or while its last output may still arrive."""
         code = self._process.returncode
-        if code is None:
+        if code is None or (not self._reading.done() and self._may_still_read()):
             return None
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
         lines = [line for line in self._last_output.decode(errors="replace").splitlines() if line.strip()]
         return f"{how}: {lines[-1].strip()}" if lines else how
+
+    def _may_still_read(self) -> bool:
+        """Wait at most a second for the reason, because another process may keep the pipes open."""
+        if self._read_until is None:
+            self._read_until = self._loop.time() + _END_S
+        return self._loop.time() < self._read_until
 
     async def end(self) -> None:
         """End the process group by SIGTERM, and by SIGKILL after a second."""
@@ -83,8 +91,9 @@ class SubjectProcess:
             pass
         finally:
             self._signal(signal.SIGKILL)
-        await self._process.wait()
-        with suppress(TimeoutError):  # a process outside the group may keep the pipes open
+        # A process outside the group may keep the pipes open; `wait` waits for them, too.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _END_S)
             await asyncio.wait_for(self._reading, _END_S)
 
     def _signal(self, number: signal.Signals) -> None:

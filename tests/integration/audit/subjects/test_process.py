@@ -44,6 +44,24 @@ def test_process(code: str, ended: str) -> None:
     in_time(main())
 
 
+def test_reason_that_arrives_after_the_exit_is_reported() -> None:
+    # The child outlives the shell until its input ends, and then writes to the shell's standard error.
+    script = "exec 3<&0; (read line <&3; echo no such topic >&2) & exit 1"
+
+    async def main() -> SubjectProcess:
+        process = await SubjectProcess.start(["sh", "-c", script], lambda line: None, stdin=None)
+        while process._process.returncode is None:  # noqa: ASYNC110  (`wait` also waits for the pipes)
+            await asyncio.sleep(0.01)
+        assert process.ended() is None, "its standard error is still open"
+        assert process._process.stdin is not None
+        process._process.stdin.close()
+        await process._reading
+        await process.end()
+        return process
+
+    assert in_time(main()).ended() == "exited with 1: no such topic"
+
+
 def test_output_lines_are_read_as_they_come_and_standard_input_is_provided() -> None:
     async def main() -> list[bytes]:
         lines: list[bytes] = []
