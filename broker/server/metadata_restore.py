@@ -15,6 +15,7 @@ from sluice.broker.controller.metadata_log.durable_metadata import DurableMetada
 from sluice.broker.controller.metadata_log.image import METADATA_VERSION, MetadataImage, TopicImage
 from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.controller.metadata_log.record_versions import LATEST_METADATA_VERSION
+from sluice.broker.controller.metadata_log.recovery import TRUNCATE_DAMAGED
 from sluice.broker.metadata.topic import NO_LEADER, PartitionState
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.property_table import TOPIC_PROPERTIES
@@ -41,7 +42,8 @@ def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> Durabl
     first = next(iter(brokers_of(cluster).values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
-    metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms)
+    truncates = first.config.boolean(TRUNCATE_DAMAGED)
+    metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms, truncate_damaged=truncates)
     metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.scheduler.schedule_once, 0))
     registrations = [
         _registration(broker, number, metadata.end_offset + number, directory_id)

@@ -201,6 +201,8 @@ _ROWS: tuple[Property, ...] = (
     # The log.
     Property("log.dirs", text(), "", "Kafka",
              "Directory for the topics (one only); empty: topics are kept in memory. Alias: log.dir."),
+    Property("sluice.metadata.truncate.damaged", boolean(), "false", "sluice",
+             "Whether a start truncates a damaged metadata log at the damage, instead of failing."),
     Property("log.flush.interval.messages", integer(1, LONG_MAX), _FOREVER, "Kafka",
              "Records after which a partition is flushed to disk, before the response."),
     Property("log.flush.interval.ms", _MS, _FOREVER, "Kafka",

@@ -13,7 +13,15 @@ from sluice.protocol.codec.compile import decoder, encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata import CONTROL_TYPES, UnknownRecordError, decode_value, encode_value
 from sluice.protocol.metadata.message import MetadataMessage
-from sluice.protocol.records.batch import BatchHeader, batch_bounds, ensure_valid, read_header
+from sluice.protocol.records.batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    BatchHeader,
+    batch_bounds,
+    ensure_valid,
+    read_header,
+)
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.record import Record, iter_records
@@ -24,6 +32,9 @@ _CONTROL_KEY = Struct(">hh")  # version, type
 _CONTROL_KEY_VERSION = 0
 _VERSION_BYTES = 2
 _ONLY_MAGIC = 2
+_MAGIC_BYTE = bytes([_ONLY_MAGIC])
+_LENGTH_AT = 8
+_START = Struct(">qiib")  # base offset, length, leader epoch, magic
 
 
 class UnreadableRecordError(Exception):
@@ -56,6 +67,31 @@ def batches_in(data: bytes) -> Iterator[Batch]:
         batch = view[position : position + size]
         ensure_valid(batch)
         yield Batch(position, read_header(batch), batch)
+
+
+def is_start_of_batch(data: bytes, base_offset: int) -> bool:
+    """Return whether `data` is shorter than the batch at `base_offset` that it begins."""
+    fields = _START.unpack_from(data.ljust(_START.size, b"\0"))
+    expected = _START.pack(base_offset, fields[1], fields[2], _ONLY_MAGIC)
+    return expected.startswith(data[: _START.size]) and len(data) < max(fields[1] + LOG_OVERHEAD, HEADER_BYTES)
+
+
+def find_batch(data: bytes) -> int | None:
+    """Return the position of the first batch with a valid checksum, wherever it begins."""
+    view = memoryview(data)
+    magic_at = data.find(_MAGIC_BYTE, MAGIC_AT)
+    while magic_at >= 0:
+        position = magic_at - MAGIC_AT
+        size = int.from_bytes(data[position + _LENGTH_AT : position + LOG_OVERHEAD], signed=True) + LOG_OVERHEAD
+        if HEADER_BYTES <= size <= len(data) - position:
+            try:
+                ensure_valid(view[position : position + size])
+            except InvalidRecords:
+                pass  # these bytes only look like a header
+            else:
+                return position
+        magic_at = data.find(_MAGIC_BYTE, magic_at + 1)
+    return None
 
 
 def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:

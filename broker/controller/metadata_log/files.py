@@ -4,6 +4,7 @@
 offset of each epoch, `partition.metadata` the topic id. Each is written to a temporary file and renamed.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sluice.broker.log.disk.text_files import UnreadableFileError, read_checkpoint
 from sluice.errors import SluiceError
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
@@ -22,6 +24,9 @@ _QUORUM_STATE = "quorum-state"
 _LEADER_EPOCHS = "leader-epoch-checkpoint"
 _PARTITION_METADATA = "partition.metadata"
 _NO_VOTE = -1
+_MOST_EPOCHS = 2**31 - 1
+
+log = logging.getLogger("sluice.broker")
 
 
 class QuorumState(NamedTuple):
@@ -56,7 +61,7 @@ def read_quorum_epoch(directory: Path) -> int:
     try:
         state = msgspec.json.decode(path.read_bytes())
         epoch = state["leaderEpoch"]
-        if not isinstance(epoch, int):
+        if not isinstance(epoch, int) or not 0 <= epoch < _MOST_EPOCHS:
             raise TypeError(f"leaderEpoch is {epoch!r}")
     except FileNotFoundError:
         return 0
@@ -75,6 +80,15 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
         form = {"clusterId": "", **form, "appliedOffset": 0, "currentVoters": voters}
     form["data_version"] = min(state.kraft_version, 1)
     write_whole(directory / _QUORUM_STATE, msgspec.json.encode(form))
+
+
+def read_leader_epochs(directory: Path) -> list[tuple[int, int]]:
+    """Return the epochs in `leader-epoch-checkpoint` with their first offsets; none if it is missing or unreadable."""
+    try:
+        return [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(str(directory / _LEADER_EPOCHS))]
+    except (UnreadableFileError, ValueError) as error:
+        log.warning("ignoring an unreadable checkpoint", extra={"reason": str(error)})
+        return []
 
 
 def write_leader_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> None:

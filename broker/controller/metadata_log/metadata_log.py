@@ -39,7 +39,7 @@ from .files import (
 )
 from .image import METADATA_VERSION, MetadataImage
 from .record_versions import METADATA_TRANSACTIONS
-from .recovery import Recovered, recover, segment_name
+from .recovery import Cut, Recovered, recover, segment_name
 from .snapshot import SnapshotId, snapshots_in, write_snapshot
 
 log = logging.getLogger("sluice.broker")
@@ -99,18 +99,15 @@ class MetadataLog:
         os.close(self._segment)
 
     def begin(self, recovered: Recovered, features: Mapping[str, int]) -> None:
-        """Truncate a torn end and start a new epoch, or raise OSError.
+        """Remove what recovery cut off and start a new epoch, or raise OSError.
 
         `features` are the feature levels of a new cluster.
         """
         if recovered.segment is None or recovered.log_end_offset < recovered.end_offset:
             self._begin_segment()
         else:
-            if recovered.torn is not None:
-                torn = recovered.torn
-                fields = {"file": str(torn.path), "position": torn.position, "bytes": torn.size - torn.position}
-                log.warning("truncated the torn end of the metadata log", extra={**fields, "reason": torn.reason})
-                os.truncate(torn.path, torn.position)
+            if recovered.cut is not None:
+                self._remove(recovered.cut)
             self._segment = os.open(recovered.segment, os.O_WRONLY | os.O_APPEND)
             self._segment_bytes = recovered.segment_bytes
         self._begin_epoch()
@@ -118,6 +115,13 @@ class MetadataLog:
             self._append([AbortTransactionRecord(reason="Controller failover")])
         if recovered.log_end_offset == 0 and not self._start_offset:
             self._bootstrap(features)
+
+    def _remove(self, cut: Cut) -> None:
+        for path in cut.later_segments:
+            path.unlink()
+        os.truncate(cut.path, cut.position)
+        fields = {"file": str(cut.path), "position": cut.position, "bytes": cut.size - cut.position}
+        log.warning("truncated the metadata log", extra={**fields, "reason": cut.reason})
 
     def _bootstrap(self, features: Mapping[str, int]) -> None:
         records: list[MetadataMessage] = [*self.image.records()]
@@ -166,7 +170,7 @@ class MetadataLog:
         try:
             os.ftruncate(self._segment, self._segment_bytes)
         except OSError:
-            self._is_broken = True  # the next start would truncate everything after the torn batch
+            self._is_broken = True  # the next start would find a damaged log
 
     def _begin_segment(self) -> None:
         path = self._directory / segment_name(self.end_offset)
@@ -189,7 +193,12 @@ class MetadataLog:
 
 
 def open_metadata_log(
-    log_dir: str, node_id: int, features: Mapping[str, int], now_ms: Callable[[], int]
+    log_dir: str,
+    node_id: int,
+    features: Mapping[str, int],
+    now_ms: Callable[[], int],
+    *,
+    truncate_damaged: bool = False,
 ) -> MetadataLog:
     """Open or create the metadata log of a data directory, ready to append.
 
@@ -198,6 +207,7 @@ def open_metadata_log(
         node_id: The id of the controller.
         features: The feature levels of a new cluster, metadata.version first.
         now_ms: The wall clock.
+        truncate_damaged: Whether to remove everything after damage, instead of raising an error.
 
     Raises:
         SluiceError: The log is not intact or cannot be written.
@@ -205,7 +215,7 @@ def open_metadata_log(
     directory = Path(log_dir, METADATA_DIRECTORY)
     try:
         directory.mkdir(exist_ok=True)
-        recovered = recover(directory)
+        recovered = recover(directory, truncate_damaged=truncate_damaged)
         metadata_log = MetadataLog(directory, node_id, recovered, now_ms)
         metadata_log.begin(recovered, features)
     except OSError as error:

@@ -1,11 +1,13 @@
 """Recovery of a metadata log: the newest snapshot, then the records appended since.
 
-Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. Unreadable data at the end of the
-last segment was torn by a crash and is truncated. Anywhere else, acknowledged state would be lost, so the start fails
-with an error that names file and offset. It also fails for records that no Kafka up to 4.4 writes.
+Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. Each append is one batch, durable
+before it takes effect. So a crash leaves at most the first part of one batch, which was never acknowledged: this torn
+end is truncated. Different on purpose: Kafka truncates the log at any corrupt batch. Here, the start fails with file
+and position, unless the user accepts the loss. It also fails for records that no Kafka up to 4.4 writes.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,8 @@ from sluice.protocol.metadata import CONTROL_TYPES
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.records.invalid import InvalidRecords
 
-from .batches import Batch, UnreadableRecordError, batches_in, messages_in
+from .batches import Batch, UnreadableRecordError, batches_in, find_batch, is_start_of_batch, messages_in
+from .files import read_leader_epochs
 from .image import METADATA_VERSION, InconsistentRecordError, MetadataImage
 from .record_versions import LATEST_METADATA_VERSION
 from .snapshot import SnapshotId, Voters, snapshot_messages, snapshots_in
@@ -27,11 +30,17 @@ _BOOTSTRAP = "bootstrap.checkpoint"
 _LEFTOVERS = ("*.checkpoint.part", "*.checkpoint.tmp", "*.checkpoint.deleted")
 
 
-class Torn(NamedTuple):
+TRUNCATE_DAMAGED = "sluice.metadata.truncate.damaged"
+
+
+class Cut(NamedTuple):
+    """The end of the log to remove: the last bytes of a segment, and all later segments."""
+
     path: Path
     position: int
     size: int
     reason: str
+    later_segments: Sequence[Path] = ()
 
 
 class Recovered:
@@ -50,7 +59,7 @@ class Recovered:
         self.records_since_snapshot = 0
         self.segment: Path | None = None
         self.segment_bytes = 0
-        self.torn: Torn | None = None
+        self.cut: Cut | None = None
 
     def replay(self, message: MetadataMessage, offset: int) -> None:
         if isinstance(message, _CONTROL_MESSAGES):
@@ -70,8 +79,8 @@ def segment_name(base_offset: int) -> str:
     return f"{base_offset:020}.log"
 
 
-def recover(directory: Path) -> Recovered:
-    """Read the log; raise SluiceError if it is not intact."""
+def recover(directory: Path, *, truncate_damaged: bool = False) -> Recovered:
+    """Read the log; raise SluiceError if it is damaged, unless `truncate_damaged`."""
     for pattern in _LEFTOVERS:
         for path in directory.glob(pattern):
             path.unlink()
@@ -79,8 +88,15 @@ def recover(directory: Path) -> Recovered:
     first_offset = int(segments[0].stem) if segments else 0
     recovered = _read_snapshot(directory, first_offset)
     recovered.start_offset = recovered.end_offset if not segments else first_offset
-    for path in segments:
-        _read_segment(recovered, path, is_last=path is segments[-1])
+    for number, path in enumerate(segments, 1):
+        cut = _read_segment(recovered, path)
+        if cut is not None:
+            recovered.cut = cut = cut._replace(later_segments=segments[number:])
+            if not truncate_damaged and not _is_torn(recovered, cut):
+                raise SluiceError(_damage(recovered, cut))
+            break
+    if not truncate_damaged:
+        _ensure_complete(recovered, directory)
     return recovered
 
 
@@ -116,13 +132,15 @@ def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
     return Recovered()
 
 
-def _read_segment(recovered: Recovered, path: Path, *, is_last: bool) -> None:
+def _read_segment(recovered: Recovered, path: Path) -> Cut | None:
+    """Replay a segment; return the part that is not a valid batch of this log."""
     data = path.read_bytes()
     position = 0
     reason = "incomplete batch"
     base_offset = int(path.stem)
     if base_offset > recovered.end_offset:
         raise SluiceError(f"{path}: the records from offset {recovered.end_offset} to {base_offset} are missing")
+    recovered.log_end_offset = max(recovered.log_end_offset, base_offset)  # a snapshot covers the gap
     try:
         for batch in batches_in(data):
             _read_batch(recovered, batch)
@@ -131,21 +149,51 @@ def _read_segment(recovered: Recovered, path: Path, *, is_last: bool) -> None:
         reason = error.message
     except UnreadableRecordError as error:
         raise SluiceError(f"{path}: {error}") from None
-    if position < len(data):
-        if not is_last:
-            raise SluiceError(f"{path}: no batch at position {position}, after offset {recovered.end_offset}: {reason}")
-        recovered.torn = Torn(path, position, len(data), reason)
     recovered.segment, recovered.segment_bytes = path, position
+    return Cut(path, position, len(data), reason) if position < len(data) else None
+
+
+def _is_torn(recovered: Recovered, cut: Cut) -> bool:
+    """Return whether the end of the log is the first part of one batch, and nothing else."""
+    rest = cut.path.read_bytes()[cut.position :]
+    is_last = not cut.later_segments
+    return is_last and is_start_of_batch(rest, recovered.log_end_offset) and find_batch(rest) is None
+
+
+def _damage(recovered: Recovered, cut: Cut) -> str:
+    lost = cut.size - cut.position + sum(path.stat().st_size for path in cut.later_segments)
+    return (
+        f"{cut.path}: damaged at byte {cut.position} of {cut.size}, after offset {recovered.log_end_offset - 1}: "
+        f"{cut.reason}; restore the file from a copy, or start with --override {TRUNCATE_DAMAGED}=true, which "
+        f"removes the last {lost} bytes of the metadata log and so all later changes of topics, configs and ACLs"
+    )
+
+
+def _ensure_complete(recovered: Recovered, directory: Path) -> None:
+    """Raise SluiceError if the log ends before its last epoch, or is empty though it has an epoch."""
+    epochs = read_leader_epochs(directory)
+    if epochs and recovered.end_offset < max(1, epochs[-1][1]):
+        epoch, offset = epochs[-1]
+        raise SluiceError(
+            f"{directory}: the log ends at offset {recovered.end_offset}, but epoch {epoch} begins at {offset}; "
+            f"restore the directory from a copy, or start with --override {TRUNCATE_DAMAGED}=true to accept the loss"
+        )
 
 
 def _read_batch(recovered: Recovered, batch: Batch) -> None:
     header = batch.header
     known_to = recovered.end_offset
-    if header.base_offset > known_to:
-        gap = f"expected offset {known_to}, got {header.base_offset}"
+    # The checksum does not cover these two.
+    if header.base_offset != recovered.log_end_offset:
+        gap = f"expected offset {recovered.log_end_offset}, got {header.base_offset}"
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, gap)
-    if not recovered.epochs or header.partition_leader_epoch != recovered.epochs[-1][0]:
-        recovered.epochs.append((header.partition_leader_epoch, header.base_offset))
+    epoch = header.partition_leader_epoch
+    last_epoch = recovered.epochs[-1][0] if recovered.epochs else -1
+    if epoch < last_epoch or (epoch > last_epoch >= 0 and not header.is_control):
+        unexpected = f"expected epoch {last_epoch}, got {epoch}"
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, unexpected)
+    if epoch != last_epoch:
+        recovered.epochs.append((epoch, header.base_offset))
     recovered.log_end_offset = header.last_offset + 1
     if header.last_offset < known_to:
         return

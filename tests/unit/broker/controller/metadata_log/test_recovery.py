@@ -1,18 +1,30 @@
 """Recovery of metadata logs after a crash, damage, or writes by a newer Kafka."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from sluice.broker.controller.metadata_log.batches import BatchStart, control_batch, metadata_batch
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
+from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.controller.metadata_log.recovery import recover, segment_name
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.control import KRaftVersionRecord, RegisteredVoter, VotersRecord
 from sluice.protocol.metadata.settings import FeatureLevelRecord
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
-from tests.unit.broker.controller.metadata_log.logs import START_MS, metadata_files, open_log, partition, state, topic
+from tests.unit.broker.controller.metadata_log.logs import (
+    FEATURES,
+    START_MS,
+    metadata_files,
+    open_log,
+    partition,
+    state,
+    topic,
+)
 
 LEVEL = 33
 
@@ -44,7 +56,7 @@ def test_log_torn_at_any_byte_of_its_last_batch_recovers_the_state_before_it(tmp
         recovered = recover(segment_of(tmp_path).parent)
         assert state(recovered.image) == before
         assert (recovered.end_offset, recovered.segment_bytes) == (offset, start)
-        assert (recovered.torn is None) == (end == start)
+        assert (recovered.cut is None) == (end == start)
 
 
 def test_torn_end_is_truncated_with_one_log_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -56,7 +68,7 @@ def test_torn_end_is_truncated_with_one_log_line(tmp_path: Path, caplog: pytest.
     torn = path.stat().st_size - size
     again = open_log(tmp_path)
     (line,) = caplog.records
-    assert line.message == "truncated the torn end of the metadata log"
+    assert line.message == "truncated the metadata log"
     logged_fields = {name: vars(line)[name] for name in ("file", "position", "bytes", "reason")}
     assert logged_fields == {"file": str(path), "position": size, "bytes": torn, "reason": "incomplete batch"}
     again.append(topic(2))
@@ -65,30 +77,69 @@ def test_torn_end_is_truncated_with_one_log_line(tmp_path: Path, caplog: pytest.
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("flipped", [7, 10, 20, 70, 100])
-def test_bit_flip_in_the_last_batch_truncates_it(tmp_path: Path, flipped: int) -> None:
+def test_flipped_bit_is_an_error_or_removes_only_a_last_batch_that_became_incomplete(tmp_path: Path) -> None:
     log = open_log(tmp_path)
+    log.append(topic(1))
     before, size = state(log.image), segment_of(tmp_path).stat().st_size
-    log.append(topic(1))
-    data = bytearray(segment_of(tmp_path).read_bytes())
-    data[size + flipped] ^= 0x40
-    segment_of(tmp_path).write_bytes(data)
-    recovered = recover(segment_of(tmp_path).parent)
-    assert state(recovered.image) == before
-    assert recovered.segment_bytes == size
+    log.append(topic(2))
+    log.close()
+    data = segment_of(tmp_path).read_bytes()
+    removed = []
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << position % 8
+        segment_of(tmp_path).write_bytes(damaged)
+        with suppress(SluiceError):
+            recovered = recover(segment_of(tmp_path).parent)
+            assert (state(recovered.image), recovered.segment_bytes) == (before, size), f"byte {position}"
+            removed.append(position)
+    length_at = size + 8
+    assert removed == [length_at, length_at + 1, length_at + 2], "a longer batch looks like one torn by a crash"
 
 
-def test_damage_before_the_last_segment_is_an_error(tmp_path: Path) -> None:
+UNREADABLE = [
+    ("random bytes", lambda data: Random(1).randbytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
+    ("zeros", lambda data: bytes(len(data)), "damaged at byte 0 of 454, after offset -1: "),
+    ("empty", lambda data: b"", "the log ends at offset 0, but epoch 1 begins at 0; "),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
+def test_unreadable_log_is_an_error_until_the_user_accepts_the_loss(
+    tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
+) -> None:
     log = open_log(tmp_path)
     log.append(topic(1))
-    data = segment_of(tmp_path).read_bytes()
+    log.close()
+    segment_of(tmp_path).write_bytes(damage(segment_of(tmp_path).read_bytes()))
+    with pytest.raises(SluiceError) as caught:
+        open_log(tmp_path)
+    assert reason in str(caught.value)
+    assert "start with --override sluice.metadata.truncate.damaged=true" in str(caught.value)
+    open_metadata_log(str(tmp_path), 1, FEATURES, lambda: START_MS, truncate_damaged=True).close()
+    assert not open_log(tmp_path).image.topics
+
+
+def test_damage_before_the_last_segment_removes_later_segments_if_the_user_accepts_the_loss(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(topic(1))
+    position = segment_of(tmp_path).stat().st_size
     log.append(topic(2))
-    segment_of(tmp_path, log.end_offset).write_bytes(b"")
+    size = segment_of(tmp_path).stat().st_size
+    later = segment_of(tmp_path, log.end_offset)
+    later.write_bytes(metadata_batch(topic(3), LEVEL, BatchStart(log.end_offset, 1, START_MS)))
     segment_of(tmp_path).write_bytes(segment_of(tmp_path).read_bytes()[:-1])
     with pytest.raises(SluiceError) as caught:
-        recover(segment_of(tmp_path).parent)
-    expected = f"{segment_of(tmp_path)}: no batch at position {len(data)}, after offset 8: incomplete batch"
-    assert str(caught.value) == expected
+        recover(later.parent)
+    removed = size - 1 - position + later.stat().st_size
+    assert str(caught.value) == (
+        f"{segment_of(tmp_path)}: damaged at byte {position} of {size - 1}, after offset 7: incomplete batch; restore "
+        "the file from a copy, or start with --override sluice.metadata.truncate.damaged=true, which removes the last "
+        f"{removed} bytes of the metadata log and so all later changes of topics, configs and ACLs"
+    )
+    again = open_metadata_log(str(tmp_path), 1, FEATURES, lambda: START_MS, truncate_damaged=True)
+    assert [one.name for one in again.image.topics.values()] == ["topic-1"]
+    assert not later.exists()
 
 
 def test_missing_segment_is_an_error(tmp_path: Path) -> None:
