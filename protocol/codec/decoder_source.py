@@ -246,6 +246,7 @@ class _Reader:
         product = count if least == 1 else f"{count} * {least}"
         wrong = self._source.use("wrong_count", wire.wrong_count)
         fits = f"{'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}"
+        fits = f"({fits} and {count} <= {wire.MAX_ELEMENTS + excess})"
         # Fast check: most arrays have one element, and if it is missing, its own reads fail.
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')

@@ -20,6 +20,9 @@ TaggedReader = Callable[[Buffer, int, int], tuple[object, int]]
 TaggedWriter = Callable[[object, Parts], None]
 
 LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int16 length
+# The limits of Kafka's generated readers since 4.4.
+MAX_ELEMENTS = 1_000_000  # of one array
+MAX_TAGGED_FIELDS = 10_000  # of one struct
 # One-byte varints and equally small structs cover nearly all messages. A larger cache would let a peer choose its size.
 CACHED = 128
 
@@ -48,9 +51,11 @@ def wrong_end(excess: int) -> MalformedError:
 
 
 def wrong_count(field: str, count: int, left: int) -> MalformedError:
-    """Return the error for a count that is negative (-1: null) or above the remaining bytes."""
+    """Return the error for a count that is negative (-1: null), above the remaining bytes or above the limit."""
     if count == -1:
         return MalformedError(f"{field}: expected an array, got null")
+    if MAX_ELEMENTS < count <= left:
+        return MalformedError(f"{field}: array too long; expected at most {MAX_ELEMENTS} elements, got {count}")
     return MalformedError(f"{field}: invalid count {count} with {left} bytes left")
 
 
@@ -166,6 +171,8 @@ def read_tagged(
     """
     if count > 0x7F:
         count, pos = read_varint(buf, pos, count)
+        if count > MAX_TAGGED_FIELDS:
+            raise MalformedError(f"too many tagged fields; expected at most {MAX_TAGGED_FIELDS}, got {count}")
     unknown: dict[int, bytes] = {}
     for _ in range(count):
         tag, pos = _read_short_varint(buf, pos)

@@ -219,11 +219,22 @@ LIES = {
     "a null array": (0, TO_FLAGS + pack(">i", -1), "flags: expected an array, got null"),
     "an array of -2": (0, TO_FLAGS + pack(">i", -2), "flags: invalid count -2 with"),
     "a nullable array of -2": (0, TO_NUMBERS + pack(">i", -2), "numbers: invalid count -2 with"),
+    "1,000,001 booleans": (0, TO_FLAGS + pack(">i", 1_000_001) + bytes(1_000_001), "flags: array too long; expected"),
+    "1,000,001 structs": (
+        1,
+        TO_INNERS_V1 + b"\xc2\x84\x3d" + b"\0\1\0" * 1_000_001,
+        "inners: array too long; expected at most 1000000 elements, got 1000001",
+    ),
+    "10,001 tagged fields": (
+        1,
+        TO_INNERS_V1 + b"\1\x91\x4e" + b"\7\0" * 10_001,
+        "too many tagged fields; expected at most 10000, got 10001",
+    ),
     "one number more than fits": (0, TO_NUMBERS + pack(">ii", 2, 0), "numbers: invalid count 2 with"),
     "a null compact array": (1, TO_FLAGS_V1 + b"\0", "flags: expected an array, got null"),
     "two billion compact structs": (1, TO_INNERS_V1 + b"\xff\xff\xff\xff\7", "inners: invalid count 2147483646 with"),
     "a tag larger than the message": (1, TO_INNERS_V1 + b"\1\1\x07\x7f", "tag 7: invalid size 127 with"),
-    "two billion tags": (1, TO_INNERS_V1 + b"\1\xff\xff\xff\xff\7", "truncated"),
+    "two billion tags": (1, TO_INNERS_V1 + b"\1\xff\xff\xff\xff\7", "too many tagged fields; expected"),
 }  # fmt: skip
 
 
@@ -242,6 +253,15 @@ def test_invalid_length_is_a_peer_error_and_allocates_no_memory(version: int, li
         finally:
             tracemalloc.stop()
         assert peak < 200_000  # bytes; the message alone is up to 33 kB
+
+
+def test_1_000_000_elements_and_10_000_tagged_fields_are_accepted() -> None:
+    flags = bytes(42) + TO_FLAGS + pack(">i", 1_000_000) + bytes(1_000_000)
+    with pytest.raises(RemoteProtocolError, match=r"truncated \(at byte"):  # after the array
+        decoded(Everything, 0, flags)
+    tags = b"".join(bytes((number & 0x7F | 0x80, number >> 7 | 0x80, 0, 0)) for number in range(10, 10_010))
+    message = decoded(Tagged, 1, b"\x90\x4e" + tags)
+    assert len(message.unknown_tagged_fields or ()) == 10_000
 
 
 class TaggedNull(Message):
