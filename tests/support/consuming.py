@@ -1,19 +1,17 @@
 """Our consumer and our broker in virtual time, with the journal's events of the consumer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import TypeVar
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.client.config import Profile
 from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
 from sluice.client.producer import Producer
 from sluice.journal_events import Fault, Request
-
-T = TypeVar("T")
 
 TOPIC = "t"
 P0 = TopicPartition(TOPIC, 0)
@@ -79,21 +77,17 @@ class Reading:
         return [round(event.at_ns / 1e6, 1) for event in events if isinstance(event, Fault)]
 
 
-def reading(
-    test: Callable[[Reading], Awaitable[T]],
+@asynccontextmanager
+async def reading(
     config: Settings | None = None,
     *,
     broker_config: dict[str, str | float] | None = None,
     seed: int = 0,
     profile: Profile = "kafka",
-) -> T:
-    """Run a test with a consumer of this configuration, which reads from the earliest offset by default."""
-
-    async def main() -> T:
-        async with Broker(config=broker_config or {}, seed=seed) as broker:
-            await broker.cluster.create_topic(TOPIC)
-            given: Settings = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest", **(config or {})}
-            async with Consumer(given, random=Random(seed), profile=profile) as consumer:
-                return await test(Reading(broker, consumer, asyncio.get_running_loop().time()))
-
-    return testing.run(main(), seed=seed)
+) -> AsyncIterator[Reading]:
+    """Start a broker and a consumer of this configuration, which reads from the earliest offset by default."""
+    async with Broker(config=broker_config or {}, seed=seed) as broker:
+        await broker.cluster.create_topic(TOPIC)
+        given: Settings = {"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest", **(config or {})}
+        async with Consumer(given, random=Random(seed), profile=profile) as consumer:
+            yield Reading(broker, consumer, asyncio.get_running_loop().time())

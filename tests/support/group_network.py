@@ -1,10 +1,9 @@
 """A scripted group coordinator and its client, in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from sluice import testing
 from sluice.client.backoff import StaticBackoff
 from sluice.client.config import consumer_config
 from sluice.client.consumer.group.abstract_coordinator import GroupCoordinator
@@ -15,8 +14,6 @@ from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.clock import LoopClock
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.support.client_network import Answer, Asked, VirtualNetwork
-
-T = TypeVar("T")
 
 REQUEST_MS = 2000
 
@@ -68,14 +65,11 @@ class GroupStage:
         return sorted(round(at) for broker in (self.one, self.two) for at in broker.asked_at_ms(api))
 
 
-def at_group(test: Callable[[GroupStage], Awaitable[T]]) -> T:
-    """Run a test in virtual time."""
-
-    async def main() -> T:
-        stage = GroupStage()
-        try:
-            return await test(stage)
-        finally:
-            await stage.client.close()
-
-    return testing.run(main())
+@asynccontextmanager
+async def group_stage() -> AsyncIterator[GroupStage]:
+    """Start the brokers and the client."""
+    stage = GroupStage()
+    try:
+        yield stage
+    finally:
+        await stage.client.close()

@@ -1,19 +1,17 @@
 """Our producer and our broker in virtual time, with the journal's events of the producer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.client.config import Profile
 from sluice.client.producer import Producer, RecordMetadata
 from sluice.journal_events import ConnectionClosed, Fault, Request
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
-
-T = TypeVar("T")
 
 TOPIC = "t"
 
@@ -141,23 +139,19 @@ def committed_in(broker: Broker, partition: int) -> list[bytes]:
     return values
 
 
-def on_stage(
-    test: Callable[[Stage], Awaitable[T]],
+@asynccontextmanager
+async def producing(
     config: dict[str, str | int] | None = None,
     *,
     broker_config: dict[str, str | float] | None = None,
     seed: int = 0,
     random: Random | None = None,
     profile: Profile = "kafka",
-) -> T:
-    """Run a test with a producer of this configuration. `random` replaces the seeded generator."""
-
-    async def main() -> T:
-        async with Broker(config=broker_config or {}, seed=seed) as broker:
-            given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
-            async with Producer(given, random=random or Random(seed), profile=profile) as producer:
-                await producer.partitions_for(TOPIC)
-                await (await producer.send(TOPIC, b"first", partition=0))
-                return await test(Stage(broker, producer, asyncio.get_running_loop().time()))
-
-    return testing.run(main(), seed=seed)
+) -> AsyncIterator[Stage]:
+    """Start a broker and a producer of this configuration. `random` replaces the seeded generator."""
+    async with Broker(config=broker_config or {}, seed=seed) as broker:
+        given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
+        async with Producer(given, random=random or Random(seed), profile=profile) as producer:
+            await producer.partitions_for(TOPIC)
+            await (await producer.send(TOPIC, b"first", partition=0))
+            yield Stage(broker, producer, asyncio.get_running_loop().time())

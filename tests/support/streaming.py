@@ -1,12 +1,12 @@
 """Our Streams runtime and our broker in virtual time, and processors scripted by tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.client.admin import AdminClient
 from sluice.client.config import Profile
 from sluice.client.consumer import Consumer
@@ -21,7 +21,6 @@ from sluice.streams.streams import State, Streams
 from sluice.streams.task import StreamTask
 from sluice.streams.topology import Topology
 
-T = TypeVar("T")
 Settings = dict[str, str | int]
 
 APP = "app"
@@ -164,22 +163,18 @@ def deadlines(streams: Streams) -> dict[str, int | None]:
     return {str(task_id): task_of(streams, task_id).timeout.deadline_ms for task_id in streams.tasks}
 
 
-def streaming(
-    test: Callable[[Stage], Awaitable[T]],
+@asynccontextmanager
+async def streaming(
     topics: Mapping[str, int] | None = None,
     *,
     broker_config: dict[str, str | float] | None = None,
     brokers: int = 1,
     seed: int = 0,
     profile: Profile = "kafka",
-) -> T:
-    """Run a test with a broker that has these topics and partition counts."""
-
-    async def main() -> T:
-        config: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0, **(broker_config or {})}
-        async with Broker(brokers, config=config, seed=seed) as broker:
-            for topic, partitions in (topics or {"in": 2, "out": 2}).items():
-                await broker.cluster.create_topic(topic, partitions)
-            return await test(Stage(broker, profile, seed, now_ms()))
-
-    return testing.run(main(), seed=seed)
+) -> AsyncIterator[Stage]:
+    """Start a broker that has these topics and partition counts."""
+    config: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0, **(broker_config or {})}
+    async with Broker(brokers, config=config, seed=seed) as broker:
+        for topic, partitions in (topics or {"in": 2, "out": 2}).items():
+            await broker.cluster.create_topic(topic, partitions)
+        yield Stage(broker, profile, seed, now_ms())

@@ -1,11 +1,10 @@
 """Scripted clients for tests of single parts of a Streams runtime."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sluice import testing
 from sluice.client import errors
 from sluice.client.admin import NewTopic, Outcomes
 from sluice.client.committed_offsets import OffsetAndMetadata
@@ -41,13 +40,6 @@ class Described:
 
 
 IN0, IN1 = TopicPartition("in", 0), TopicPartition("in", 1)
-
-
-def in_virtual_time(test: Callable[[], Awaitable[T]]) -> T:
-    async def main() -> T:
-        return await test()
-
-    return testing.run(main())
 
 
 def clock() -> LoopClock:

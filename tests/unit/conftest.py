@@ -1,12 +1,16 @@
 """Unit tests use virtual time and stay in their process: a real socket, a process or a sleep fails the test.
 
-Tests that need one of these are in tests/integration.
+Tests that need one of these are in tests/integration. Coroutine tests run in a virtual-time event loop.
 """
 
+import inspect
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+from sluice import testing
 
 # https://docs.python.org/3/library/audit_events.html
 FORBIDDEN = {
@@ -43,3 +47,14 @@ def in_process_and_virtual_time() -> Iterator[None]:
     yield
     _guard.is_active = False
     assert not _guard.violations, f"{_guard.violations[0]}; move the test to tests/integration"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test in virtual time. Its argument `seed`, if any, is the seed of the event loop."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    testing.run(test(**arguments), seed=arguments.get("seed", 0))
+    return True

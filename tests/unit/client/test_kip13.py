@@ -11,8 +11,8 @@ import pytest
 
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.journal_events import Request
-from tests.support.consuming import P0, TOPIC, Reading, Settings, reading
-from tests.support.producing import Stage, on_stage
+from tests.support.consuming import P0, TOPIC, Settings, reading
+from tests.support.producing import producing
 
 QUOTA = 1000
 PRODUCER_QUOTA: dict[str, str | float] = {"quota.producer.default": QUOTA}
@@ -31,8 +31,8 @@ def pauses(requests: list[Request]) -> list[tuple[float, int]]:
     ]
 
 
-def test_kip13_20_throttled_producer_sends_nothing_until_the_throttle_ends() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip13_20_throttled_producer_sends_nothing_until_the_throttle_ends() -> None:
+    async with producing(broker_config=PRODUCER_QUOTA) as stage:
         for number in range(6):
             await stage.ended(await stage.send(b"%d" % number * 4000))
         throttled = [pause for pause in pauses(stage.produced) if pause[1] > 0]
@@ -40,11 +40,9 @@ def test_kip13_20_throttled_producer_sends_nothing_until_the_throttle_ends() -> 
         assert all(waited_ms >= throttle_ms for waited_ms, throttle_ms in throttled)
         assert all(waited_ms <= throttle_ms + SLACK_MS for waited_ms, throttle_ms in throttled)
 
-    on_stage(test, broker_config=PRODUCER_QUOTA)
 
-
-def test_kip13_20_throttled_consumer_fetches_nothing_until_the_throttle_ends() -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip13_20_throttled_consumer_fetches_nothing_until_the_throttle_ends() -> None:
+    async with reading({"max.partition.fetch.bytes": 1}) as stage:
         await stage.produce(*[bytes(4000)] * 8, config=EACH_ALONE)
         stage.broker.quota(fetch=QUOTA)
         stage.consumer.assign([P0])
@@ -53,19 +51,15 @@ def test_kip13_20_throttled_consumer_fetches_nothing_until_the_throttle_ends() -
         assert len(throttled) >= 2, "some responses are throttled"
         assert all(throttle_ms <= waited_ms <= throttle_ms + SLACK_MS for waited_ms, throttle_ms in throttled)
 
-    reading(test, {"max.partition.fetch.bytes": 1})
-
 
 class TestMetrics:
-    def test_producer_metrics_are_0_without_a_throttle(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_producer_metrics_are_0_without_a_throttle(self) -> None:
+        async with producing() as stage:
             await stage.ended(await stage.send())
             assert stage.producer.metrics() == NOTHING
 
-        on_stage(test)
-
-    def test_producer_metrics_equal_the_throttle_times(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_producer_metrics_equal_the_throttle_times(self) -> None:
+        async with producing(broker_config=PRODUCER_QUOTA) as stage:
             for number in range(4):
                 await stage.ended(await stage.send(b"%d" % number * 5000))
             throttles = [request.throttle_time_ms for request in stage.produced]
@@ -73,10 +67,9 @@ class TestMetrics:
             assert metrics["produce-throttle-time-max"] == max(throttles) > 0
             assert 0 < metrics["produce-throttle-time-avg"] <= max(throttles), "unthrottled responses count too"
 
-        on_stage(test, broker_config=PRODUCER_QUOTA)
-
-    def test_producer_metrics_return_to_0_after_the_window(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_producer_metrics_return_to_0_after_the_window(self) -> None:
+        config: dict[str, str | int] = {"metrics.num.samples": 2, "metrics.sample.window.ms": 1000}
+        async with producing(config, broker_config=PRODUCER_QUOTA) as stage:
             await stage.ended(await stage.send(bytes(12_000)))
             assert stage.producer.metrics()["produce-throttle-time-max"] > 0
             await asyncio.sleep(1.9)
@@ -84,11 +77,8 @@ class TestMetrics:
             await asyncio.sleep(0.1)
             assert stage.producer.metrics() == NOTHING
 
-        config: dict[str, str | int] = {"metrics.num.samples": 2, "metrics.sample.window.ms": 1000}
-        on_stage(test, config, broker_config=PRODUCER_QUOTA)
-
-    def test_metrics_are_separate_per_node(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_metrics_are_separate_per_node(self) -> None:
+        async with producing(broker_config={"sluice.brokers": 2, "num.partitions": 2}) as stage:
             partition = stage.broker.cluster.partition(TOPIC, 0)
             throttled, other = partition.leader, 3 - partition.leader
             stage.broker.faults.add(Throttle(throttle_time_ms=700), broker=throttled, api="Produce", times=1)
@@ -101,11 +91,9 @@ class TestMetrics:
                 < stage.producer.metrics(throttled)["produce-throttle-time-avg"]
             )
 
-        on_stage(test, broker_config={"sluice.brokers": 2, "num.partitions": 2})
-
     @pytest.mark.parametrize("is_throttled", [True, False], ids=["with a quota", "without"])
-    def test_consumer_metrics_equal_the_throttle_times(self, is_throttled: bool) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_consumer_metrics_equal_the_throttle_times(self, is_throttled: bool) -> None:
+        async with reading({"max.partition.fetch.bytes": 1}) as stage:
             await stage.produce(*[bytes(4000)] * 6, config=EACH_ALONE)
             if is_throttled:
                 stage.broker.quota(fetch=QUOTA)
@@ -116,5 +104,3 @@ class TestMetrics:
             metrics = stage.consumer.metrics()
             assert metrics["fetch-throttle-time-max"] == most
             assert (0 < metrics["fetch-throttle-time-avg"] <= most) is is_throttled
-
-        reading(test, {"max.partition.fetch.bytes": 1})

@@ -5,7 +5,8 @@ to the next connection.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
 from statistics import mean
 
@@ -17,7 +18,7 @@ from sluice.broker.faults.actions.no_response import Close
 from sluice.client.errors import SaslAuthenticationException
 from sluice.client.producer import Producer
 from sluice.journal_events import ConnectionClosed, ConnectionOpened
-from tests.support.producing import TOPIC, Stage, on_stage
+from tests.support.producing import TOPIC, Stage, producing
 
 STEPS = [50, 100, 200, 400, 800, 1000, 1000]
 SLACK_MS = 2.0
@@ -54,56 +55,49 @@ def led_by(broker: Broker, node: int) -> int:
 TWO_BROKERS: dict[str, str | float] = {"sluice.brokers": 2, "num.partitions": 2}
 
 
-def lost(
-    test: Callable[[Stage], Awaitable[None]],
+@asynccontextmanager
+async def lost(
     fault: RefuseConnections | SilentConnections | Close = AT_THE_DOOR,
     *,
     seed: int = 0,
     given: dict[str, str | int] | None = None,
     broker_config: dict[str, str | float] | None = None,
-) -> None:
-    """Run a test with a producer that lost its connections and cannot reconnect."""
-
-    async def main(stage: Stage) -> None:
+) -> AsyncIterator[Stage]:
+    """Start a producer that lost its connections and cannot reconnect."""
+    async with producing({**ONE_CONNECTION, **(given or {})}, seed=seed, broker_config=broker_config) as stage:
         if isinstance(fault, Close):
             stage.broker.faults.add(fault, api="ApiVersions")
         else:
             stage.broker.faults.add(fault, broker=1)
         testing.network().reset("localhost")
         sent = await stage.send(partition=led_by(stage.broker, 1))
-        await test(stage)
+        yield stage
         stage.broker.faults.clear()
         await stage.ended(sent)
-
-    on_stage(main, {**ONE_CONNECTION, **(given or {})}, seed=seed, broker_config=broker_config)
 
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
 
 
 @SEEDS
-def test_kip144_01_at_a_broker_each_consecutive_failure_doubles_the_backoff(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_01_at_a_broker_each_consecutive_failure_doubles_the_backoff(seed: int) -> None:
+    async with lost(seed=seed) as stage:
         await asyncio.sleep(5)
         assert within(waits(stage.broker), STEPS), waits(stage.broker)
 
-    lost(test, seed=seed)
-
 
 @SEEDS
-def test_kip144_02_at_a_broker_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_02_at_a_broker_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
+    async with lost(seed=seed) as stage:
         await asyncio.sleep(15)
         at_the_cap = waits(stage.broker)[5:]
         assert len(at_the_cap) >= 10
         assert all(800 <= wait <= 1000 + SLACK_MS for wait in at_the_cap), at_the_cap
 
-    lost(test, seed=seed)
-
 
 @SEEDS
-def test_kip144_03_at_a_broker_api_versions_response_resets_the_backoff(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_03_at_a_broker_api_versions_response_resets_the_backoff(seed: int) -> None:
+    async with lost(seed=seed) as stage:
         await asyncio.sleep(3)
         assert waits(stage.broker)[-1] > 300
         stage.broker.faults.clear()
@@ -112,33 +106,27 @@ def test_kip144_03_at_a_broker_api_versions_response_resets_the_backoff(seed: in
         await stage.ended(await stage.send())
         assert within(waits(stage.broker)[-1:], STEPS[:1]), waits(stage.broker)
 
-    lost(test, seed=seed)
-
 
 @SEEDS
-def test_kip144_04_at_a_broker_connection_without_api_versions_does_not_reset_the_backoff(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_04_at_a_broker_connection_without_api_versions_does_not_reset_the_backoff(seed: int) -> None:
+    async with lost(Close(), seed=seed) as stage:
         await asyncio.sleep(5)
         assert within(waits(stage.broker), STEPS), waits(stage.broker)
 
-    lost(test, Close(), seed=seed)
-
 
 @SEEDS
-def test_kip144_05_at_a_broker_backoff_applies_after_a_successful_connection(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_05_at_a_broker_backoff_applies_after_a_successful_connection(seed: int) -> None:
+    async with producing(ONE_CONNECTION, seed=seed) as stage:
         for _ in range(5):
             testing.network().reset("localhost")
             await stage.ended(await stage.send())
         assert len(waits(stage.broker)) == 5
         assert all(within([wait], STEPS[:1]) for wait in waits(stage.broker)), waits(stage.broker)
 
-    on_stage(test, ONE_CONNECTION, seed=seed)
-
 
 @SEEDS
-def test_kip144_06_at_two_brokers_nodes_back_off_independently(seed: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_06_at_two_brokers_nodes_back_off_independently(seed: int) -> None:
+    async with lost(seed=seed, broker_config=TWO_BROKERS) as stage:
         await asyncio.sleep(4)
         assert waits(stage.broker, 1)[-1] > 300
         before = len(waits(stage.broker, 2))
@@ -148,8 +136,6 @@ def test_kip144_06_at_two_brokers_nodes_back_off_independently(seed: int) -> Non
         found = waits(stage.broker, 2)[before:]
         assert len(found) == 3
         assert all(within([wait], STEPS[:1]) for wait in found), found
-
-    lost(test, seed=seed, broker_config=TWO_BROKERS)
 
 
 @pytest.mark.parametrize(
@@ -161,27 +147,22 @@ def test_kip144_06_at_two_brokers_nodes_back_off_independently(seed: int) -> Non
         ),
     ],
 )
-def test_kip144_07_and_08_at_a_broker_constant_backoff_has_no_jitter(
+async def test_kip144_07_and_08_at_a_broker_constant_backoff_has_no_jitter(
     given: dict[str, str | int], constant: int
 ) -> None:
-    async def test(stage: Stage) -> None:
+    async with lost(given=given) as stage:
         await asyncio.sleep(2)
         found = waits(stage.broker)
         assert len(found) >= 8
         assert all(constant <= wait <= constant + SLACK_MS for wait in found), found
 
-    lost(test, given=given)
 
-
-def test_kip144_09_at_a_broker_jitter_is_uniform_and_drawn_once_per_disconnect() -> None:
+async def test_kip144_09_at_a_broker_jitter_is_uniform_and_drawn_once_per_disconnect() -> None:
     third: list[float] = []
-
-    async def test(stage: Stage) -> None:
-        await asyncio.sleep(0.7)
-        third.append(waits(stage.broker)[2])
-
     for seed in range(40):
-        lost(test, seed=seed)
+        async with lost(seed=seed) as stage:
+            await asyncio.sleep(0.7)
+            third.append(waits(stage.broker)[2])
     assert all(160 <= wait <= 240 + SLACK_MS for wait in third)
     assert min(third) < 170
     assert max(third) > 230
@@ -190,18 +171,17 @@ def test_kip144_09_at_a_broker_jitter_is_uniform_and_drawn_once_per_disconnect()
     )  # the mean of 40 draws with a deviation of 23 has a standard error of 3.7: three times that
 
 
-def test_kip144_10_at_a_silent_broker_only_one_connection_is_pending() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_10_at_a_silent_broker_only_one_connection_is_pending() -> None:
+    async with lost(SilentConnections(), given={"request.timeout.ms": 5000}) as stage:
         opened = len(stage.broker.journal.events(kind="connection-opened"))
         await asyncio.sleep(4)
         assert len(stage.broker.journal.events(kind="connection-opened")) == opened + 1
         assert testing.network().connections("localhost") == 1
 
-    lost(test, SilentConnections(), given={"request.timeout.ms": 5000})
 
-
-def test_kip144_11_at_two_brokers_closed_connection_is_reopened_only_for_a_record() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_11_at_two_brokers_closed_connection_is_reopened_only_for_a_record() -> None:
+    config = {**ONE_CONNECTION, "metadata.max.age.ms": 3_600_000}
+    async with producing(config, broker_config=TWO_BROKERS) as stage:
         there = led_by(stage.broker, 2)
         await stage.ended(await stage.send(partition=led_by(stage.broker, 1)), await stage.send(partition=there))
         testing.network().reset(stage.broker.brokers[2])
@@ -212,37 +192,31 @@ def test_kip144_11_at_two_brokers_closed_connection_is_reopened_only_for_a_recor
         assert wait >= 60_000
         assert waits(stage.broker, 1) == []
 
-    config = {**ONE_CONNECTION, "metadata.max.age.ms": 3_600_000}
-    on_stage(test, config, broker_config=TWO_BROKERS)
-
 
 @SEEDS
-def test_kip144_12_at_a_broker_authentication_failure_counts_twice(seed: int) -> None:
-    async def main() -> list[float]:
-        config: dict[str, str | float] = {
-            "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
-            "sluice.sasl.users": "alice:alice-secret",
-        }
-        given: dict[str, str | int] = {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": 'M required username="alice" password="guessed";',
-        }
-        async with Broker(config=config, seed=seed) as broker:
-            servers = {"bootstrap.servers": broker.bootstrap}
-            async with Producer({**ONE_CONNECTION, **servers, **given}, random=Random(seed)) as producer:
-                until_s = asyncio.get_running_loop().time() + 4
-                while asyncio.get_running_loop().time() < until_s:
-                    with pytest.raises(SaslAuthenticationException):
-                        await producer.partitions_for(TOPIC)
-            return waits(broker)
-
-    found = testing.run(main(), seed=seed)
+async def test_kip144_12_at_a_broker_authentication_failure_counts_twice(seed: int) -> None:
+    config: dict[str, str | float] = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sluice.sasl.users": "alice:alice-secret",
+    }
+    given: dict[str, str | int] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'M required username="alice" password="guessed";',
+    }
+    async with Broker(config=config, seed=seed) as broker:
+        servers = {"bootstrap.servers": broker.bootstrap}
+        async with Producer({**ONE_CONNECTION, **servers, **given}, random=Random(seed)) as producer:
+            until_s = asyncio.get_running_loop().time() + 4
+            while asyncio.get_running_loop().time() < until_s:
+                with pytest.raises(SaslAuthenticationException):
+                    await producer.partitions_for(TOPIC)
+        found = waits(broker)
     assert within(found, [100, 400, 1000]), found
 
 
-def test_kip144_13_at_a_stopped_broker_client_rebootstraps() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip144_13_at_a_stopped_broker_client_rebootstraps() -> None:
+    async with producing() as stage:
         stage.broker.faults.add(AT_THE_DOOR)
         testing.network().reset("localhost")
         sent = await stage.send()
@@ -254,5 +228,3 @@ def test_kip144_13_at_a_stopped_broker_client_rebootstraps() -> None:
         stage.broker.faults.clear()
         await stage.ended(sent)
         assert stage.ends[b"v"].error is None
-
-    on_stage(test)

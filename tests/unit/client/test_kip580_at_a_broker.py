@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
 from sluice.client.admin import AdminClient
@@ -27,42 +27,32 @@ def times_of(broker: Broker, api: str) -> list[float]:
 
 
 @SEEDS
-def test_kip580_08_at_a_broker_unknown_topic_is_requested_with_growing_backoff(seed: int) -> None:
-    async def main() -> list[float]:
-        async with Broker(config={"auto.create.topics.enable": "false"}, seed=seed) as broker:
-            given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 6000}
-            async with Producer(given, random=Random(seed)) as producer:
-                with pytest.raises(TimeoutException, match="Topic nowhere not present in metadata after 6000 ms"):
-                    await producer.send("nowhere", b"v")
-            return times_of(broker, "Metadata")
-
-    found = gaps(testing.run(main(), seed=seed))
+async def test_kip580_08_at_a_broker_unknown_topic_is_requested_with_growing_backoff(seed: int) -> None:
+    async with Broker(config={"auto.create.topics.enable": "false"}, seed=seed) as broker:
+        given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 6000}
+        async with Producer(given, random=Random(seed)) as producer:
+            with pytest.raises(TimeoutException, match="Topic nowhere not present in metadata after 6000 ms"):
+                await producer.send("nowhere", b"v")
+        found = gaps(times_of(broker, "Metadata"))
     assert within(found, STEPS), found
 
 
 @SEEDS
-def test_kip580_09_at_a_broker_metadata_backoff_doubles_after_disconnects(seed: int) -> None:
-    async def main() -> list[float]:
-        async with Broker(seed=seed) as broker:
-            broker.faults.add(Close(), api="Metadata", times=6)
-            given = {"bootstrap.servers": broker.bootstrap, "metadata.recovery.strategy": "none"}
-            async with Producer(given, random=Random(seed)) as producer:
-                await (await producer.send("t", b"v"))
-            return times_of(broker, "Metadata")
-
-    found = gaps(testing.run(main(), seed=seed))
-    # Each connection answered ApiVersions, so the reconnect backoff stays at 40 to 60 ms, the shorter of the two.
+async def test_kip580_09_at_a_broker_metadata_backoff_doubles_after_disconnects(seed: int) -> None:
+    async with Broker(seed=seed) as broker:
+        broker.faults.add(Close(), api="Metadata", times=6)
+        given = {"bootstrap.servers": broker.bootstrap, "metadata.recovery.strategy": "none"}
+        async with Producer(given, random=Random(seed)) as producer:
+            await (await producer.send("t", b"v"))
+        found = gaps(times_of(broker, "Metadata"))
     assert within(found, STEPS[:5], 50), found
 
 
 @SEEDS
-def test_kip580_15_at_a_broker_admin_call_backoff_doubles(seed: int) -> None:
-    async def main() -> list[float]:
-        async with Broker(seed=seed) as broker:
-            broker.faults.add(Error("REQUEST_TIMED_OUT"), api="DescribeCluster", times=6)
-            async with AdminClient({"bootstrap.servers": broker.bootstrap}, random=Random(seed)) as admin:
-                await admin.describe_cluster()
-            return [request.received_ns / 1e6 for request in broker.journal.requests(api="DescribeCluster")]
-
-    found = gaps(testing.run(main(), seed=seed))
+async def test_kip580_15_at_a_broker_admin_call_backoff_doubles(seed: int) -> None:
+    async with Broker(seed=seed) as broker:
+        broker.faults.add(Error("REQUEST_TIMED_OUT"), api="DescribeCluster", times=6)
+        async with AdminClient({"bootstrap.servers": broker.bootstrap}, random=Random(seed)) as admin:
+            await admin.describe_cluster()
+        found = gaps([request.received_ns / 1e6 for request in broker.journal.requests(api="DescribeCluster")])
     assert within(found, STEPS), found

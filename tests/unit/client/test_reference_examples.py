@@ -6,29 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from sluice import Broker, testing
+from sluice import Broker
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def test_producer_and_consumer_examples_survive_a_broker_outage(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_producer_and_consumer_examples_survive_a_broker_outage(capsys: pytest.CaptureFixture[str]) -> None:
     producer, consumer = (
         runpy.run_path(str(EXAMPLES / f"reference_{name}.py"))["main"] for name in ("producer", "consumer")
     )
-
-    async def main() -> None:
-        async with Broker() as broker:
-            running = [asyncio.ensure_future(one(broker.bootstrap, "t")) for one in (producer, consumer)]
-            await asyncio.sleep(10)
-            await broker.cluster.stop(1)
-            await asyncio.sleep(15)
-            await broker.cluster.start(1)
-            await asyncio.sleep(30)
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running)
-
-    testing.run(main())
+    async with Broker() as broker:
+        running = [asyncio.ensure_future(one(broker.bootstrap, "t")) for one in (producer, consumer)]
+        await asyncio.sleep(10)
+        await broker.cluster.stop(1)
+        await asyncio.sleep(15)
+        await broker.cluster.start(1)
+        await asyncio.sleep(30)
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
     lines = capsys.readouterr().out.splitlines()
     assert "assigned t-0" in lines
     sent = [line.split()[0] for line in lines if " is at t-0 " in line]

@@ -10,7 +10,7 @@ from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException
 from sluice.streams.global_table import GlobalSettings, GlobalThread
 from tests.support.streaming import now_ms
-from tests.support.streaming_fakes import FakeConsumer, clock, in_virtual_time, record
+from tests.support.streaming_fakes import FakeConsumer, clock, record
 
 T0, T1 = TopicPartition("topic", 0), TopicPartition("topic", 1)
 SETTINGS = GlobalSettings(
@@ -22,78 +22,61 @@ def thread_of(consumer: FakeConsumer, settings: GlobalSettings = SETTINGS, *tabl
     return GlobalThread(dict.fromkeys(tables or ("names",), "topic"), consumer, settings, clock())
 
 
-def test_partitions_are_read_to_their_ends_one_by_one() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.ends = {T0: 2, T1: 1}
-        consumer.records = [
-            [record(b"1", key=b"a", partition=T0)],
-            [record(b"nobody's", key=None, offset=1, partition=T0)],
-            [record(b"2", key=b"b", partition=T1)],
-        ]
-        thread = thread_of(consumer)
-        await thread.restore()
-        assert dict(thread.tables["names"]) == {b"a": b"1", b"b": b"2"}
-        assert consumer.assigned == {T1}
-        running = asyncio.ensure_future(thread.run())
-        consumer.records = [[record(None, key=b"a", offset=2, partition=T0), record(b"3", key=b"c", partition=T1)]]
-        await asyncio.sleep(1)
-        assert dict(thread.tables["names"]) == {b"b": b"2", b"c": b"3"}
-        assert consumer.assigned == {T0, T1}
-        assert (consumer.sought[T0], consumer.sought[T1]) == ("2", "1")
-        running.cancel()
-
-    in_virtual_time(test)
+async def test_partitions_are_read_to_their_ends_one_by_one() -> None:
+    consumer = FakeConsumer()
+    consumer.ends = {T0: 2, T1: 1}
+    consumer.records = [
+        [record(b"1", key=b"a", partition=T0)],
+        [record(b"nobody's", key=None, offset=1, partition=T0)],
+        [record(b"2", key=b"b", partition=T1)],
+    ]
+    thread = thread_of(consumer)
+    await thread.restore()
+    assert dict(thread.tables["names"]) == {b"a": b"1", b"b": b"2"}
+    assert consumer.assigned == {T1}
+    running = asyncio.ensure_future(thread.run())
+    consumer.records = [[record(None, key=b"a", offset=2, partition=T0), record(b"3", key=b"c", partition=T1)]]
+    await asyncio.sleep(1)
+    assert dict(thread.tables["names"]) == {b"b": b"2", b"c": b"3"}
+    assert consumer.assigned == {T0, T1}
+    assert (consumer.sought[T0], consumer.sought[T1]) == ("2", "1")
+    running.cancel()
 
 
-def test_two_tables_may_share_a_topic() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.ends = {T0: 1}
-        consumer.records = [[record(b"1", key=b"a", partition=T0)], [record(b"1", key=b"a", partition=T0)]]
-        thread = thread_of(consumer, SETTINGS, "names", "again")
-        await thread.restore()
-        assert dict(thread.tables["names"]) == dict(thread.tables["again"]) == {b"a": b"1"}
-
-    in_virtual_time(test)
+async def test_two_tables_may_share_a_topic() -> None:
+    consumer = FakeConsumer()
+    consumer.ends = {T0: 1}
+    consumer.records = [[record(b"1", key=b"a", partition=T0)], [record(b"1", key=b"a", partition=T0)]]
+    thread = thread_of(consumer, SETTINGS, "names", "again")
+    await thread.restore()
+    assert dict(thread.tables["names"]) == dict(thread.tables["again"]) == {b"a": b"1"}
 
 
-def test_empty_polls_are_timeouts_and_records_are_progress() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.ends = {T0: 3}
-        consumer.records = [[], [], [], [record(partition=T0)]]
-        began_ms = now_ms()
-        with pytest.raises(StreamsException, match=r"5000 ms without progress .*no records were read from topic-0"):
-            await thread_of(consumer).restore()
-        assert now_ms() - began_ms == 3000 + 1000 + 5000, (
-            "one second each; the first after the record sets the deadline"
-        )
-
-    in_virtual_time(test)
+async def test_empty_polls_are_timeouts_and_records_are_progress() -> None:
+    consumer = FakeConsumer()
+    consumer.ends = {T0: 3}
+    consumer.records = [[], [], [], [record(partition=T0)]]
+    began_ms = now_ms()
+    with pytest.raises(StreamsException, match=r"5000 ms without progress .*no records were read from topic-0"):
+        await thread_of(consumer).restore()
+    assert now_ms() - began_ms == 3000 + 1000 + 5000, "one second each; the first after the record sets the deadline"
 
 
 @pytest.mark.parametrize("call", ["partitions_for", "end_offsets", "position"])
-def test_each_call_has_its_own_deadline(call: str) -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.ends = {T0: 0}
-        consumer.fail(call, *[TimeoutException("late")] * 10)
+async def test_each_call_has_its_own_deadline(call: str) -> None:
+    consumer = FakeConsumer()
+    consumer.ends = {T0: 0}
+    consumer.fail(call, *[TimeoutException("late")] * 10)
+    await thread_of(consumer).restore()
+    assert consumer.calls.count(call) == 11
+
+
+async def test_other_error_ends_the_thread() -> None:
+    consumer = FakeConsumer()
+    consumer.ends = {T0: 0}
+    consumer.fail("end_offsets", errors.TopicAuthorizationException("not yours"))
+    with pytest.raises(StreamsException, match="global tables cannot be read: not yours"):
         await thread_of(consumer).restore()
-        assert consumer.calls.count(call) == 11
-
-    in_virtual_time(test)
-
-
-def test_other_error_ends_the_thread() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.ends = {T0: 0}
-        consumer.fail("end_offsets", errors.TopicAuthorizationException("not yours"))
-        with pytest.raises(StreamsException, match="global tables cannot be read: not yours"):
-            await thread_of(consumer).restore()
-        consumer.fail("poll", errors.TopicAuthorizationException("not yours any more"))
-        with pytest.raises(StreamsException, match="global tables cannot be read: not yours any more"):
-            await thread_of(consumer).run()
-
-    in_virtual_time(test)
+    consumer.fail("poll", errors.TopicAuthorizationException("not yours any more"))
+    with pytest.raises(StreamsException, match="global tables cannot be read: not yours any more"):
+        await thread_of(consumer).run()

@@ -8,7 +8,7 @@ from sluice.streams.errors import StreamsException
 from sluice.streams.internal_topics import InternalTopicManager, repartition_counts
 from sluice.streams.topology import Topology
 from tests.support.streaming import count, now_ms, split, word_count
-from tests.support.streaming_fakes import FakeAdmin, clock, in_virtual_time
+from tests.support.streaming_fakes import FakeAdmin, clock
 
 REPARTITION, CHANGELOG = "app-words-repartition", "app-counts-changelog"
 
@@ -28,32 +28,26 @@ async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict
     return await manager(admin, max_poll_interval_ms).prepare(word_count().build("app"))
 
 
-def test_missing_topics_are_created() -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = {"lines": 4}
-        assert await prepared(admin) == {"lines": 4, REPARTITION: 4}
-        assert admin.calls == [
-            "describe lines",
-            f"describe {CHANGELOG} {REPARTITION}",
-            f"create {CHANGELOG} {REPARTITION}",
-        ]
-        changelog, repartition = admin.made
-        assert (changelog.num_partitions, changelog.replication_factor) == (4, 3)
-        assert (changelog.configs["cleanup.policy"], changelog.configs["segment.bytes"]) == ("compact", "1000")
-        assert (repartition.configs["cleanup.policy"], repartition.configs["retention.ms"]) == ("delete", "-1")
-
-    in_virtual_time(test)
+async def test_missing_topics_are_created() -> None:
+    admin = FakeAdmin()
+    admin.topics = {"lines": 4}
+    assert await prepared(admin) == {"lines": 4, REPARTITION: 4}
+    assert admin.calls == [
+        "describe lines",
+        f"describe {CHANGELOG} {REPARTITION}",
+        f"create {CHANGELOG} {REPARTITION}",
+    ]
+    changelog, repartition = admin.made
+    assert (changelog.num_partitions, changelog.replication_factor) == (4, 3)
+    assert (changelog.configs["cleanup.policy"], changelog.configs["segment.bytes"]) == ("compact", "1000")
+    assert (repartition.configs["cleanup.policy"], repartition.configs["retention.ms"]) == ("delete", "-1")
 
 
-def test_existing_topics_are_unchanged() -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = {"lines": 4, REPARTITION: 4, CHANGELOG: 4}
-        await prepared(admin)
-        assert admin.made == []
-
-    in_virtual_time(test)
+async def test_existing_topics_are_unchanged() -> None:
+    admin = FakeAdmin()
+    admin.topics = {"lines": 4, REPARTITION: 4, CHANGELOG: 4}
+    await prepared(admin)
+    assert admin.made == []
 
 
 PASSES = {
@@ -66,43 +60,34 @@ PASSES = {
 
 
 @pytest.mark.parametrize(("call", "error"), PASSES.values(), ids=PASSES)
-def test_retriable_error_is_retried_after_a_constant_backoff(call: str, error: KafkaException) -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = {"lines": 4}
-        admin.call_errors = {call: [error] * 3}
-        began_ms = now_ms()
-        await prepared(admin)
-        assert now_ms() - began_ms == 300
-        assert admin.topics.keys() == {"lines", REPARTITION, CHANGELOG}
-
-    in_virtual_time(test)
+async def test_retriable_error_is_retried_after_a_constant_backoff(call: str, error: KafkaException) -> None:
+    admin = FakeAdmin()
+    admin.topics = {"lines": 4}
+    admin.call_errors = {call: [error] * 3}
+    began_ms = now_ms()
+    await prepared(admin)
+    assert now_ms() - began_ms == 300
+    assert admin.topics.keys() == {"lines", REPARTITION, CHANGELOG}
 
 
 @pytest.mark.parametrize("call", [f"describe {CHANGELOG} {REPARTITION}", f"create {CHANGELOG} {REPARTITION}"])
-def test_timed_out_call_is_retried(call: str) -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = {"lines": 4}
-        admin.fail(call, TimeoutException("late"), TimeoutException("late"))
-        await prepared(admin)
-        assert admin.calls.count(call) == 3
-
-    in_virtual_time(test)
+async def test_timed_out_call_is_retried(call: str) -> None:
+    admin = FakeAdmin()
+    admin.topics = {"lines": 4}
+    admin.fail(call, TimeoutException("late"), TimeoutException("late"))
+    await prepared(admin)
+    assert admin.calls.count(call) == 3
 
 
-def test_retries_end_at_half_of_the_poll_interval() -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = {"lines": 4}
-        admin.call_errors = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
-        began_ms = now_ms()
-        with pytest.raises(TimeoutException, match=f"topics {CHANGELOG} were not ready within 10000 ms"):
-            await prepared(admin, 20_001)
-        assert now_ms() - began_ms == 10_000
-        assert len(admin.calls) == 1 + 2 * 101
-
-    in_virtual_time(test)
+async def test_retries_end_at_half_of_the_poll_interval() -> None:
+    admin = FakeAdmin()
+    admin.topics = {"lines": 4}
+    admin.call_errors = {f"create {CHANGELOG}": [TimeoutException("late")] * 1000}
+    began_ms = now_ms()
+    with pytest.raises(TimeoutException, match=f"topics {CHANGELOG} were not ready within 10000 ms"):
+        await prepared(admin, 20_001)
+    assert now_ms() - began_ms == 10_000
+    assert len(admin.calls) == 1 + 2 * 101
 
 
 FATAL = {
@@ -122,25 +107,21 @@ FATAL = {
 
 
 @pytest.mark.parametrize(("topics", "errors", "line"), FATAL.values(), ids=FATAL)
-def test_fatal_error_ends_the_preparation(topics: dict[str, int], errors: dict[str, KafkaException], line: str) -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.topics = ({} if line.startswith("source") else {"lines": 4}) | topics
-        admin.call_errors = {call: [error] for call, error in errors.items()}
-        with pytest.raises(StreamsException, match=line):
-            await prepared(admin)
+async def test_fatal_error_ends_the_preparation(
+    topics: dict[str, int], errors: dict[str, KafkaException], line: str
+) -> None:
+    admin = FakeAdmin()
+    admin.topics = ({} if line.startswith("source") else {"lines": 4}) | topics
+    admin.call_errors = {call: [error] for call, error in errors.items()}
+    with pytest.raises(StreamsException, match=line):
+        await prepared(admin)
 
-    in_virtual_time(test)
 
-
-def test_failed_call_ends_the_preparation() -> None:
-    async def test() -> None:
-        admin = FakeAdmin()
-        admin.fail("describe lines", errors.ClusterAuthorizationException("no"))
-        with pytest.raises(StreamsException, match="describing lines failed: no"):
-            await prepared(admin)
-
-    in_virtual_time(test)
+async def test_failed_call_ends_the_preparation() -> None:
+    admin = FakeAdmin()
+    admin.fail("describe lines", errors.ClusterAuthorizationException("no"))
+    with pytest.raises(StreamsException, match="describing lines failed: no"):
+        await prepared(admin)
 
 
 def test_repartition_topic_has_the_partition_count_of_its_largest_source() -> None:

@@ -25,7 +25,7 @@ from sluice.streams.global_table import GlobalSettings, GlobalThread
 from sluice.streams.processor import Record
 from sluice.streams.streams import State
 from sluice.streams.topology import Topology
-from tests.support.streaming import APP, T00, Flaky, Settings, Stage, deadlines, now_ms, streaming, word_count
+from tests.support.streaming import APP, T00, Flaky, Settings, deadlines, now_ms, streaming, word_count
 
 # `poll.ms`: the longest time between two polls of a thread.
 POLL_MS = 100
@@ -52,8 +52,9 @@ def fails_for(ms: int, *values: bytes) -> Flaky:
 FOR_EVER = 10**9
 
 
-def test_kip572_01_first_timeout_sets_a_deadline_and_the_task_continues(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_01_first_timeout_sets_a_deadline_and_the_task_continues(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.streams")
+    async with streaming() as stage:
         flaky = fails_for(3000)
         await stage.write("in", b"a")
         async with stage.streams(through(flaky), {"task.timeout.ms": 5000}) as streams:
@@ -66,28 +67,23 @@ def test_kip572_01_first_timeout_sets_a_deadline_and_the_task_continues(caplog: 
         assert len(gaps) >= 3000 // POLL_MS
         assert max(gaps) <= POLL_MS + 1, "retried in the next iteration"
         assert [record.value for record in await stage.read("out")] == [b"a"]
-
-    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
-        streaming(test)
     assert caplog.messages[0] == "task 0_0: timeout of a client; it will be retried, for 5000 ms at least"
 
 
-def test_kip572_01_warning_names_the_client_call(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_01_warning_names_the_client_call(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.streams")
+    async with streaming(broker_config={"auto.create.topics.enable": "false"}) as stage:
         topology = Topology()
         topology.source("in").sink("not-there", partitioner=lambda _record, partitions: partitions - 1)
         await stage.write("in", b"a")
         async with stage.streams(topology, {"producer.max.block.ms": 1000}):
             await asyncio.sleep(3)
-
-    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
-        streaming(test, broker_config={"auto.create.topics.enable": "false"})
     warning = "task 0_0: timeout of Producer.partitions_for not-there; it will be retried, for 300000 ms at least"
     assert warning in caplog.messages
 
 
-def test_kip572_02_progress_clears_the_deadline_and_a_later_timeout_sets_a_new_one() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_02_progress_clears_the_deadline_and_a_later_timeout_sets_a_new_one() -> None:
+    async with streaming() as stage:
         flaky = fails_for(4000, b"a", b"c")
         async with stage.streams(through(flaky), {"task.timeout.ms": 5000}) as streams:
             await stage.write("in", b"a", b"b")
@@ -101,11 +97,9 @@ def test_kip572_02_progress_clears_the_deadline_and_a_later_timeout_sets_a_new_o
             assert streams.state is State.RUNNING
         assert [record.value for record in await stage.read("out")] == [b"a", b"b", b"c"]
 
-    streaming(test)
 
-
-def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_leaves() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_leaves() -> None:
+    async with streaming() as stage:
         flaky = fails_for(FOR_EVER)
         await stage.write("in", b"a")
         async with stage.streams(through(flaky), {"task.timeout.ms": 5000}) as streams:
@@ -121,8 +115,6 @@ def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_leaves(
         assert str(raised.value).startswith(f"task 0_0: {without_ms} ms without progress (task.timeout.ms=5000): ")
         assert await stage.committed() == {}
 
-    streaming(test)
-
 
 @pytest.mark.parametrize(
     ("profile", "attempts"),
@@ -131,8 +123,8 @@ def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_leaves(
         pytest.param("kip", 1, id="the KIP allows none"),
     ],
 )
-def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
+    async with streaming(profile=profile) as stage:
         flaky = fails_for(FOR_EVER)
         await stage.write("in", b"a")
         async with stage.streams(through(flaky), {"task.timeout.ms": 0}) as streams:
@@ -140,11 +132,9 @@ def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
                 await streams.run()
         assert len(flaky.attempts) == attempts
 
-    streaming(test, profile=profile)
 
-
-def test_kip572_05_failing_task_does_not_delay_others() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_05_failing_task_does_not_delay_others() -> None:
+    async with streaming() as stage:
         flaky = fails_for(FOR_EVER, b"stuck")
         async with stage.streams(through(flaky)) as streams:
             await stage.running(streams)
@@ -157,11 +147,9 @@ def test_kip572_05_failing_task_does_not_delay_others() -> None:
             assert deadlines(streams)["0_1"] is None
         assert len(stage.asked("OffsetCommit")) >= 10
 
-    streaming(test)
 
-
-def test_kip572_06_same_record_is_retried_and_none_is_skipped() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_06_same_record_is_retried_and_none_is_skipped() -> None:
+    async with streaming() as stage:
         flaky = fails_for(20_000, b"2")
         async with stage.streams(through(flaky)) as streams:
             await stage.running(streams)
@@ -174,11 +162,9 @@ def test_kip572_06_same_record_is_retried_and_none_is_skipped() -> None:
             assert await stage.committed() == {0: 3}
         assert [record.value for record in await stage.read("out")] == [b"1", b"2", b"3"]
 
-    streaming(test)
 
-
-def test_kip572_07_slow_processing_without_a_timeout_never_fails() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_07_slow_processing_without_a_timeout_never_fails() -> None:
+    async with streaming({"in": 2, "slow": 2}) as stage:
         topology = Topology()
         topology.source("in").sink("slow", partitioner=lambda _record, _partitions: 0)
         async with stage.streams(topology, {"task.timeout.ms": 1000, "producer.max.block.ms": 60_000}) as streams:
@@ -191,11 +177,9 @@ def test_kip572_07_slow_processing_without_a_timeout_never_fails() -> None:
             assert streams.state is State.RUNNING
         assert [record.value for record in await stage.read("slow")] == [b"a"]
 
-    streaming(test, {"in": 2, "slow": 2})
 
-
-def test_kip572_08_shared_call_counts_for_all_its_tasks() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_08_shared_call_counts_for_all_its_tasks() -> None:
+    async with streaming({"lines": 3, "word-counts": 1}) as stage:
         fault = stage.broker.faults.add(BlackHole(), api="ListOffsets", client_id="*-admin")
         config: Settings = {"admin.default.api.timeout.ms": 2000, "admin.request.timeout.ms": 1000}
         async with stage.streams(word_count(), config) as streams:
@@ -208,44 +192,37 @@ def test_kip572_08_shared_call_counts_for_all_its_tasks() -> None:
             await stage.running(streams)
             assert set(deadlines(streams).values()) == {None}
 
-    streaming(test, {"lines": 3, "word-counts": 1})
-
 
 COMMITS: Settings = {"consumer.default.api.timeout.ms": 3000, "consumer.request.timeout.ms": 1000}
 
 
-def test_kip572_09_commit_timeout_counts_for_every_task_in_it(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(stage: Stage) -> None:
-        async with stage.streams(through(fails_for(0)), COMMITS) as streams:
-            await stage.running(streams)
-            fault = stage.broker.faults.add(BlackHole(), api="OffsetCommit")
-            await stage.write("in", b"a", partition=0)
-            await stage.write("in", b"b", partition=1)
-            await stage.broker.wait_for(lambda: any(deadlines(streams).values()))
-            found = deadlines(streams)
-            assert found["0_0"] == found["0_1"]
-            assert now_ms() + 299_980 <= (found["0_0"] or 0) <= now_ms() + 300_000
-            assert found["0_2"] is None, "nothing to commit"
-            fault.remove()
-            await asyncio.sleep(10)
-            assert deadlines(streams) == {"0_0": None, "0_1": None, "0_2": None}
-            assert await stage.committed() == {0: 1, 1: 1}
-
-    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
-        streaming(test, {"in": 3, "out": 1})
+async def test_kip572_09_commit_timeout_counts_for_every_task_in_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.streams")
+    async with streaming({"in": 3, "out": 1}) as stage, stage.streams(through(fails_for(0)), COMMITS) as streams:
+        await stage.running(streams)
+        fault = stage.broker.faults.add(BlackHole(), api="OffsetCommit")
+        await stage.write("in", b"a", partition=0)
+        await stage.write("in", b"b", partition=1)
+        await stage.broker.wait_for(lambda: any(deadlines(streams).values()))
+        found = deadlines(streams)
+        assert found["0_0"] == found["0_1"]
+        assert now_ms() + 299_980 <= (found["0_0"] or 0) <= now_ms() + 300_000
+        assert found["0_2"] is None, "nothing to commit"
+        fault.remove()
+        await asyncio.sleep(10)
+        assert deadlines(streams) == {"0_0": None, "0_1": None, "0_2": None}
+        assert await stage.committed() == {0: 1, 1: 1}
     for task in ("0_0", "0_1"):
         assert f"task {task}: timeout of Consumer.commit; it will be retried, for 300000 ms at least" in caplog.messages
 
 
-def test_kip572_09_commit_failing_past_the_deadline_ends_the_thread() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_09_commit_failing_past_the_deadline_ends_the_thread() -> None:
+    async with streaming() as stage:
         stage.broker.faults.add(BlackHole(), api="OffsetCommit")
         await stage.write("in", b"a")
         async with stage.streams(through(fails_for(0)), {**COMMITS, "task.timeout.ms": 10_000}) as streams:
             with pytest.raises(StreamsException, match=r"task 0_0: 1\d{4} ms without progress .*Consumer.commit"):
                 await streams.run()
-
-    streaming(test)
 
 
 class GlobalCalls:
@@ -323,8 +300,8 @@ def test_kip572_10_successful_call_clears_the_deadline() -> None:
     assert restoring("kafka", 4000, until_ms=3500) == ([0, 1000, 2000, 3000], "")
 
 
-def test_kip572_10_application_does_not_start_without_its_global_tables() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_10_application_does_not_start_without_its_global_tables() -> None:
+    async with streaming({"lines": 1, "names-topic": 1}) as stage:
         topology = word_count()
         topology.global_table("names", "names-topic")
         stage.broker.faults.add(BlackHole(), api="Metadata", client_id="*-global-consumer")
@@ -334,12 +311,10 @@ def test_kip572_10_application_does_not_start_without_its_global_tables() -> Non
         assert streams.state is State.ERROR
         assert stage.asked("JoinGroup") == []
 
-    streaming(test, {"lines": 1, "names-topic": 1})
-
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
-def test_kip572_11_leader_stops_at_half_of_the_poll_interval(profile: Profile) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_11_leader_stops_at_half_of_the_poll_interval(profile: Profile) -> None:
+    async with streaming({"lines": 1, "word-counts": 1}, profile=profile) as stage:
         stage.broker.faults.add(Error("REQUEST_TIMED_OUT"), api="CreateTopics")
         config: Settings = {"max.poll.interval.ms": 20_000, "admin.retries": 0, "client.id": f"{APP}-1"}
         async with stage.streams(word_count(), config) as streams:
@@ -356,11 +331,9 @@ def test_kip572_11_leader_stops_at_half_of_the_poll_interval(profile: Profile) -
         first_round = calls.index("CreateTopics")
         assert calls[first_round - 1 : first_round + 7] == ["DescribeTopicPartitions", "CreateTopics"] * 4
 
-    streaming(test, {"lines": 1, "word-counts": 1}, profile=profile)
 
-
-def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadline() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadline() -> None:
+    async with streaming({"lines": 1, "word-counts": 1}) as stage:
         config: Settings = {
             "task.timeout.ms": 0,
             "producer.delivery.timeout.ms": 3000,
@@ -385,8 +358,6 @@ def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadline() 
         assert counts.keys() == {b"to", b"be", b"or", b"not"}
         assert all(counts[word] >= times for word, times in {b"to": 2, b"be": 2, b"or": 1, b"not": 1}.items())
 
-    streaming(test, {"lines": 1, "word-counts": 1})
-
 
 @pytest.mark.parametrize(
     ("profile", "what"),
@@ -395,8 +366,8 @@ def test_kip572_12_delivery_timeout_corrupts_the_task_without_a_task_deadline() 
         pytest.param("kip", "its time runs", id="the KIP counts it as any timeout"),
     ],
 )
-def test_kip572_12_blocked_send_times_out(profile: Profile, what: Literal["corrupted", "its time runs"]) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_12_blocked_send_times_out(profile: Profile, what: Literal["corrupted", "its time runs"]) -> None:
+    async with streaming({"in": 1}, broker_config={"auto.create.topics.enable": "false"}, profile=profile) as stage:
         topology = Topology()
         topology.source("in").sink("not-there")
         await stage.write("in", b"a")
@@ -410,11 +381,10 @@ def test_kip572_12_blocked_send_times_out(profile: Profile, what: Literal["corru
             assert (seen != {None}) == (what == "its time runs")
             assert streams.state is State.RUNNING
 
-    streaming(test, {"in": 1}, broker_config={"auto.create.topics.enable": "false"}, profile=profile)
 
-
-def test_kip572_13_retries_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip572_13_retries_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.client")
+    async with streaming() as stage:
         flaky = fails_for(3000)
         await stage.write("in", b"a")
         async with stage.streams(through(flaky), {"retries": 0}) as streams:
@@ -422,7 +392,4 @@ def test_kip572_13_retries_has_no_effect(caplog: pytest.LogCaptureFixture) -> No
             assert streams.state is State.RUNNING
             assert await stage.committed() == {0: 1}
         assert len(flaky.attempts) > 20
-
-    with caplog.at_level(logging.WARNING, logger="sluice.client"):
-        streaming(test)
     assert "retries has no effect; set task.timeout.ms, or producer.retries and admin.retries" in caplog.messages

@@ -17,7 +17,7 @@ from sluice.streams.errors import (
 )
 from sluice.streams.processor import Record
 from sluice.streams.record_collector import RecordCollector
-from tests.support.streaming_fakes import FakeProducer, in_virtual_time
+from tests.support.streaming_fakes import FakeProducer
 
 TASK = TaskId(0, 1)
 RECORD = Record(b"k", b"v", 1000)
@@ -32,31 +32,25 @@ async def send_and_flush(found: RecordCollector) -> None:
     await found.flush()
 
 
-def test_records_are_sent_together_and_in_order() -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        found = collector(producer)
-        found.add("a", RECORD)
-        found.add("b", RECORD, partition=1)
-        found.add("c", RECORD, partitioner=lambda record, partitions: partitions - len(record.value or b""))
-        assert producer.sent == []
-        await found.send_all()
-        await found.send_all()
-        assert [(topic, partition) for topic, _, _, partition in producer.sent] == [("a", None), ("b", 1), ("c", 1)]
-
-    in_virtual_time(test)
+async def test_records_are_sent_together_and_in_order() -> None:
+    producer = FakeProducer()
+    found = collector(producer)
+    found.add("a", RECORD)
+    found.add("b", RECORD, partition=1)
+    found.add("c", RECORD, partitioner=lambda record, partitions: partitions - len(record.value or b""))
+    assert producer.sent == []
+    await found.send_all()
+    await found.send_all()
+    assert [(topic, partition) for topic, _, _, partition in producer.sent] == [("a", None), ("b", 1), ("c", 1)]
 
 
-def test_discarded_records_are_not_sent() -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        found = collector(producer)
-        found.add("a", RECORD)
-        found.drop()
-        await found.send_all()
-        assert producer.sent == []
-
-    in_virtual_time(test)
+async def test_discarded_records_are_not_sent() -> None:
+    producer = FakeProducer()
+    found = collector(producer)
+    found.add("a", RECORD)
+    found.drop()
+    await found.send_all()
+    assert producer.sent == []
 
 
 @pytest.mark.parametrize(
@@ -73,39 +67,33 @@ def test_discarded_records_are_not_sent() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.__name__,
 )
 @pytest.mark.parametrize("how", ["send_all", "flush"])
-def test_failed_delivery_is_raised_by_the_next_send_or_commit(
+async def test_failed_delivery_is_raised_by_the_next_send_or_commit(
     failure: KafkaException, raised: type[StreamsException], how: str
 ) -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        producer.outcomes = [failure, TimeoutException("later failures are ignored")]
-        found = collector(producer)
-        found.add("a", RECORD)
-        found.add("a", RECORD)
-        await found.send_all()
-        await asyncio.sleep(0)
-        found.add("b", RECORD)
-        with pytest.raises(StreamsException, match=r"task 0_1: .*topic a was not delivered") as met:
-            await getattr(found, how)()
-        assert type(met.value) is raised
-        if isinstance(met.value, TaskCorruptedException):
-            assert met.value.tasks == {TASK}
-
-    in_virtual_time(test)
+    producer = FakeProducer()
+    producer.outcomes = [failure, TimeoutException("later failures are ignored")]
+    found = collector(producer)
+    found.add("a", RECORD)
+    found.add("a", RECORD)
+    await found.send_all()
+    await asyncio.sleep(0)
+    found.add("b", RECORD)
+    with pytest.raises(StreamsException, match=r"task 0_1: .*topic a was not delivered") as met:
+        await getattr(found, how)()
+    assert type(met.value) is raised
+    if isinstance(met.value, TaskCorruptedException):
+        assert met.value.tasks == {TASK}
 
 
-def test_reset_forgets_earlier_delivery_failures() -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        producer.outcomes = [TimeoutException("late")]
-        found = collector(producer)
-        found.add("a", RECORD)
-        await found.send_all()
-        await found.settle()
-        await found.flush()
-        assert producer.calls.count("flush") == 2, "pending deliveries have ended"
-
-    in_virtual_time(test)
+async def test_reset_forgets_earlier_delivery_failures() -> None:
+    producer = FakeProducer()
+    producer.outcomes = [TimeoutException("late")]
+    found = collector(producer)
+    found.add("a", RECORD)
+    await found.send_all()
+    await found.settle()
+    await found.flush()
+    assert producer.calls.count("flush") == 2, "pending deliveries have ended"
 
 
 @pytest.mark.parametrize(
@@ -115,43 +103,34 @@ def test_reset_forgets_earlier_delivery_failures() -> None:
         pytest.param("kip", ClientTimeoutException, id="the KIP treats it as any timeout"),
     ],
 )
-def test_blocked_send(profile: Profile, raised: type[Exception]) -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        producer.fail("send", TimeoutException("no memory"))
-        found = collector(producer, profile)
-        found.add("a", RECORD)
-        with pytest.raises(raised, match="no memory"):
-            await send_and_flush(found)
-
-    in_virtual_time(test)
+async def test_blocked_send(profile: Profile, raised: type[Exception]) -> None:
+    producer = FakeProducer()
+    producer.fail("send", TimeoutException("no memory"))
+    found = collector(producer, profile)
+    found.add("a", RECORD)
+    with pytest.raises(raised, match="no memory"):
+        await send_and_flush(found)
 
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
-def test_partition_lookup_timeout_always_counts(profile: Profile) -> None:
-    async def test() -> None:
-        producer = FakeProducer()
-        producer.fail("partitions_for", TimeoutException("no metadata"), errors.TopicAuthorizationException("no"))
-        found = collector(producer, profile)
-        found.add("a", RECORD, partitioner=lambda _record, _partitions: 0)
-        with pytest.raises(ClientTimeoutException, match=r"Producer\.partitions_for a: no metadata"):
-            await found.send_all()
-        found.add("a", RECORD, partitioner=lambda _record, _partitions: 0)
-        with pytest.raises(StreamsException, match="cannot look up the partitions of topic a"):
-            await found.send_all()
-
-    in_virtual_time(test)
+async def test_partition_lookup_timeout_always_counts(profile: Profile) -> None:
+    producer = FakeProducer()
+    producer.fail("partitions_for", TimeoutException("no metadata"), errors.TopicAuthorizationException("no"))
+    found = collector(producer, profile)
+    found.add("a", RECORD, partitioner=lambda _record, _partitions: 0)
+    with pytest.raises(ClientTimeoutException, match=r"Producer\.partitions_for a: no metadata"):
+        await found.send_all()
+    found.add("a", RECORD, partitioner=lambda _record, _partitions: 0)
+    with pytest.raises(StreamsException, match="cannot look up the partitions of topic a"):
+        await found.send_all()
 
 
-def test_changelog_must_have_the_tasks_partition() -> None:
-    async def test() -> None:
-        producer = FakeProducer(partitions=1)
-        found = collector(producer)
+async def test_changelog_must_have_the_tasks_partition() -> None:
+    producer = FakeProducer(partitions=1)
+    found = collector(producer)
+    await found.initialize([TopicPartition("app-counts-changelog", 0)])
+    with pytest.raises(StreamsException, match="topic app-counts-changelog has no partition 1"):
+        await found.initialize([TopicPartition("app-counts-changelog", 1)])
+    producer.fail("partitions_for", TimeoutException("no metadata"))
+    with pytest.raises(ClientTimeoutException):
         await found.initialize([TopicPartition("app-counts-changelog", 0)])
-        with pytest.raises(StreamsException, match="topic app-counts-changelog has no partition 1"):
-            await found.initialize([TopicPartition("app-counts-changelog", 1)])
-        producer.fail("partitions_for", TimeoutException("no metadata"))
-        with pytest.raises(ClientTimeoutException):
-            await found.initialize([TopicPartition("app-counts-changelog", 0)])
-
-    in_virtual_time(test)

@@ -18,7 +18,6 @@ from tests.support.streaming_fakes import (
     FakeAdmin,
     FakeConsumer,
     FakeProducer,
-    in_virtual_time,
     reader_of,
     record,
     settings_of,
@@ -41,82 +40,67 @@ async def restoring(index: int, *, has_store: bool = True, timeout_ms: int = 500
     return task
 
 
-def test_restored_tasks_are_returned() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        quick, slow = await restoring(0, has_store=False), await restoring(1)
-        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 2}))) as updater:
-            updater.add(quick)
-            updater.add(slow)
-            await asyncio.sleep(1)
-            assert updater.take_restored() == [quick]
-            consumer.records = [[record(offset=0, partition=LOG1)], [record(offset=1, partition=LOG1)]]
-            await asyncio.sleep(1)
-            assert updater.take_restored() == [slow]
-            assert updater.take_restored() == []
-
-    in_virtual_time(test)
+async def test_restored_tasks_are_returned() -> None:
+    consumer = FakeConsumer()
+    quick, slow = await restoring(0, has_store=False), await restoring(1)
+    async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 2}))) as updater:
+        updater.add(quick)
+        updater.add(slow)
+        await asyncio.sleep(1)
+        assert updater.take_restored() == [quick]
+        consumer.records = [[record(offset=0, partition=LOG1)], [record(offset=1, partition=LOG1)]]
+        await asyncio.sleep(1)
+        assert updater.take_restored() == [slow]
+        assert updater.take_restored() == []
 
 
-def test_timed_out_task_fails_and_others_continue() -> None:
-    async def test() -> None:
-        admin, consumer = FakeAdmin({LOG0: 1}), FakeConsumer()
-        admin.fail("list_offsets", *[TimeoutException("late")] * 3)
-        impatient, patient = await restoring(1, timeout_ms=150), await restoring(0)
-        async with StateUpdater(reader_of(consumer, admin)) as updater:
-            updater.add(impatient)
-            updater.add(patient)
-            await asyncio.sleep(1)
-            with pytest.raises(StreamsException, match="task 0_1: "):
-                updater.raise_failure()
+async def test_timed_out_task_fails_and_others_continue() -> None:
+    admin, consumer = FakeAdmin({LOG0: 1}), FakeConsumer()
+    admin.fail("list_offsets", *[TimeoutException("late")] * 3)
+    impatient, patient = await restoring(1, timeout_ms=150), await restoring(0)
+    async with StateUpdater(reader_of(consumer, admin)) as updater:
+        updater.add(impatient)
+        updater.add(patient)
+        await asyncio.sleep(1)
+        with pytest.raises(StreamsException, match="task 0_1: "):
             updater.raise_failure()
-            consumer.records = [[record(partition=LOG0)]]
-            await asyncio.sleep(1)
-            assert updater.take_restored() == [patient]
-
-    in_virtual_time(test)
-
-
-def test_corrupted_tasks_are_dropped() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.fail("poll", OffsetOutOfRangeError({LOG0: 0}))
-        task = await restoring(0)
-        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
-            updater.add(task)
-            await asyncio.sleep(1)
-            with pytest.raises(TaskCorruptedException):
-                updater.raise_failure()
-            assert consumer.assigned == set()
-
-    in_virtual_time(test)
+        updater.raise_failure()
+        consumer.records = [[record(partition=LOG0)]]
+        await asyncio.sleep(1)
+        assert updater.take_restored() == [patient]
 
 
-def test_removed_task_is_not_returned() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        quick, slow = await restoring(0, has_store=False), await restoring(1)
-        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 1}))) as updater:
-            updater.add(quick)
-            updater.add(slow)
-            await asyncio.sleep(1)
-            updater.remove(quick)
-            updater.remove(slow)
-            consumer.records = [[record(partition=LOG1)]]
-            await asyncio.sleep(1)
-            assert updater.take_restored() == []
-
-    in_virtual_time(test)
+async def test_corrupted_tasks_are_dropped() -> None:
+    consumer = FakeConsumer()
+    consumer.fail("poll", OffsetOutOfRangeError({LOG0: 0}))
+    task = await restoring(0)
+    async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
+        updater.add(task)
+        await asyncio.sleep(1)
+        with pytest.raises(TaskCorruptedException):
+            updater.raise_failure()
+        assert consumer.assigned == set()
 
 
-def test_internal_error_is_raised() -> None:
-    async def test() -> None:
-        consumer = FakeConsumer()
-        consumer.fail("poll", ZeroDivisionError("a mistake"))
-        async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
-            updater.add(await restoring(0))
-            await asyncio.sleep(1)
-            with pytest.raises(ZeroDivisionError):
-                updater.raise_failure()
+async def test_removed_task_is_not_returned() -> None:
+    consumer = FakeConsumer()
+    quick, slow = await restoring(0, has_store=False), await restoring(1)
+    async with StateUpdater(reader_of(consumer, FakeAdmin({LOG1: 1}))) as updater:
+        updater.add(quick)
+        updater.add(slow)
+        await asyncio.sleep(1)
+        updater.remove(quick)
+        updater.remove(slow)
+        consumer.records = [[record(partition=LOG1)]]
+        await asyncio.sleep(1)
+        assert updater.take_restored() == []
 
-    in_virtual_time(test)
+
+async def test_internal_error_is_raised() -> None:
+    consumer = FakeConsumer()
+    consumer.fail("poll", ZeroDivisionError("a mistake"))
+    async with StateUpdater(reader_of(consumer, FakeAdmin({LOG0: 1}))) as updater:
+        updater.add(await restoring(0))
+        await asyncio.sleep(1)
+        with pytest.raises(ZeroDivisionError):
+            updater.raise_failure()

@@ -43,8 +43,8 @@ async def write_lines(stage: Stage, lines: list[bytes]) -> None:
         pytest.param(200, 3, id="for 200 s, longer than the delivery timeout"),
     ],
 )
-def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> None:
+    async with streaming(WORDS, seed=away_s) as stage:
         before, meanwhile = LINES * 5, LINES * 3
         async with stage.streams(word_count()) as streams:
             await stage.running(streams)
@@ -64,11 +64,9 @@ def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> None:
         assert all(found[word] >= times for word, times in expected.items()), "at least once"
         assert revived or found == expected, "late deliveries are not duplicated"
 
-    streaming(test, WORDS, seed=away_s)
 
-
-def test_topology_may_have_only_global_tables() -> None:
-    async def test(stage: Stage) -> None:
+async def test_topology_may_have_only_global_tables() -> None:
+    async with streaming({"names-topic": 1}) as stage:
         topology = Topology()
         topology.global_table("names", "names-topic")
         async with stage.streams(topology) as streams:
@@ -77,11 +75,9 @@ def test_topology_may_have_only_global_tables() -> None:
             await asyncio.sleep(1)
         assert stage.asked("JoinGroup") == []
 
-    streaming(test, {"names-topic": 1})
 
-
-def test_internal_topics_are_created_with_their_settings() -> None:
-    async def test(stage: Stage) -> None:
+async def test_internal_topics_are_created_with_their_settings() -> None:
+    async with streaming(WORDS, brokers=2) as stage:
         async with stage.streams(word_count(), {"topic.min.insync.replicas": 1, "replication.factor": 2}) as streams:
             await stage.running(streams)
         async with AdminClient({"bootstrap.servers": stage.broker.bootstrap}) as admin:
@@ -96,31 +92,24 @@ def test_internal_topics_are_created_with_their_settings() -> None:
         assert found[0]["retention.ms"] == "-1"
         assert [config["min.insync.replicas"] for config in found] == ["1", "1"]
 
-    streaming(test, WORDS, brokers=2)
 
-
-def test_missing_source_topic_ends_the_application() -> None:
-    async def test(stage: Stage) -> None:
+async def test_missing_source_topic_ends_the_application() -> None:
+    async with streaming() as stage:
         topology = Topology()
         topology.source("in", "not-there").sink("out")
         async with stage.streams(topology) as streams:
             with pytest.raises(StreamsException, match="source topic not-there does not exist"):
                 await streams.run()
 
-    streaming(test)
+
+async def test_internal_topic_with_a_wrong_partition_count_ends_the_application() -> None:
+    async with streaming({**WORDS, f"{APP}-counts-changelog": 7}) as stage, stage.streams(word_count()) as streams:
+        with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog: expected 3 partitions, got 7"):
+            await streams.run()
 
 
-def test_internal_topic_with_a_wrong_partition_count_ends_the_application() -> None:
-    async def test(stage: Stage) -> None:
-        async with stage.streams(word_count()) as streams:
-            with pytest.raises(StreamsException, match=f"topic {APP}-counts-changelog: expected 3 partitions, got 7"):
-                await streams.run()
-
-    streaming(test, {**WORDS, f"{APP}-counts-changelog": 7})
-
-
-def test_processor_class_has_one_object_per_task() -> None:
-    async def test(stage: Stage) -> None:
+async def test_processor_class_has_one_object_per_task() -> None:
+    async with streaming() as stage:
         made: list[Processor] = []
 
         class Numbering(Processor):
@@ -149,11 +138,9 @@ def test_processor_class_has_one_object_per_task() -> None:
         assert all(isinstance(one, Numbering) and one.is_closed for one in made)
         assert {record.value for record in await stage.read("out")} == {b"0_0 1 in-0", b"0_0 2 in-1", b"0_1 1 in-0"}
 
-    streaming(test)
 
-
-def test_records_of_two_topics_are_processed_in_timestamp_order() -> None:
-    async def test(stage: Stage) -> None:
+async def test_records_of_two_topics_are_processed_in_timestamp_order() -> None:
+    async with streaming({"left": 1, "right": 1, "out": 1}) as stage:
         topology = Topology()
         left, right = topology.source("left"), topology.source("right")
         left.process(split, right).sink("out")
@@ -165,11 +152,9 @@ def test_records_of_two_topics_are_processed_in_timestamp_order() -> None:
             await asyncio.sleep(5)
         assert [record.value for record in await stage.read("out")] == [b"1", b"2", b"3", b"4", b"5"]
 
-    streaming(test, {"left": 1, "right": 1, "out": 1})
 
-
-def test_slow_task_is_paused_when_its_buffer_is_full() -> None:
-    async def test(stage: Stage) -> None:
+async def test_slow_task_is_paused_when_its_buffer_is_full() -> None:
+    async with streaming({"in": 1, "out": 1}) as stage:
         flaky = Flaky(lambda record: record.value == b"0" and len(flaky.attempts) < 100)
         topology = Topology()
         topology.source("in").process(flaky).sink("out")
@@ -184,11 +169,10 @@ def test_slow_task_is_paused_when_its_buffer_is_full() -> None:
             await asyncio.sleep(15)
         assert [record.value for record in await stage.read("out")] == [b"%d" % number for number in range(50)]
 
-    streaming(test, {"in": 1, "out": 1})
 
-
-def test_thread_removed_from_the_group_rejoins(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(stage: Stage) -> None:
+async def test_thread_removed_from_the_group_rejoins(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.streams")
+    async with streaming(WORDS) as stage:
         async with stage.streams(word_count(), {"session.timeout.ms": 6000}) as streams:
             await stage.running(streams)
             await write_lines(stage, LINES)
@@ -199,14 +183,11 @@ def test_thread_removed_from_the_group_rejoins(caplog: pytest.LogCaptureFixture)
             assert streams.state is State.RUNNING
         found, expected = await counts(stage), counted(LINES * 2)
         assert all(found[word] >= times for word, times in expected.items())
-
-    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
-        streaming(test, WORDS)
     assert any(message.startswith("the group has removed this thread, which rejoins") for message in caplog.messages)
 
 
-def test_exception_in_the_with_block_closes_at_once() -> None:
-    async def test(stage: Stage) -> None:
+async def test_exception_in_the_with_block_closes_at_once() -> None:
+    async with streaming() as stage:
         flaky = Flaky(lambda _record: True)
         topology = Topology()
         topology.source("in").process(flaky).sink("out")
@@ -225,11 +206,9 @@ def test_exception_in_the_with_block_closes_at_once() -> None:
         assert stage.now_ms - began_ms < 31_000, "no longer than leaving the group takes"
         assert streams.state is State.NOT_RUNNING
 
-    streaming(test)
 
-
-def test_application_starts_once_and_can_be_closed_twice() -> None:
-    async def test(stage: Stage) -> None:
+async def test_application_starts_once_and_can_be_closed_twice() -> None:
+    async with streaming(WORDS) as stage:
         streams = stage.streams(word_count())
         async with streams:
             await stage.running(streams)
@@ -238,11 +217,9 @@ def test_application_starts_once_and_can_be_closed_twice() -> None:
         with pytest.raises(StreamsException, match="a runtime can be started only once"):
             await streams.__aenter__()
 
-    streaming(test, WORDS)
 
-
-def test_close_aborts_after_its_timeout() -> None:
-    async def test(stage: Stage) -> None:
+async def test_close_aborts_after_its_timeout() -> None:
+    async with streaming(WORDS) as stage:
         async with stage.streams(word_count()) as streams:
             await stage.running(streams)
             stage.broker.faults.add("black-hole", api="Produce", client_id="*-producer")
@@ -253,8 +230,6 @@ def test_close_aborts_after_its_timeout() -> None:
             assert 3000 <= stage.now_ms - began_ms < 4000
             assert streams.state is State.NOT_RUNNING
         assert await stage.committed("lines") == {}
-
-    streaming(test, WORDS)
 
 
 def test_invalid_application_is_rejected_before_connecting() -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from random import Random
 from typing import NoReturn
@@ -26,7 +26,6 @@ from tests.support.streaming_fakes import (
     FakeConsumer,
     FakeProducer,
     clock,
-    in_virtual_time,
     reader_of,
     record,
     settings_of,
@@ -77,70 +76,59 @@ class Managed:
         return {str(task_id): task.state.value for task_id, task in sorted(self.manager.tasks.items())}
 
 
-async def managed(clients: AsyncExitStack, timeout_ms: int = 5000, topology: Topology | None = None) -> Managed:
+@asynccontextmanager
+async def managed(timeout_ms: int = 5000, topology: Topology | None = None) -> AsyncIterator[Managed]:
     found = Managed(timeout_ms, topology or word_count())
-    await clients.enter_async_context(found.updater)
-    return found
+    async with found.updater:
+        yield found
 
 
-def test_tasks_are_created_from_the_assignment() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            stage.assign(LINES0, LINES1, WORDS0)
-            assert stage.states() == {"0_0": "created", "0_1": "created", "1_0": "created"}
-            assert stage.consumer.paused == {LINES0, LINES1, WORDS0}, "paused before they run"
-            kept = stage.manager.tasks[T00]
-            await stage.run(LINES0, WORDS0)
-            assert stage.manager.tasks[T00] is kept
-            assert stage.states() == {"0_0": "running", "1_0": "running"}
-            assert stage.consumer.paused & stage.consumer.assigned == set()
-            stage.assign(LINES0, WORDS0, LINES1)
-            assert stage.consumer.paused == {LINES1}, "running tasks are fetched"
-            assert stage.manager.totals["task-created"] == 4
-            assert stage.manager.totals["task-closed"] == 1
-
-    in_virtual_time(test)
+async def test_tasks_are_created_from_the_assignment() -> None:
+    async with managed() as stage:
+        stage.assign(LINES0, LINES1, WORDS0)
+        assert stage.states() == {"0_0": "created", "0_1": "created", "1_0": "created"}
+        assert stage.consumer.paused == {LINES0, LINES1, WORDS0}, "paused before they run"
+        kept = stage.manager.tasks[T00]
+        await stage.run(LINES0, WORDS0)
+        assert stage.manager.tasks[T00] is kept
+        assert stage.states() == {"0_0": "running", "1_0": "running"}
+        assert stage.consumer.paused & stage.consumer.assigned == set()
+        stage.assign(LINES0, WORDS0, LINES1)
+        assert stage.consumer.paused == {LINES1}, "running tasks are fetched"
+        assert stage.manager.totals["task-created"] == 4
+        assert stage.manager.totals["task-closed"] == 1
 
 
-def test_task_with_a_new_partition_returns_to_its_committed_offset() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            topology = Topology()
-            topology.source("lines", "more").sink("out")
-            stage = await managed(clients, topology=topology)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            assert await stage.manager.commit_all()
-            stage.manager.add_records([record(b"read, and not processed", partition=LINES0, offset=8)])
-            await stage.run(LINES0, TopicPartition("more", 0))
-            assert stage.consumer.sought[LINES0] == "8"
-            assert stage.states() == {"0_0": "running"}
-
-    in_virtual_time(test)
+async def test_task_with_a_new_partition_returns_to_its_committed_offset() -> None:
+    topology = Topology()
+    topology.source("lines", "more").sink("out")
+    async with managed(topology=topology) as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        assert await stage.manager.commit_all()
+        stage.manager.add_records([record(b"read, and not processed", partition=LINES0, offset=8)])
+        await stage.run(LINES0, TopicPartition("more", 0))
+        assert stage.consumer.sought[LINES0] == "8"
+        assert stage.states() == {"0_0": "running"}
 
 
-def test_slow_initialization_backs_off_exponentially() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients, 300_000)
-            stage.producer.fail("partitions_for", *[TimeoutException("late")] * 5)
-            stage.assign(WORDS0)
-            attempts: list[int] = []
-            while not stage.manager.is_all_running:
-                before = stage.producer.calls.count("partitions_for")
-                await stage.manager.check_restoration()
-                if stage.producer.calls.count("partitions_for") > before:
-                    attempts.append(now_ms())
-                if len(attempts) == 1:
-                    assert stage.manager.tasks[T10].timeout.deadline_ms == attempts[0] + 300_000
-                await asyncio.sleep(0.1)
-            gaps = [later - earlier for earlier, later in pairwise(attempts)]
-            for gap, base in zip(gaps, [2000, 4000, 8000, 10_000, 10_000], strict=True):
-                assert base / 2 <= gap <= 1.5 * base + 100, gaps
-            assert stage.manager.tasks[T10].timeout.deadline_ms is None
-
-    in_virtual_time(test)
+async def test_slow_initialization_backs_off_exponentially() -> None:
+    async with managed(300_000) as stage:
+        stage.producer.fail("partitions_for", *[TimeoutException("late")] * 5)
+        stage.assign(WORDS0)
+        attempts: list[int] = []
+        while not stage.manager.is_all_running:
+            before = stage.producer.calls.count("partitions_for")
+            await stage.manager.check_restoration()
+            if stage.producer.calls.count("partitions_for") > before:
+                attempts.append(now_ms())
+            if len(attempts) == 1:
+                assert stage.manager.tasks[T10].timeout.deadline_ms == attempts[0] + 300_000
+            await asyncio.sleep(0.1)
+        gaps = [later - earlier for earlier, later in pairwise(attempts)]
+        for gap, base in zip(gaps, [2000, 4000, 8000, 10_000, 10_000], strict=True):
+            assert base / 2 <= gap <= 1.5 * base + 100, gaps
+        assert stage.manager.tasks[T10].timeout.deadline_ms is None
 
 
 @pytest.mark.parametrize(
@@ -155,38 +143,30 @@ def test_initialization_backoff_is_kafkas(draw: float, attempts: int, waits_ms: 
     assert backoff.can_attempt(waits_ms)
 
 
-def test_timed_out_position_lookup_is_retried_in_the_next_iteration() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            stage.consumer.fail("committed", *[TimeoutException("late")] * 3)
-            stage.assign(LINES0)
-            deadlines = []
-            for _ in range(5):
-                await stage.manager.check_restoration()
-                deadlines.append(stage.manager.tasks[T00].timeout.deadline_ms)
-                await asyncio.sleep(0.1)
-            began_ms = now_ms() - 500
-            assert deadlines == [None, *[began_ms + 100 + 5000] * 3, None]
-            assert stage.states() == {"0_0": "running"}
-
-    in_virtual_time(test)
+async def test_timed_out_position_lookup_is_retried_in_the_next_iteration() -> None:
+    async with managed() as stage:
+        stage.consumer.fail("committed", *[TimeoutException("late")] * 3)
+        stage.assign(LINES0)
+        deadlines = []
+        for _ in range(5):
+            await stage.manager.check_restoration()
+            deadlines.append(stage.manager.tasks[T00].timeout.deadline_ms)
+            await asyncio.sleep(0.1)
+        began_ms = now_ms() - 500
+        assert deadlines == [None, *[began_ms + 100 + 5000] * 3, None]
+        assert stage.states() == {"0_0": "running"}
 
 
-def test_commit_covers_all_tasks_with_changes() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1)
-            await stage.processed(LINES0)
-            assert await stage.manager.commit_all()
-            assert stage.consumer.offsets == {LINES0: OffsetAndMetadata(8, "", 5)}
-            assert stage.manager.totals["commit"] == 1
-            assert stage.commits == [stage.consumer.offsets]
-            assert await stage.manager.commit_all()
-            assert stage.consumer.calls.count("commit") == 1, "no changes"
-
-    in_virtual_time(test)
+async def test_commit_covers_all_tasks_with_changes() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1)
+        await stage.processed(LINES0)
+        assert await stage.manager.commit_all()
+        assert stage.consumer.offsets == {LINES0: OffsetAndMetadata(8, "", 5)}
+        assert stage.manager.totals["commit"] == 1
+        assert stage.commits == [stage.consumer.offsets]
+        assert await stage.manager.commit_all()
+        assert stage.consumer.calls.count("commit") == 1, "no changes"
 
 
 async def a_second(*_given: object, **_names: object) -> NoReturn:
@@ -195,45 +175,37 @@ async def a_second(*_given: object, **_names: object) -> NoReturn:
     raise TimeoutException("late")
 
 
-def test_deadline_counts_from_before_a_record_and_after_a_commit_as_in_kafka() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            topology = Topology()
-            topology.source("lines").sink("out", partitioner=lambda _record, _partitions: 0)
-            stage = await managed(clients, topology=topology)
-            await stage.run(LINES0)
-            partitions_for, stage.producer.partitions_for = stage.producer.partitions_for, a_second  # type: ignore[method-assign]
-            began_ms = now_ms()
-            await stage.processed(LINES0)
-            assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 5000
-            stage.producer.partitions_for = partitions_for  # type: ignore[method-assign]
-            await stage.manager.process(1)
-            forgotten = stage.manager.tasks[T00].timeout.deadline_ms
-            assert forgotten is None, "a processed record is progress, before any commit"
-            stage.consumer.commit = a_second  # type: ignore[method-assign]
-            began_ms = now_ms()
-            await stage.manager.commit_all()
-            assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 1000 + 5000
-
-    in_virtual_time(test)
+async def test_deadline_counts_from_before_a_record_and_after_a_commit_as_in_kafka() -> None:
+    topology = Topology()
+    topology.source("lines").sink("out", partitioner=lambda _record, _partitions: 0)
+    async with managed(topology=topology) as stage:
+        await stage.run(LINES0)
+        partitions_for, stage.producer.partitions_for = stage.producer.partitions_for, a_second  # type: ignore[method-assign]
+        began_ms = now_ms()
+        await stage.processed(LINES0)
+        assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 5000
+        stage.producer.partitions_for = partitions_for  # type: ignore[method-assign]
+        await stage.manager.process(1)
+        forgotten = stage.manager.tasks[T00].timeout.deadline_ms
+        assert forgotten is None, "a processed record is progress, before any commit"
+        stage.consumer.commit = a_second  # type: ignore[method-assign]
+        began_ms = now_ms()
+        await stage.manager.commit_all()
+        assert stage.manager.tasks[T00].timeout.deadline_ms == began_ms + 1000 + 5000
 
 
-def test_no_commit_happens_during_a_rebalance() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            stage.consumer.is_rebalancing = True
-            assert not await stage.manager.commit_all()
-            stage.consumer.is_rebalancing = False
-            stage.consumer.fail("commit", RebalanceInProgressException("others join"))
-            assert not await stage.manager.commit_all()
-            assert stage.manager.tasks[T00].timeout.deadline_ms is None
-            assert await stage.manager.commit_all()
-            assert LINES0 in stage.consumer.offsets
-
-    in_virtual_time(test)
+async def test_no_commit_happens_during_a_rebalance() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        stage.consumer.is_rebalancing = True
+        assert not await stage.manager.commit_all()
+        stage.consumer.is_rebalancing = False
+        stage.consumer.fail("commit", RebalanceInProgressException("others join"))
+        assert not await stage.manager.commit_all()
+        assert stage.manager.tasks[T00].timeout.deadline_ms is None
+        assert await stage.manager.commit_all()
+        assert LINES0 in stage.consumer.offsets
 
 
 @pytest.mark.parametrize(
@@ -241,45 +213,33 @@ def test_no_commit_happens_during_a_rebalance() -> None:
     [(CommitFailedError("gone on"), TaskMigratedException), (KafkaException("odd"), StreamsException)],
     ids=["the group has gone on", "anything else"],
 )
-def test_rejected_commit(error: KafkaException, raised: type[StreamsException]) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            stage.consumer.fail("commit", error)
-            with pytest.raises(StreamsException) as met:
-                await stage.manager.commit_all()
-            assert type(met.value) is raised
-
-    in_virtual_time(test)
+async def test_rejected_commit(error: KafkaException, raised: type[StreamsException]) -> None:
+    async with managed() as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        stage.consumer.fail("commit", error)
+        with pytest.raises(StreamsException) as met:
+            await stage.manager.commit_all()
+        assert type(met.value) is raised
 
 
-def test_revoked_tasks_are_committed_with_the_rest_and_closed() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1, WORDS0)
-            await stage.processed(LINES0, LINES1)
-            stage.consumer.is_rebalancing = True
-            await stage.manager.handle_revocation([LINES0])
-            assert stage.consumer.offsets.keys() == {LINES0, LINES1}
-            assert stage.states() == {"0_1": "running", "1_0": "running"}
-
-    in_virtual_time(test)
+async def test_revoked_tasks_are_committed_with_the_rest_and_closed() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1, WORDS0)
+        await stage.processed(LINES0, LINES1)
+        stage.consumer.is_rebalancing = True
+        await stage.manager.handle_revocation([LINES0])
+        assert stage.consumer.offsets.keys() == {LINES0, LINES1}
+        assert stage.states() == {"0_1": "running", "1_0": "running"}
 
 
-def test_revocation_without_changes_does_not_commit() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1)
-            await stage.processed(LINES1)
-            await stage.manager.handle_revocation([LINES0])
-            assert stage.consumer.offsets == {}
-            assert stage.states() == {"0_1": "running"}
-
-    in_virtual_time(test)
+async def test_revocation_without_changes_does_not_commit() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1)
+        await stage.processed(LINES1)
+        await stage.manager.handle_revocation([LINES0])
+        assert stage.consumer.offsets == {}
+        assert stage.states() == {"0_1": "running"}
 
 
 @pytest.mark.parametrize(
@@ -287,32 +247,24 @@ def test_revocation_without_changes_does_not_commit() -> None:
     [TimeoutException("late"), RebalanceInProgressException("again"), CommitFailedError("gone on")],
     ids=lambda error: type(error).__name__,
 )
-def test_failed_commit_in_a_rebalance_revives_the_other_tasks(error: KafkaException) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1, WORDS0)
-            await stage.processed(LINES0, LINES1)
-            stage.consumer.fail("commit", error)
-            await stage.manager.handle_revocation([LINES0])
-            assert stage.states() == {"0_1": "created", "1_0": "running"}
-            assert {task.timeout.deadline_ms for task in stage.manager.tasks.values()} == {None}
-            assert LINES1 in stage.consumer.paused
-
-    in_virtual_time(test)
+async def test_failed_commit_in_a_rebalance_revives_the_other_tasks(error: KafkaException) -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1, WORDS0)
+        await stage.processed(LINES0, LINES1)
+        stage.consumer.fail("commit", error)
+        await stage.manager.handle_revocation([LINES0])
+        assert stage.states() == {"0_1": "created", "1_0": "running"}
+        assert {task.timeout.deadline_ms for task in stage.manager.tasks.values()} == {None}
+        assert LINES1 in stage.consumer.paused
 
 
-def test_lost_tasks_are_closed_without_a_commit() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            stage.manager.handle_lost_all()
-            assert stage.manager.tasks == {}
-            assert stage.consumer.offsets == {}
-
-    in_virtual_time(test)
+async def test_lost_tasks_are_closed_without_a_commit() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        stage.manager.handle_lost_all()
+        assert stage.manager.tasks == {}
+        assert stage.consumer.offsets == {}
 
 
 @pytest.mark.parametrize(
@@ -324,91 +276,67 @@ def test_lost_tasks_are_closed_without_a_commit() -> None:
         ),
     ],
 )
-def test_corrupted_task_is_revived(
+async def test_corrupted_task_is_revived(
     others: KafkaException | None, states: dict[str, str], committed: set[TopicPartition]
 ) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1)
-            await stage.processed(LINES0, LINES1)
-            if others is not None:
-                stage.consumer.fail("commit", others)
-            await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
-            assert stage.states() == states
-            assert stage.consumer.offsets.keys() == committed
-            assert LINES0 in stage.consumer.paused
-            await stage.run(LINES0, LINES1)
-            assert stage.consumer.sought[LINES0] == "beginning"
-            assert LINES0 not in stage.consumer.paused
-
-    in_virtual_time(test)
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1)
+        await stage.processed(LINES0, LINES1)
+        if others is not None:
+            stage.consumer.fail("commit", others)
+        await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
+        assert stage.states() == states
+        assert stage.consumer.offsets.keys() == committed
+        assert LINES0 in stage.consumer.paused
+        await stage.run(LINES0, LINES1)
+        assert stage.consumer.sought[LINES0] == "beginning"
+        assert LINES0 not in stage.consumer.paused
 
 
-def test_corruption_found_during_the_commit_revives_these_tasks_too() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1)
-            stage.producer.outcomes = [None, TimeoutException("late")]
-            await stage.processed(LINES0)
-            stage.producer.outcomes = [TimeoutException("late")]
-            await stage.processed(LINES1)
-            await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
-            assert stage.states() == {"0_0": "created", "0_1": "created"}
-            assert stage.consumer.offsets == {}
-
-    in_virtual_time(test)
+async def test_corruption_found_during_the_commit_revives_these_tasks_too() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1)
+        stage.producer.outcomes = [None, TimeoutException("late")]
+        await stage.processed(LINES0)
+        stage.producer.outcomes = [TimeoutException("late")]
+        await stage.processed(LINES1)
+        await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
+        assert stage.states() == {"0_0": "created", "0_1": "created"}
+        assert stage.consumer.offsets == {}
 
 
-def test_failed_restoration_ends_the_thread() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients, timeout_ms=0)
-            stage.admin.fail("list_offsets", *[TimeoutException("late")] * 2)
-            with pytest.raises(StreamsException, match=r"task 1_0: .*Admin\.list_offsets"):
-                await stage.run(WORDS0)
-
-    in_virtual_time(test)
+async def test_failed_restoration_ends_the_thread() -> None:
+    async with managed(timeout_ms=0) as stage:
+        stage.admin.fail("list_offsets", *[TimeoutException("late")] * 2)
+        with pytest.raises(StreamsException, match=r"task 1_0: .*Admin\.list_offsets"):
+            await stage.run(WORDS0)
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_clean_shutdown_commits_last(commits: bool) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            await stage.manager.shutdown(commits=commits)
-            assert stage.manager.tasks == {}
-            assert bool(stage.consumer.offsets) == commits
-
-    in_virtual_time(test)
+async def test_clean_shutdown_commits_last(commits: bool) -> None:
+    async with managed() as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        await stage.manager.shutdown(commits=commits)
+        assert stage.manager.tasks == {}
+        assert bool(stage.consumer.offsets) == commits
 
 
-def test_failed_last_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0)
-            await stage.processed(LINES0)
-            stage.consumer.fail("commit", TimeoutException("late"))
-            await stage.manager.shutdown(commits=True)
-
-    with caplog.at_level(logging.WARNING, logger="sluice.streams"):
-        in_virtual_time(test)
+async def test_failed_last_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="sluice.streams")
+    async with managed() as stage:
+        await stage.run(LINES0)
+        await stage.processed(LINES0)
+        stage.consumer.fail("commit", TimeoutException("late"))
+        await stage.manager.shutdown(commits=True)
     assert caplog.messages == ["the last commit failed: Consumer.commit: late"]
 
 
-def test_tasks_are_processed_round_robin() -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as clients:
-            stage = await managed(clients)
-            await stage.run(LINES0, LINES1)
-            for partition in (LINES0, LINES1):
-                stage.manager.add_records([record(b"a", partition=partition, offset=offset) for offset in range(5)])
-            assert [await stage.manager.process(2) for _ in range(4)] == [4, 4, 2, 0]
-            assert stage.manager.totals["process"] == 10
-            assert all(task.state is TaskState.RUNNING for task in stage.manager.tasks.values())
-
-    in_virtual_time(test)
+async def test_tasks_are_processed_round_robin() -> None:
+    async with managed() as stage:
+        await stage.run(LINES0, LINES1)
+        for partition in (LINES0, LINES1):
+            stage.manager.add_records([record(b"a", partition=partition, offset=offset) for offset in range(5)])
+        assert [await stage.manager.process(2) for _ in range(4)] == [4, 4, 2, 0]
+        assert stage.manager.totals["process"] == 10
+        assert all(task.state is TaskState.RUNNING for task in stage.manager.tasks.values())

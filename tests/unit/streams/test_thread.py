@@ -13,7 +13,7 @@ from sluice.streams.errors import StreamsException, TaskCorruptedException, Task
 from sluice.streams.tasks import TaskManager
 from sluice.streams.thread import StreamThread, ThreadState
 from tests.support.streaming import now_ms
-from tests.support.streaming_fakes import IN0, FakeConsumer, Script, clock, in_virtual_time, record
+from tests.support.streaming_fakes import IN0, FakeConsumer, Script, clock, record
 
 
 class FakeTasks(Script):
@@ -92,70 +92,58 @@ def as_tasks(tasks: FakeTasks) -> TaskManager:
     return tasks  # type: ignore[return-value]  # what the loop asks of tasks, and nothing else
 
 
-def test_thread_polls_until_stopped_and_then_commits() -> None:
-    async def test() -> None:
-        stage = Looping()
-        await stage.run(1)
-        assert stage.thread.polls in (10, 11)
-        assert stage.consumer.calls[0] == "subscribe in"
-        assert stage.tasks.calls[-1] == "shutdown with a commit"
-        assert stage.states == ["starting", "pending shutdown", "dead"]
-        assert stage.thread.state is ThreadState.DEAD
-
-    in_virtual_time(test)
+async def test_thread_polls_until_stopped_and_then_commits() -> None:
+    stage = Looping()
+    await stage.run(1)
+    assert stage.thread.polls in (10, 11)
+    assert stage.consumer.calls[0] == "subscribe in"
+    assert stage.tasks.calls[-1] == "shutdown with a commit"
+    assert stage.states == ["starting", "pending shutdown", "dead"]
+    assert stage.thread.state is ThreadState.DEAD
 
 
-def test_thread_is_running_when_all_its_tasks_are() -> None:
-    async def test() -> None:
-        stage = Looping()
-        stage.tasks.is_all_running = False
-        running = asyncio.ensure_future(stage.thread.run())
-        await asyncio.sleep(0.5)
-        await stage.consumer.listener.on_partitions_assigned([IN0])
-        await asyncio.sleep(0.5)
-        assert stage.states == ["starting", "partitions assigned"]
-        stage.tasks.is_all_running = True
-        await asyncio.sleep(0.5)
-        await stage.consumer.listener.on_partitions_revoked([IN0])
-        await stage.consumer.listener.on_partitions_lost([IN0])
-        await asyncio.sleep(0.5)
-        assert stage.states[2:] == ["running", "partitions revoked"]
-        stage.thread.stop()
-        await running
-
-    in_virtual_time(test)
+async def test_thread_is_running_when_all_its_tasks_are() -> None:
+    stage = Looping()
+    stage.tasks.is_all_running = False
+    running = asyncio.ensure_future(stage.thread.run())
+    await asyncio.sleep(0.5)
+    await stage.consumer.listener.on_partitions_assigned([IN0])
+    await asyncio.sleep(0.5)
+    assert stage.states == ["starting", "partitions assigned"]
+    stage.tasks.is_all_running = True
+    await asyncio.sleep(0.5)
+    await stage.consumer.listener.on_partitions_revoked([IN0])
+    await stage.consumer.listener.on_partitions_lost([IN0])
+    await asyncio.sleep(0.5)
+    assert stage.states[2:] == ["running", "partitions revoked"]
+    stage.thread.stop()
+    await running
 
 
-def test_records_per_task_grow_by_one_and_halve_after_a_commit() -> None:
-    async def test() -> None:
-        stage = Looping(commit_interval_ms=1000)
-        stage.tasks.takes_ms = 100
-        stage.consumer.records = [[record()] * 25]
-        await stage.run(4)
-        assert stage.tasks.most[:8] == [1, 2, 3, 4, 5, 2, 3, 4], "the commit was due after 1+2+3+4+5 records of 100 ms"
-
-    in_virtual_time(test)
+async def test_records_per_task_grow_by_one_and_halve_after_a_commit() -> None:
+    stage = Looping(commit_interval_ms=1000)
+    stage.tasks.takes_ms = 100
+    stage.consumer.records = [[record()] * 25]
+    await stage.run(4)
+    assert stage.tasks.most[:8] == [1, 2, 3, 4, 5, 2, 3, 4], "the commit was due after 1+2+3+4+5 records of 100 ms"
 
 
-def test_thread_polls_before_half_of_the_poll_interval() -> None:
-    async def test() -> None:
-        stage = Looping(max_poll_interval_ms=2000)
-        stage.tasks.takes_ms = 100
-        polls: list[int] = []
-        stage.consumer.records = [[record()] * 100]
-        poll = stage.consumer.poll
+async def test_thread_polls_before_half_of_the_poll_interval() -> None:
+    stage = Looping(max_poll_interval_ms=2000)
+    stage.tasks.takes_ms = 100
+    polls: list[int] = []
+    stage.consumer.records = [[record()] * 100]
+    poll = stage.consumer.poll
 
-        async def polled(timeout_ms: float) -> object:
-            polls.append(now_ms())
-            return await poll(timeout_ms)
+    async def polled(timeout_ms: float) -> object:
+        polls.append(now_ms())
+        return await poll(timeout_ms)
 
-        stage.consumer.poll = polled  # type: ignore[assignment,method-assign]  # to see when it is called
-        await stage.run(10)
-        gaps = [later - earlier for earlier, later in pairwise(polls)]
-        assert max(gaps) <= 1000 + 6 * 100
-        assert sum(gap > 1000 for gap in gaps) >= 3
-
-    in_virtual_time(test)
+    stage.consumer.poll = polled  # type: ignore[assignment,method-assign]  # to see when it is called
+    await stage.run(10)
+    gaps = [later - earlier for earlier, later in pairwise(polls)]
+    assert max(gaps) <= 1000 + 6 * 100
+    assert sum(gap > 1000 for gap in gaps) >= 3
 
 
 def corrupted(tasks: FakeTasks, _consumer: FakeConsumer) -> None:
@@ -179,41 +167,32 @@ def migrated_while_corrupted(tasks: FakeTasks, consumer: FakeConsumer) -> None:
         (migrated_while_corrupted, ["handle_corruption", "handle_lost_all"]),
     ],
 )
-def test_thread_survives(happens: Callable[[FakeTasks, FakeConsumer], None], then: list[str]) -> None:
-    async def test() -> None:
-        stage = Looping()
-        happens(stage.tasks, stage.consumer)
-        await stage.run(1)
-        assert [call for call in stage.tasks.calls if call.startswith("handle")] == then
-        joined = [call for call in stage.consumer.calls if call != "poll"]
-        assert joined == ["subscribe in"] + ["unsubscribe", "subscribe in"] * ("handle_lost_all" in then)
-
-    in_virtual_time(test)
+async def test_thread_survives(happens: Callable[[FakeTasks, FakeConsumer], None], then: list[str]) -> None:
+    stage = Looping()
+    happens(stage.tasks, stage.consumer)
+    await stage.run(1)
+    assert [call for call in stage.tasks.calls if call.startswith("handle")] == then
+    joined = [call for call in stage.consumer.calls if call != "poll"]
+    assert joined == ["subscribe in"] + ["unsubscribe", "subscribe in"] * ("handle_lost_all" in then)
 
 
 @pytest.mark.parametrize(
     "error", [StreamsException("a reason"), TopicAuthorizationException("a reason")], ids=["Streams'", "a client's"]
 )
-def test_thread_fails(error: KafkaException) -> None:
-    async def test() -> None:
-        stage = Looping()
-        stage.consumer.fail("poll", error)
-        with pytest.raises(StreamsException, match=r"^a reason$"):
-            await stage.thread.run()
-        assert stage.tasks.calls == ["shutdown without a commit"]
-        assert stage.states == ["starting", "pending shutdown", "dead"]
-
-    in_virtual_time(test)
+async def test_thread_fails(error: KafkaException) -> None:
+    stage = Looping()
+    stage.consumer.fail("poll", error)
+    with pytest.raises(StreamsException, match=r"^a reason$"):
+        await stage.thread.run()
+    assert stage.tasks.calls == ["shutdown without a commit"]
+    assert stage.states == ["starting", "pending shutdown", "dead"]
 
 
-def test_rebalance_error_is_raised_after_the_rebalance() -> None:
-    async def test() -> None:
-        stage = Looping()
-        stage.tasks.fail("handle_revocation", StreamsException("not committed"))
-        running = asyncio.ensure_future(stage.thread.run())
-        await asyncio.sleep(0.05)
-        await stage.consumer.listener.on_partitions_revoked([IN0])
-        with pytest.raises(StreamsException, match="not committed"):
-            await running
-
-    in_virtual_time(test)
+async def test_rebalance_error_is_raised_after_the_rebalance() -> None:
+    stage = Looping()
+    stage.tasks.fail("handle_revocation", StreamsException("not committed"))
+    running = asyncio.ensure_future(stage.thread.run())
+    await asyncio.sleep(0.05)
+    await stage.consumer.listener.on_partitions_revoked([IN0])
+    with pytest.raises(StreamsException, match="not committed"):
+        await running

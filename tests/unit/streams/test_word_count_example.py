@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.streaming import Stage, streaming
+from tests.support.streaming import streaming
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 
 
-def test_word_count_example_survives_and_logs_an_outage(
+async def test_word_count_example_survives_and_logs_an_outage(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     main = runpy.run_path(str(EXAMPLE))["main"]
-
-    async def test(stage: Stage) -> None:
+    caplog.set_level(logging.INFO, logger="sluice.streams")
+    async with streaming({"unused": 1}) as stage:
         running = asyncio.ensure_future(main(stage.broker.bootstrap))
         await asyncio.sleep(5)
         fault = stage.broker.faults.add("black-hole", api="OffsetCommit")
@@ -31,9 +31,6 @@ def test_word_count_example_survives_and_logs_an_outage(
         await asyncio.sleep(30)
         running.cancel()
         await asyncio.wait([running])
-
-    with caplog.at_level(logging.INFO, logger="sluice.streams"):
-        streaming(test, {"unused": 1})
     counted = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert {word: int(times) for word, times in counted} == {
         "to": 3,

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.records import CorruptRecords
 from sluice.broker.faults.actions.throttle import Throttle
@@ -22,7 +22,7 @@ from sluice.client.consumer import (
 )
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
-from tests.support.consuming import P0, TOPIC, Reading, gaps, reading
+from tests.support.consuming import P0, TOPIC, gaps, reading
 
 THREE: dict[str, str | float] = {"num.partitions": 3}
 
@@ -33,16 +33,14 @@ def numbers(count: int, first: int = 0) -> list[bytes]:
 
 class TestRecords:
     @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-    def test_records_arrive_in_order_with_every_compression(self, compression: str) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_records_arrive_in_order_with_every_compression(self, compression: str) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(1200), config={"compression.type": compression, "batch.size": 3000})
             stage.consumer.assign([P0])
             assert await stage.read(1200) == numbers(1200)
 
-        reading(test)
-
-    def test_records_of_all_partitions_arrive(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_records_of_all_partitions_arrive(self) -> None:
+        async with reading(broker_config=THREE) as stage:
             for partition in range(3):
                 await stage.produce(*numbers(700, partition * 1000), partition=partition)
             stage.consumer.assign([TopicPartition(TOPIC, partition) for partition in range(3)])
@@ -52,19 +50,15 @@ class TestRecords:
                     700, partition * 1000
                 )
 
-        reading(test, broker_config=THREE)
-
-    def test_poll_returns_at_most_max_poll_records(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_poll_returns_at_most_max_poll_records(self) -> None:
+        async with reading({"max.poll.records": 10}) as stage:
             await stage.produce(*numbers(25))
             stage.consumer.assign([P0])
             sizes = [len(await stage.consumer.poll(1000)) for _ in range(3)]
             assert sizes == [10, 10, 5]
 
-        reading(test, {"max.poll.records": 10})
-
-    def test_records_carry_key_headers_timestamp_and_epoch(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_records_carry_key_headers_timestamp_and_epoch(self) -> None:
+        async with reading() as stage:
             async with Producer({"bootstrap.servers": stage.broker.bootstrap}) as producer:
                 await producer.send(TOPIC, None, key=b"k" * 200, timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
             stage.consumer.assign([P0])
@@ -73,10 +67,8 @@ class TestRecords:
             assert record.headers == (("a", b"b"), ("c", None))
             assert (record.offset, record.leader_epoch) == (0, 0)
 
-        reading(test)
-
-    def test_records_of_paused_partitions_are_kept(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_records_of_paused_partitions_are_kept(self) -> None:
+        async with reading({"max.poll.records": 10}) as stage:
             await stage.produce(*numbers(30))
             stage.consumer.assign([P0])
             await stage.consumer.poll(1000)
@@ -88,18 +80,14 @@ class TestRecords:
             assert await stage.read(20) == numbers(20, 10)
             assert len(stage.asked("Fetch")) <= asked + 1, "buffered records are not fetched again"
 
-        reading(test, {"max.poll.records": 10})
-
-    def test_poll_waits_no_longer_than_its_timeout(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_poll_waits_no_longer_than_its_timeout(self) -> None:
+        async with reading() as stage:
             stage.consumer.assign([P0])
             assert await stage.consumer.poll(1234) == []
             assert stage.now_ms == pytest.approx(1234, abs=1)
 
-        reading(test)
-
-    def test_poll_returns_when_records_arrive(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_poll_returns_when_records_arrive(self) -> None:
+        async with reading() as stage:
             stage.consumer.assign([P0])
             waiting = asyncio.ensure_future(stage.consumer.poll(60_000))
             await asyncio.sleep(5)
@@ -108,10 +96,8 @@ class TestRecords:
             assert record.value == b"late"
             assert stage.now_ms < 5500
 
-        reading(test)
-
-    def test_corrupt_record_raises_until_the_application_seeks_past_it(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_corrupt_record_raises_until_the_application_seeks_past_it(self) -> None:
+        async with reading() as stage:
             await stage.produce(b"good")
             await stage.produce(b"bad")
             await stage.produce(b"better")
@@ -126,8 +112,6 @@ class TestRecords:
             stage.consumer.seek(P0, 2)
             assert await stage.read(1) == [b"better"]
 
-        reading(test)
-
 
 class TestTransactions:
     @pytest.mark.parametrize(
@@ -137,8 +121,10 @@ class TestTransactions:
             ("read_committed", [b"plain", b"kept", b"last"]),
         ],
     )
-    def test_transactional_records_follow_the_isolation_level(self, isolation: str, expected: list[bytes]) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_transactional_records_follow_the_isolation_level(
+        self, isolation: str, expected: list[bytes]
+    ) -> None:
+        async with reading({"isolation.level": isolation}) as stage:
             await stage.produce(b"plain")
             sender = AIOKafkaProducer(bootstrap_servers=stage.broker.bootstrap, transactional_id="tx")
             await sender.start()
@@ -156,23 +142,19 @@ class TestTransactions:
             await sender.abort_transaction()
             await sender.stop()
 
-        reading(test, {"isolation.level": isolation})
-
 
 class TestPositions:
-    def test_position_starts_at_the_reset_policy(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_position_starts_at_the_reset_policy(self) -> None:
+        async with reading({"auto.offset.reset": "latest"}) as stage:
             await stage.produce(*numbers(5))
             stage.consumer.assign([P0])
             assert await stage.consumer.position(P0) == 5
             await stage.produce(b"new")
             assert await stage.read(1) == [b"new"]
 
-        reading(test, {"auto.offset.reset": "latest"})
-
     @pytest.mark.parametrize(("ago", "expected"), [("PT1H30M", [b"old", b"new"]), ("PT30M", [b"new"]), ("PT1S", [])])
-    def test_position_can_start_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_position_can_start_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
+        async with reading({"auto.offset.reset": f"by_duration:{ago}"}) as stage:
             await stage.produce(b"old")
             await asyncio.sleep(3600)
             await stage.produce(b"new")
@@ -182,10 +164,8 @@ class TestPositions:
             await stage.produce(b"next")
             assert await stage.read(1) == [b"next"]
 
-        reading(test, {"auto.offset.reset": f"by_duration:{ago}"})
-
-    def test_without_a_reset_policy_a_seek_is_required(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_without_a_reset_policy_a_seek_is_required(self) -> None:
+        async with reading({"auto.offset.reset": "none"}) as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek first$"):
@@ -197,19 +177,15 @@ class TestPositions:
                 await stage.consumer.poll(1000)
             assert raised.value.offsets == {P0: 99}
 
-        reading(test, {"auto.offset.reset": "none"})
-
-    def test_position_out_of_range_is_reset(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_position_out_of_range_is_reset(self) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             stage.consumer.seek(P0, 99)
             assert await stage.read(3) == numbers(3)
 
-        reading(test)
-
-    def test_seek_sets_the_position(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_seek_sets_the_position(self) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(10))
             stage.consumer.assign([P0])
             assert await stage.read(10) == numbers(10)
@@ -223,24 +199,20 @@ class TestPositions:
             assert await stage.read(1, 2000) == []
             assert await stage.consumer.position(P0) == 10
 
-        reading(test)
-
-    def test_unassigned_partition_has_no_position(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_unassigned_partition_has_no_position(self) -> None:
+        async with reading() as stage:
             with pytest.raises(NoSubscriptionError, match=r"^partition t-0 is not assigned to this consumer$"):
                 stage.consumer.seek(P0, 1)
             with pytest.raises(NoSubscriptionError, match=r"^nothing to read; subscribe to topics, or assign"):
                 await stage.consumer.poll(0)
-
-        reading(test)
 
 
 TWO_BROKERS: dict[str, str | float] = {"sluice.brokers": 2, "default.replication.factor": 2}
 
 
 class TestLeaders:
-    def test_moved_leader_is_followed(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_moved_leader_is_followed(self) -> None:
+        async with reading(broker_config=TWO_BROKERS) as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             assert await stage.read(3) == numbers(3)
@@ -250,10 +222,8 @@ class TestLeaders:
                 await stage.produce(b"%d" % number)
                 assert await stage.read(1) == [b"%d" % number]
 
-        reading(test, broker_config=TWO_BROKERS)
-
-    def test_new_leader_validates_the_position(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_new_leader_validates_the_position(self) -> None:
+        async with reading(broker_config=TWO_BROKERS) as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             await stage.read(3)
@@ -263,11 +233,9 @@ class TestLeaders:
             assert await stage.read(1) == [b"3"]
             assert len(stage.asked("OffsetForLeaderEpoch")) == 1
 
-        reading(test, broker_config=TWO_BROKERS)
-
     @pytest.mark.parametrize("policy", ["earliest", "none"])
-    def test_truncated_log_moves_the_position_back(self, policy: str) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_truncated_log_moves_the_position_back(self, policy: str) -> None:
+        async with reading({"auto.offset.reset": policy}, broker_config=TWO_BROKERS) as stage:
             cluster = stage.broker.cluster
             await stage.produce(*numbers(3))
             leader = cluster.partition(TOPIC, 0).leader
@@ -286,12 +254,10 @@ class TestLeaders:
             else:
                 assert await stage.read(1) == [b"other"]
 
-        reading(test, {"auto.offset.reset": policy}, broker_config=TWO_BROKERS)
-
 
 class TestSessions:
-    def test_lost_fetch_session_is_restarted(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_lost_fetch_session_is_restarted(self) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             await stage.read(3)
@@ -299,12 +265,10 @@ class TestSessions:
             await stage.produce(*numbers(3, 3))
             assert await stage.read(3) == numbers(3, 3)
 
-        reading(test)
-
 
 class TestThrottling:
-    def test_throttle_time_delays_fetches_and_is_counted(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_throttle_time_delays_fetches_and_is_counted(self) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(3))
             stage.consumer.assign([P0])
             await stage.read(3)
@@ -316,20 +280,16 @@ class TestThrottling:
             times = stage.asked_at_ms("Fetch")
             assert max(gaps(times)) >= 2000
 
-        reading(test)
-
-    def test_throttle_metrics_are_zero_without_throttling(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_throttle_metrics_are_zero_without_throttling(self) -> None:
+        async with reading() as stage:
             stage.consumer.assign([P0])
             await stage.consumer.poll(1000)
             assert stage.consumer.metrics() == {"fetch-throttle-time-avg": 0, "fetch-throttle-time-max": 0}
 
-        reading(test)
-
 
 class TestQuestions:
-    def test_offset_queries_return_results(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_offset_queries_return_results(self) -> None:
+        async with reading() as stage:
             await stage.produce(*numbers(4))
             consumer = stage.consumer
             assert await consumer.beginning_offsets([P0]) == {P0: 0}
@@ -341,32 +301,23 @@ class TestQuestions:
             assert found[TopicPartition("u", 0)] is None
             assert await consumer.partitions_for(TOPIC) == [0]
 
-        reading(test)
-
-    def test_query_of_an_unknown_topic_times_out(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_query_of_an_unknown_topic_times_out(self) -> None:
+        async with reading(broker_config={"auto.create.topics.enable": "false"}) as stage:
             with pytest.raises(TimeoutException, match=r"^topic unknown was not known in time$"):
                 await stage.consumer.partitions_for("unknown", timeout_ms=1500)
             assert stage.now_ms == pytest.approx(1500, abs=1)
 
-        reading(test, broker_config={"auto.create.topics.enable": "false"})
-
-    def test_query_of_an_invalid_topic_fails(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_query_of_an_invalid_topic_fails(self) -> None:
+        async with reading() as stage:
             with pytest.raises(errors.InvalidTopicException):
                 await stage.consumer.partitions_for("not/a/topic")
 
-        reading(test)
 
-
-def test_closed_consumer_raises() -> None:
-    async def main() -> None:
-        async with Broker() as broker:
-            async with Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:
-                consumer.assign([P0])
-                waiting = asyncio.ensure_future(consumer.poll(60_000))
-                await asyncio.sleep(1)
-            with pytest.raises(KafkaException, match=r"^the consumer is closed$"):
-                await waiting
-
-    testing.run(main())
+async def test_closed_consumer_raises() -> None:
+    async with Broker() as broker:
+        async with Consumer({"bootstrap.servers": broker.bootstrap}, random=Random(0)) as consumer:
+            consumer.assign([P0])
+            waiting = asyncio.ensure_future(consumer.poll(60_000))
+            await asyncio.sleep(1)
+        with pytest.raises(KafkaException, match=r"^the consumer is closed$"):
+            await waiting

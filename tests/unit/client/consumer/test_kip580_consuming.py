@@ -10,15 +10,15 @@ import pytest
 
 from sluice.broker.faults.actions.error_response import Error
 from sluice.client.consumer import OffsetAndMetadata
-from tests.support.consuming import P0, Reading, Settings, gaps, reading, within
+from tests.support.consuming import P0, Settings, gaps, reading, within
 
 # If metadata is due at the same time, it is requested first, and ListOffsets after its response.
 METADATA_FIRST_MS = 2
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_13_offset_reset_retries_wait_the_same_each_time(seed: int) -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_13_offset_reset_retries_wait_the_same_each_time(seed: int) -> None:
+    async with reading(seed=seed) as stage:
         await stage.produce(b"v")
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=6)
         stage.consumer.assign([P0])
@@ -27,11 +27,9 @@ def test_kip580_13_offset_reset_retries_wait_the_same_each_time(seed: int) -> No
         assert len(found) == 6
         assert all(100 <= gap < 100 + METADATA_FIRST_MS for gap in found), found
 
-    reading(test, seed=seed)
 
-
-def test_kip580_13_with_the_kip_profile_the_backoff_grows() -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_13_with_the_kip_profile_the_backoff_grows() -> None:
+    async with reading(profile="kip") as stage:
         await stage.produce(b"v")
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=5)
         stage.consumer.assign([P0])
@@ -39,11 +37,9 @@ def test_kip580_13_with_the_kip_profile_the_backoff_grows() -> None:
         found = gaps(stage.asked_at_ms("ListOffsets"))
         assert within(found, [100, 200, 400, 800], METADATA_FIRST_MS), found
 
-    reading(test, profile="kip")
 
-
-def test_failed_fetch_waits_for_metadata() -> None:
-    async def test(stage: Reading) -> None:
+async def test_failed_fetch_waits_for_metadata() -> None:
+    async with reading() as stage:
         await stage.produce(b"v")
         stage.consumer.assign([P0])
         await stage.read(1)
@@ -59,11 +55,9 @@ def test_failed_fetch_waits_for_metadata() -> None:
         assert all(gap >= 80 for gap in found), found
         assert found[3] > found[0], "metadata without news is requested with growing backoff"
 
-    reading(test)
 
-
-def test_no_request_is_sent_to_a_removed_broker() -> None:
-    async def test(stage: Reading) -> None:
+async def test_no_request_is_sent_to_a_removed_broker() -> None:
+    async with reading() as stage:
         await stage.produce(b"v")
         stage.consumer.assign([P0])
         await stage.read(1)
@@ -73,8 +67,6 @@ def test_no_request_is_sent_to_a_removed_broker() -> None:
         await stage.produce(b"w")
         assert await stage.read(1) == [b"w"]
 
-    reading(test)
-
 
 STEPS = [100, 200, 400, 800, 1000]
 MEMBER: Settings = {"group.id": "g", "heartbeat.interval.ms": 1000}
@@ -83,8 +75,8 @@ AT_ONCE: dict[str, str | float] = {"group.initial.rebalance.delay.ms": 0}
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("code", ["COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"])
-def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str) -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str) -> None:
+    async with reading(MEMBER, broker_config=AT_ONCE, seed=seed) as stage:
         stage.broker.faults.add(Error(code), api="FindCoordinator", times=5)
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
@@ -97,12 +89,10 @@ def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str) -> N
             "fresh metadata between the attempts"
         )
 
-    reading(test, MEMBER, broker_config=AT_ONCE, seed=seed)
-
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kip580_11_failed_heartbeats_double_their_backoff(seed: int) -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_11_failed_heartbeats_double_their_backoff(seed: int) -> None:
+    async with reading(MEMBER, broker_config=AT_ONCE, seed=seed) as stage:
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
         await stage.read(1)
@@ -113,12 +103,10 @@ def test_kip580_11_failed_heartbeats_double_their_backoff(seed: int) -> None:
         found = gaps(stage.asked_at_ms("Heartbeat")[before : before + 6])
         assert within(found, STEPS, 100), found
 
-    reading(test, MEMBER, broker_config=AT_ONCE, seed=seed)
-
 
 @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
-def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
+    async with reading(MEMBER, broker_config=AT_ONCE) as stage:
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=6)
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
@@ -128,11 +116,9 @@ def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
         assert len(found) == 5
         assert all(99 <= gap <= 160 for gap in found), found
 
-    reading(test, MEMBER, broker_config=AT_ONCE)
 
-
-def test_kip580_12_unknown_member_rejoins_at_once() -> None:
-    async def test(stage: Reading) -> None:
+async def test_kip580_12_unknown_member_rejoins_at_once() -> None:
+    async with reading(MEMBER, broker_config=AT_ONCE) as stage:
         stage.broker.faults.add(Error("UNKNOWN_MEMBER_ID"), api="JoinGroup", times=3)
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
@@ -140,12 +126,10 @@ def test_kip580_12_unknown_member_rejoins_at_once() -> None:
         times = stage.asked_at_ms("JoinGroup")
         assert times[3] - times[0] < 50, times
 
-    reading(test, MEMBER, broker_config=AT_ONCE)
-
 
 @pytest.mark.parametrize("api", ["OffsetCommit", "OffsetFetch"])
-def test_offset_commit_and_fetch_backoffs_double(api: str) -> None:
-    async def test(stage: Reading) -> None:
+async def test_offset_commit_and_fetch_backoffs_double(api: str) -> None:
+    async with reading({**MEMBER, "enable.auto.commit": "false"}, broker_config=AT_ONCE) as stage:
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=5)
         stage.consumer.assign([P0])
         if api == "OffsetCommit":
@@ -154,5 +138,3 @@ def test_offset_commit_and_fetch_backoffs_double(api: str) -> None:
             assert await stage.consumer.committed([P0]) == {P0: None}
         found = gaps(stage.asked_at_ms(api))
         assert within(found, STEPS), found
-
-    reading(test, {**MEMBER, "enable.auto.commit": "false"}, broker_config=AT_ONCE)

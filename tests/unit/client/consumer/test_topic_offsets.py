@@ -13,7 +13,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import DISCONNECT, Answer, Asked
 from tests.support.consuming import gaps
 from tests.support.fetching import offsets
-from tests.support.group_network import GroupStage, Steps, at_group
+from tests.support.group_network import GroupStage, Steps, group_stage
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -36,22 +36,20 @@ def questions(stage: GroupStage) -> TopicOffsets:
     return TopicOffsets(stage.client, stage.metadata, asking, Steps())
 
 
-def test_each_leader_is_queried_for_its_partitions() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_each_leader_is_queried_for_its_partitions() -> None:
+    async with group_stage() as stage:
         listed = await questions(stage).list_offsets({P0: -1, P1: -2}, stage.deadline())
         assert {partition: one.offset for partition, one in listed.items()} == {P0: 5, P1: 9}
         (request,) = stage.two.asked("ListOffsets")
         assert request.message.topics[0].partitions[0].timestamp == -2
         assert not stage.metadata.retains_topic("t", False, 0.0), "no query is pending"
 
-    at_group(test)
-
 
 @pytest.mark.parametrize(
     "answer", [ErrorCode.NOT_LEADER_OR_FOLLOWER, DISCONNECT], ids=["an error", "a lost connection"]
 )
-def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer: Answer | ErrorCode) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer: Answer | ErrorCode) -> None:
+    async with group_stage() as stage:
         asking = questions(stage)
 
         def fails(request: Asked) -> Answer:
@@ -66,22 +64,18 @@ def test_failing_leader_is_retried_with_backoff_without_repeating_others(answer:
         found = gaps(stage.one.asked_at_ms("ListOffsets"))
         assert all(step <= gap <= step + 20 for gap, step in zip(found, (100, 200, 300), strict=True)), found
 
-    at_group(test)
 
-
-def test_authorization_error_is_raised() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_authorization_error_is_raised() -> None:
+    async with group_stage() as stage:
         asking = questions(stage)
         stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         with pytest.raises(ApiException, match=r"^t-0: "):
             await asking.list_offsets({P0: -1}, stage.deadline())
 
-    at_group(test)
-
 
 @pytest.mark.parametrize("topic", ["t", "nowhere"], ids=["a failing leader", "an unknown topic"])
-def test_query_ends_at_the_deadline(topic: str) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_query_ends_at_the_deadline(topic: str) -> None:
+    async with group_stage() as stage:
         asking = questions(stage)
         stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         began_ms = stage.network.now_ms
@@ -89,14 +83,10 @@ def test_query_ends_at_the_deadline(topic: str) -> None:
             await asking.list_offsets({TopicPartition(topic, 0): -1}, stage.deadline(3000))
         assert stage.network.now_ms - began_ms <= 3010
 
-    at_group(test)
 
-
-def test_query_waits_for_a_new_topic() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_query_waits_for_a_new_topic() -> None:
+    async with group_stage() as stage:
         asking = questions(stage)
         assert list(await asking.partitions_of("t", stage.deadline())) == [0, 1]
         stage.one.topics["later"] = stage.two.topics["later"] = [1]
         assert list(await asking.partitions_of("later", stage.deadline())) == [0]
-
-    at_group(test)

@@ -17,7 +17,7 @@ from sluice.client.config import producer_config
 from sluice.client.errors import ApiException, TimeoutException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
-from tests.support.producing import Stage, on_stage
+from tests.support.producing import Stage, producing
 
 RETRIED = Error("REQUEST_TIMED_OUT")
 # Lateness of timers: an event-loop iteration is a nanosecond.
@@ -31,16 +31,14 @@ def fails_after(stage: Stage, value: bytes) -> float:
     return end.at_ms
 
 
-def test_kip91_01_no_attempt_starts_after_the_delivery_timeout() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_01_no_attempt_starts_after_the_delivery_timeout() -> None:
+    async with producing({"delivery.timeout.ms": 5000, "request.timeout.ms": 2000}) as stage:
         stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
         await asyncio.sleep(60)
         assert len(stage.produced) > 5
         assert max(stage.produced_at_ms) <= 5000
         assert len({request.attempt_key for request in stage.produced}) == 1, "all requests are for that batch"
-
-    on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
 
 
 @pytest.mark.parametrize(
@@ -52,21 +50,19 @@ def test_kip91_01_no_attempt_starts_after_the_delivery_timeout() -> None:
     ],
 )
 @pytest.mark.parametrize("delivery_timeout_ms", [2000, 5000, 120_000])
-def test_kip91_02_result_is_reported_within_the_delivery_timeout(
+async def test_kip91_02_result_is_reported_within_the_delivery_timeout(
     fault: Error | BlackHole | Delay, delivery_timeout_ms: int
 ) -> None:
-    async def test(stage: Stage) -> None:
+    async with producing({"delivery.timeout.ms": delivery_timeout_ms, "request.timeout.ms": 2000}) as stage:
         stage.broker.faults.add(fault, api="Produce")
         if isinstance(fault, Delay):
             stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
         assert fails_after(stage, b"v") == pytest.approx(delivery_timeout_ms, abs=LATE_MS)
 
-    on_stage(test, {"delivery.timeout.ms": delivery_timeout_ms, "request.timeout.ms": 2000})
 
-
-def test_kip91_03_timeout_counts_from_the_batch_not_from_each_record() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_03_timeout_counts_from_the_batch_not_from_each_record() -> None:
+    async with producing({"linger.ms": 3000, "delivery.timeout.ms": 8000, "request.timeout.ms": 2000}) as stage:
         stage.broker.faults.add(RETRIED, api="Produce")
         first = await stage.send(b"first of the batch")
         await asyncio.sleep(2)
@@ -75,11 +71,9 @@ def test_kip91_03_timeout_counts_from_the_batch_not_from_each_record() -> None:
         assert fails_after(stage, b"first of the batch") == pytest.approx(8000, abs=LATE_MS)
         assert fails_after(stage, b"second of the batch") == pytest.approx(8000, abs=LATE_MS)
 
-    on_stage(test, {"linger.ms": 3000, "delivery.timeout.ms": 8000, "request.timeout.ms": 2000})
 
-
-def test_kip91_04_unanswered_request_does_not_extend_the_timeout() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_04_unanswered_request_does_not_extend_the_timeout() -> None:
+    async with producing({"delivery.timeout.ms": 5000, "request.timeout.ms": 2000}) as stage:
         stage.broker.faults.add(BlackHole(), api="Produce")
         await stage.ended(await stage.send())
         await asyncio.sleep(60)
@@ -91,8 +85,6 @@ def test_kip91_04_unanswered_request_does_not_extend_the_timeout() -> None:
         assert len({connection for _, connection in hits}) == 3, "each on a separate connection"
         assert fails_after(stage, b"v") == pytest.approx(5000, abs=LATE_MS)
 
-    on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
-
 
 def retried_and_then(stage: Stage, fault: BlackHole | Delay) -> None:
     """Fail the first attempt at once, so that the second is in flight when the batch expires."""
@@ -103,8 +95,8 @@ def retried_and_then(stage: Stage, fault: BlackHole | Delay) -> None:
 IN_FLIGHT_AT_EXPIRY: dict[str, str | int] = {"delivery.timeout.ms": 5000, "request.timeout.ms": 5000}
 
 
-def test_kip91_05_batch_that_expires_in_flight_keeps_its_connection() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_05_batch_that_expires_in_flight_keeps_its_connection() -> None:
+    async with producing(IN_FLIGHT_AT_EXPIRY) as stage:
         retried_and_then(stage, BlackHole())
         await stage.ended(await stage.send())
         assert fails_after(stage, b"v") == pytest.approx(5000, abs=LATE_MS)
@@ -114,11 +106,9 @@ def test_kip91_05_batch_that_expires_in_flight_keeps_its_connection() -> None:
         await asyncio.sleep(2.5 * LATE_MS / 1e3)
         assert stage.in_flight == 0, "until the request timeout"
 
-    on_stage(test, IN_FLIGHT_AT_EXPIRY)
 
-
-def test_kip91_06_response_after_expiry_is_ignored() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_06_response_after_expiry_is_ignored() -> None:
+    async with producing(IN_FLIGHT_AT_EXPIRY) as stage:
         retried_and_then(stage, Delay(ms=4950, when="after"))
         await stage.ended(await stage.send(b"late"))
         assert fails_after(stage, b"late") == pytest.approx(5000, abs=LATE_MS)
@@ -129,14 +119,18 @@ def test_kip91_06_response_after_expiry_is_ignored() -> None:
         assert stage.log() == [b"late", b"next"]
         assert stage.closed_at_ms == []
 
-    on_stage(test, IN_FLIGHT_AT_EXPIRY)
-
 
 @pytest.mark.parametrize("enable_idempotence", ["true", "false"])
-def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_not_for_the_expiry(
+async def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_not_for_the_expiry(
     enable_idempotence: str,
 ) -> None:
-    async def test(stage: Stage) -> None:
+    async with producing(
+        {
+            **IN_FLIGHT_AT_EXPIRY,
+            "max.in.flight.requests.per.connection": 1,
+            "enable.idempotence": enable_idempotence,
+        }
+    ) as stage:
         retried_and_then(stage, Delay(ms=4950, when="after"))
         first = await stage.send(b"first")
         await asyncio.sleep(1)
@@ -147,21 +141,18 @@ def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_not_fo
         assert next_sent_at_ms == pytest.approx(sent_at_ms + 4950, abs=LATE_MS)
         assert stage.log() == [b"first", b"second"]
 
-    on_stage(
-        test,
-        {
-            **IN_FLIGHT_AT_EXPIRY,
-            "max.in.flight.requests.per.connection": 1,
-            "enable.idempotence": enable_idempotence,
-        },
-    )
-
 
 @pytest.mark.parametrize("in_flight", [1, 5])
-def test_kip91_08_batches_of_a_partition_expire_in_order(in_flight: int) -> None:
+async def test_kip91_08_batches_of_a_partition_expire_in_order(in_flight: int) -> None:
     values = [b"%d" % number for number in range(20)]
-
-    async def test(stage: Stage) -> None:
+    async with producing(
+        {
+            "delivery.timeout.ms": 5000,
+            "request.timeout.ms": 2000,
+            "max.in.flight.requests.per.connection": in_flight,
+            "batch.size": 1,
+        }
+    ) as stage:
         stage.broker.faults.add(RETRIED, api="Produce")
         futures = []
         for value in values:
@@ -172,16 +163,6 @@ def test_kip91_08_batches_of_a_partition_expire_in_order(in_flight: int) -> None
         times = [fails_after(stage, value) for value in values]
         assert times == sorted(times)
         assert times[0] == pytest.approx(5000, abs=LATE_MS)
-
-    on_stage(
-        test,
-        {
-            "delivery.timeout.ms": 5000,
-            "request.timeout.ms": 2000,
-            "max.in.flight.requests.per.connection": in_flight,
-            "batch.size": 1,
-        },
-    )
 
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}
@@ -216,19 +197,17 @@ def test_kip91_11_retry_backoff_is_not_part_of_the_minimum() -> None:
 @pytest.mark.parametrize(
     ("idempotence", "retries"), [("false", 0), ("false", 1), ("false", 4), ("true", 1), ("true", 4)]
 )
-def test_kip91_12_retries_limit_the_attempts_before_the_timeout(idempotence: str, retries: int) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_12_retries_limit_the_attempts_before_the_timeout(idempotence: str, retries: int) -> None:
+    async with producing({"retries": retries, "enable.idempotence": idempotence}) as stage:
         stage.broker.faults.add(RETRIED, api="Produce")
         await stage.ended(await stage.send())
         assert len(stage.produced) == retries + 1
         assert stage.ends[b"v"].at_ms < 5000
         assert isinstance(stage.ends[b"v"].error, TimeoutException), "the broker's error"
 
-    on_stage(test, {"retries": retries, "enable.idempotence": idempotence})
 
-
-def test_kip91_13_request_timeout_does_not_expire_queued_batches() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_13_request_timeout_does_not_expire_queued_batches() -> None:
+    async with producing({"request.timeout.ms": 1000}) as stage:
         testing.network().partition("localhost")
         future = await stage.send()
         asyncio.get_running_loop().call_later(60, testing.network().heal)
@@ -237,11 +216,9 @@ def test_kip91_13_request_timeout_does_not_expire_queued_batches() -> None:
         assert 60_000 <= stage.ends[b"v"].at_ms < 62_000
         assert stage.log() == [b"v"]
 
-    on_stage(test, {"request.timeout.ms": 1000})
 
-
-def test_kip91_14_default_delivery_timeout_is_two_minutes() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_14_default_delivery_timeout_is_two_minutes() -> None:
+    async with producing() as stage:
         stage.broker.faults.add(Error("NOT_ENOUGH_REPLICAS"), api="Produce")
         await stage.ended(await stage.send())
         assert fails_after(stage, b"v") == pytest.approx(120_000, abs=LATE_MS)
@@ -251,12 +228,10 @@ def test_kip91_14_default_delivery_timeout_is_two_minutes() -> None:
         assert min(gaps) >= 800
         assert max(gaps) <= 1000 + LATE_MS
 
-    on_stage(test)
-
 
 @pytest.mark.parametrize("code", ["TOPIC_AUTHORIZATION_FAILED", "INVALID_REQUIRED_ACKS", "MESSAGE_TOO_LARGE"])
-def test_kip91_15_fatal_error_is_not_retried(code: str) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_15_fatal_error_is_not_retried(code: str) -> None:
+    async with producing() as stage:
         stage.broker.faults.add(Error(code), api="Produce")
         await stage.ended(await stage.send())
         error = stage.ends[b"v"].error
@@ -264,13 +239,12 @@ def test_kip91_15_fatal_error_is_not_retried(code: str) -> None:
         assert error.code.name == code
         assert len(stage.produced) == 1
 
-    on_stage(test)
 
-
-def test_kip91_15_too_large_batch_is_split_without_using_a_retry() -> None:
+async def test_kip91_15_too_large_batch_is_split_without_using_a_retry() -> None:
     values = [bytes([number]) * 500 for number in range(8)]
-
-    async def test(stage: Stage) -> None:
+    async with producing(
+        {"retries": 1, "linger.ms": 10, "batch.size": 5000}, broker_config={"message.max.bytes": 700}
+    ) as stage:
         futures = [await stage.send(value) for value in values]
         await stage.ended(*futures)
         assert stage.log() == values
@@ -279,11 +253,9 @@ def test_kip91_15_too_large_batch_is_split_without_using_a_retry() -> None:
         assert attempts.count([10]) >= 2, "neither 4,000 bytes nor 2,000 fit"
         assert attempts.count([]) + attempts.count([0]) == 8
 
-    on_stage(test, {"retries": 1, "linger.ms": 10, "batch.size": 5000}, broker_config={"message.max.bytes": 700})
 
-
-def test_kip91_16_timeout_includes_throttle_time() -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_16_timeout_includes_throttle_time() -> None:
+    async with producing({"delivery.timeout.ms": 5000, "request.timeout.ms": 2000}) as stage:
         stage.broker.faults.add(Throttle(throttle_time_ms=10_000), api="Produce", times=1)
         await stage.ended(await stage.send(b"throttled"))
         await stage.ended(await stage.send(b"waits"))
@@ -291,8 +263,6 @@ def test_kip91_16_timeout_includes_throttle_time() -> None:
         assert fails_after(stage, b"waits") == pytest.approx(5000, abs=LATE_MS)
         await asyncio.sleep(60)
         assert stage.log() == [b"throttled"]
-
-    on_stage(test, {"delivery.timeout.ms": 5000, "request.timeout.ms": 2000})
 
 
 # -- the KIP's examples ------------------------------------------------------------------------------------------------
@@ -308,8 +278,8 @@ def test_kip91_16_timeout_includes_throttle_time() -> None:
         pytest.param("all", {"linger.ms": 2000, "request.timeout.ms": 2000}, id="with one request in flight"),
     ],
 )
-def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
-    async def test(stage: Stage) -> None:
+async def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: dict[str, str | int]) -> None:
+    async with producing({"delivery.timeout.ms": 6000, "request.timeout.ms": 2000, **config}) as stage:
         if phase in ("batching", "waiting"):
             testing.network().partition("localhost")
         elif phase == "retries":
@@ -320,19 +290,25 @@ def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: dict[s
         await stage.ended(await stage.send())
         assert fails_after(stage, b"v") == pytest.approx(6000, abs=LATE_MS)
 
-    on_stage(test, {"delivery.timeout.ms": 6000, "request.timeout.ms": 2000, **config})
-
 
 @pytest.mark.parametrize("enable_idempotence", ["true", "false"])
-def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(
+async def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(
     enable_idempotence: str,
 ) -> None:
     """MirrorMaker with one request in flight does not stop while metadata is unanswered.
 
     Before KIP-91, `request.timeout.ms` expired queued batches. Only `delivery.timeout.ms` does now.
     """
-
-    async def test(stage: Stage) -> None:
+    async with producing(
+        {
+            "max.in.flight.requests.per.connection": 1,
+            "enable.idempotence": enable_idempotence,
+            "request.timeout.ms": 2000,
+            "reconnect.backoff.ms": 1000,
+            "delivery.timeout.ms": 20_000,
+            "batch.size": 1,
+        }
+    ) as stage:
         stage.broker.faults.add(BlackHole(), api="Metadata", times=2)
         stage.producer._metadata.request_update()
         await asyncio.sleep(0.5)
@@ -348,15 +324,3 @@ def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(
         assert max(waited_ms) > 2000, "some waited longer than request.timeout.ms"
         assert [end.error for end in stage.ends.values()] == [None] * len(values)
         assert stage.log() == values
-
-    on_stage(
-        test,
-        {
-            "max.in.flight.requests.per.connection": 1,
-            "enable.idempotence": enable_idempotence,
-            "request.timeout.ms": 2000,
-            "reconnect.backoff.ms": 1000,
-            "delivery.timeout.ms": 20_000,
-            "batch.size": 1,
-        },
-    )

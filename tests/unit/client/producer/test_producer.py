@@ -16,25 +16,22 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
 from sluice.errors import ConfigError
 from sluice.protocol.errors import ErrorCode
-from tests.support.producing import TOPIC, Stage, on_stage, values_in
+from tests.support.producing import TOPIC, producing, values_in
 
 
 class TestRecords:
     @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-    def test_records_are_written_in_order(self, compression: str) -> None:
+    async def test_records_are_written_in_order(self, compression: str) -> None:
         values = [b"%d" % number * 20 for number in range(300)]
-
-        async def test(stage: Stage) -> None:
+        async with producing({"compression.type": compression, "batch.size": 2000}) as stage:
             futures = [await stage.send(value) for value in values]
             await stage.producer.flush()
             assert [future.result().offset for future in futures] == list(range(1, 301))
             assert stage.log() == values
 
-        on_stage(test, {"compression.type": compression, "batch.size": 2000})
-
     @pytest.mark.parametrize("acks", ["0", "1", "all"])
-    def test_futures_return_offsets_unless_acks_is_0(self, acks: str) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_futures_return_offsets_unless_acks_is_0(self, acks: str) -> None:
+        async with producing({"acks": acks, "enable.idempotence": acks == "all"}) as stage:
             await stage.ended(await stage.send(b"v"))
             await asyncio.sleep(1)
             end = stage.ends[b"v"]
@@ -42,63 +39,48 @@ class TestRecords:
             assert end.metadata.offset == (-1 if acks == "0" else 1)
             assert stage.log() == [b"v"]
 
-        on_stage(test, {"acks": acks, "enable.idempotence": acks == "all"})
-
-    def test_records_of_one_key_share_a_partition(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_records_of_one_key_share_a_partition(self) -> None:
+        async with producing(broker_config={"num.partitions": 4}) as stage:
             sent = [await (await stage.producer.send(TOPIC, b"v", key=b"%d" % (n % 5))) for n in range(50)]
             by_key = [{one.partition for one in sent[n::5]} for n in range(5)]
             assert all(len(partitions) == 1 for partitions in by_key)
             assert len(set.union(*by_key)) > 1
 
-        on_stage(test, broker_config={"num.partitions": 4})
-
-    def test_records_without_a_key_change_partition_after_each_batch(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_records_without_a_key_change_partition_after_each_batch(self) -> None:
+        async with producing({"batch.size": 1000}, broker_config={"num.partitions": 4}) as stage:
             futures = [await stage.producer.send(TOPIC, bytes(100)) for _ in range(400)]
             partitions = [(await future).partition for future in futures]
             switches = sum(one != other for one, other in pairwise(partitions))
             assert set(partitions) == {0, 1, 2, 3}
             assert switches < 60, "about 9 records in each batch"
 
-        on_stage(test, {"batch.size": 1000}, broker_config={"num.partitions": 4})
-
-    def test_records_wait_for_linger_ms(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_records_wait_for_linger_ms(self) -> None:
+        async with producing({"linger.ms": 100}) as stage:
             first = await stage.send(b"first")
             await asyncio.sleep(0.05)
             await stage.ended(first, await stage.send(b"second"))
             assert [end.at_ms for end in stage.ends.values()] == [pytest.approx(100, abs=1)] * 2
             assert len(stage.produced) == 1
 
-        on_stage(test, {"linger.ms": 100})
-
-    def test_flush_sends_lingering_records(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_flush_sends_lingering_records(self) -> None:
+        async with producing({"linger.ms": 60_000}) as stage:
             await stage.send(b"v")
             await stage.producer.flush()
             await asyncio.sleep(0)
             assert stage.ends[b"v"].at_ms == pytest.approx(0, abs=1)
 
-        on_stage(test, {"linger.ms": 60_000})
-
-    def test_records_have_headers_and_timestamps(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_records_have_headers_and_timestamps(self) -> None:
+        async with producing() as stage:
             sent = await (
                 await stage.producer.send(TOPIC, None, key=b"k", timestamp_ms=123, headers=[("a", b"b"), ("c", None)])
             )
             assert sent.timestamp == 123
 
-        on_stage(test)
-
 
 class TestSending:
-    def test_sending_waits_for_an_auto_created_topic(self) -> None:
-        async def main() -> int:
-            async with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap}) as producer:
-                return (await (await producer.send("new", b"v"))).offset
-
-        assert testing.run(main()) == 0
+    async def test_sending_waits_for_an_auto_created_topic(self) -> None:
+        async with Broker() as broker, Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+            assert (await (await producer.send("new", b"v"))).offset == 0
 
     @pytest.mark.parametrize(
         ("partition", "message"),
@@ -107,21 +89,18 @@ class TestSending:
             (3, r"^Partition 3 of topic unknown not present in metadata after 1500 ms.$"),
         ],
     )
-    def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, message: str) -> None:
-        async def main() -> float:
-            async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
-                given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}
-                async with Producer(given, random=Random(1)) as producer:
-                    loop = asyncio.get_running_loop()
-                    began = loop.time()
-                    with pytest.raises(TimeoutException, match=message):
-                        await producer.send("unknown", b"v", partition=partition)
-                    return loop.time() - began
+    async def test_sending_fails_without_metadata_after_max_block_ms(self, partition: int | None, message: str) -> None:
+        async with Broker(config={"auto.create.topics.enable": "false"}) as broker:
+            given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 1500}
+            async with Producer(given, random=Random(1)) as producer:
+                loop = asyncio.get_running_loop()
+                began = loop.time()
+                with pytest.raises(TimeoutException, match=message):
+                    await producer.send("unknown", b"v", partition=partition)
+                assert (loop.time() - began) == pytest.approx(1.5, abs=0.001)
 
-        assert testing.run(main()) == pytest.approx(1.5, abs=0.001)
-
-    def test_sending_fails_without_memory_after_max_block_ms(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_sending_fails_without_memory_after_max_block_ms(self) -> None:
+        async with producing({"buffer.memory": 5000, "batch.size": 1, "max.block.ms": 2000}) as stage:
             stage.broker.faults.add(Delay(ms=10_000), api="Produce")
             for _ in range(4):
                 await stage.send(bytes(1000))
@@ -129,20 +108,16 @@ class TestSending:
                 await stage.send(bytes(1000))
             assert stage.now_ms == pytest.approx(2000, abs=1)
 
-        on_stage(test, {"buffer.memory": 5000, "batch.size": 1, "max.block.ms": 2000})
-
-    def test_sending_continues_when_memory_is_returned(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_sending_continues_when_memory_is_returned(self) -> None:
+        async with producing({"buffer.memory": 3000, "batch.size": 1}) as stage:
             stage.broker.faults.add(Delay(ms=1000), api="Produce")
             futures = [await stage.send(b"%d" % number * 500) for number in range(9)]
             assert stage.now_ms >= 4000, "the broker accepts one per second, and five fit in the buffer"
             await stage.ended(*futures)
             assert stage.log() == [b"%d" % number * 500 for number in range(9)]
 
-        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
-
-    def test_cancelled_send_leaves_memory_to_others(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_cancelled_send_leaves_memory_to_others(self) -> None:
+        async with producing({"buffer.memory": 3000, "batch.size": 1}) as stage:
             stage.broker.faults.add(Delay(ms=1000), api="Produce")
             await stage.send(bytes(2000))
             with pytest.raises(TimeoutError):
@@ -150,47 +125,35 @@ class TestSending:
             await stage.ended(await stage.send(b"after"))
             assert stage.ends[b"after"].metadata is not None
 
-        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
-
     @pytest.mark.parametrize("name", ["max.request.size", "buffer.memory"])
-    def test_too_large_record_is_rejected(self, name: str) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_too_large_record_is_rejected(self, name: str) -> None:
+        async with producing({name: 10_000, "batch.size": 1000}) as stage:
             message = rf"The message is 10082 bytes when serialized which is larger than 10000, .* {name} configuration"
             with pytest.raises(errors.exception_of(10).__class__, match=message):
                 await stage.send(bytes(10_000))
 
-        on_stage(test, {name: 10_000, "batch.size": 1000})
+    async def test_buffer_smaller_than_a_batch_is_rejected(self) -> None:
+        async with Broker() as broker:
+            given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "buffer.memory": 10_000}
+            async with Producer(given) as producer:
+                with pytest.raises(KafkaException, match=r"16384 bytes exceeds buffer\.memory=10000"):
+                    await producer.send(TOPIC, b"v")
 
-    def test_buffer_smaller_than_a_batch_is_rejected(self) -> None:
-        async def main() -> None:
-            async with Broker() as broker:
-                given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "buffer.memory": 10_000}
-                async with Producer(given) as producer:
-                    with pytest.raises(KafkaException, match=r"16384 bytes exceeds buffer\.memory=10000"):
-                        await producer.send(TOPIC, b"v")
-
-        testing.run(main())
-
-    def test_invalid_topic_name_is_rejected(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_invalid_topic_name_is_rejected(self) -> None:
+        async with producing() as stage:
             with pytest.raises(KafkaException, match="not a topic"):
                 await stage.producer.send("not a topic", b"v")
 
-        on_stage(test)
-
 
 class TestClosing:
-    def test_close_sends_queued_records(self) -> None:
-        async def main() -> list[bytes]:
-            async with Broker() as broker:
-                async with Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 60_000}) as producer:
-                    await producer.send(TOPIC, b"v")
-                return values_in(broker, 0)
+    async def test_close_sends_queued_records(self) -> None:
+        async with Broker() as broker:
+            async with Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 60_000}) as producer:
+                await producer.send(TOPIC, b"v")
+            assert values_in(broker, 0) == [b"v"]
 
-        assert testing.run(main()) == [b"v"]
-
-    def test_close_fails_records_after_its_timeout(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_close_fails_records_after_its_timeout(self) -> None:
+        async with producing() as stage:
             stage.broker.faults.add(Delay(ms=60_000), api="Produce")
             future = await stage.send()
             await stage.producer.close(timeout_ms=5000)
@@ -200,10 +163,8 @@ class TestClosing:
             with pytest.raises(KafkaException, match="the producer is closed"):
                 await stage.send()
 
-        on_stage(test)
-
-    def test_close_fails_pending_sends(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_close_fails_pending_sends(self) -> None:
+        async with producing({"buffer.memory": 3000, "batch.size": 1}) as stage:
             stage.broker.faults.add(Delay(ms=60_000), api="Produce")
             first = await stage.send(bytes(2000))
             waiting = asyncio.create_task(stage.send(bytes(2000)))
@@ -213,12 +174,10 @@ class TestClosing:
                 await waiting
             await stage.ended(first)
 
-        on_stage(test, {"buffer.memory": 3000, "batch.size": 1})
-
 
 class TestWhatTheBrokerRefuses:
-    def test_record_error_fails_only_that_record(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_record_error_fails_only_that_record(self) -> None:
+        async with producing({"linger.ms": 10}) as stage:
             await stage.broker.cluster.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
             futures = [await stage.producer.send("compacted", b"v", key=key) for key in (b"k", None, b"k")]
             await stage.ended(*futures)
@@ -226,10 +185,8 @@ class TestWhatTheBrokerRefuses:
             assert messages[0] == messages[2] == "it was in a batch with invalid records, which was not written"
             assert messages[1] != messages[0]
 
-        on_stage(test, {"linger.ms": 10})
-
-    def test_rejected_batch_is_followed_by_accepted_ones(self) -> None:
-        async def test(stage: Stage) -> None:
+    async def test_rejected_batch_is_followed_by_accepted_ones(self) -> None:
+        async with producing() as stage:
             stage.broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             refused = await stage.send(b"refused")
             await stage.ended(refused)
@@ -238,27 +195,22 @@ class TestWhatTheBrokerRefuses:
             assert stage.log() == [b"taken"]
             assert stage.produced[-1].attempt_key.endswith(".1.0"), "in the next epoch, from sequence 0"
 
-        on_stage(test)
 
-
-def test_written_batch_reported_as_failed_is_stored_once() -> None:
-    async def test(stage: Stage) -> None:
+async def test_written_batch_reported_as_failed_is_stored_once() -> None:
+    async with producing() as stage:
         stage.broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=3)
         await stage.ended(await stage.send(b"v"))
         assert stage.ends[b"v"].metadata == (TOPIC, 0, 1, 1_700_000_000_000)
         assert stage.log() == [b"v"]
         assert len(stage.produced) == 4
 
-    on_stage(test)
 
-
-def test_batch_with_a_late_attempt_is_not_sent_in_another_epoch() -> None:
+async def test_batch_with_a_late_attempt_is_not_sent_in_another_epoch() -> None:
     """A batch expires, and a late attempt arrives after the next one was rejected for the gap between them.
 
     In another epoch the broker could not detect the duplicate.
     """
-
-    async def test(stage: Stage) -> None:
+    async with producing({"request.timeout.ms": 1000, "delivery.timeout.ms": 3500}) as stage:
         network = testing.network()
         network.link("localhost", latency_s=3.55)
         older = await stage.send(b"older")
@@ -278,28 +230,23 @@ def test_batch_with_a_late_attempt_is_not_sent_in_another_epoch() -> None:
         assert again.connection == refused.connection
         assert again.connection not in [one.connection for one in late]
 
-    on_stage(test, {"request.timeout.ms": 1000, "delivery.timeout.ms": 3500})
 
-
-def test_moved_leader_is_followed_without_backoff() -> None:
-    async def main() -> float:
-        async with Broker(brokers=2, config={"default.replication.factor": 2}) as broker:
-            given: dict[str, str | int] = {
-                "bootstrap.servers": broker.bootstrap,
-                "linger.ms": 0,
-                "retry.backoff.ms": 1000,
-            }
-            async with Producer(given, random=Random(1)) as producer:
-                await (await producer.send(TOPIC, b"first", partition=0))
-                leader = broker.cluster.partition(TOPIC, 0).leader
-                await broker.cluster.move_leader(TOPIC, 0, 3 - leader)
-                loop = asyncio.get_running_loop()
-                began = loop.time()
-                await (await producer.send(TOPIC, b"second", partition=0))
-                assert values_in(broker, 0) == [b"first", b"second"]
-                return loop.time() - began
-
-    assert testing.run(main()) < 0.1
+async def test_moved_leader_is_followed_without_backoff() -> None:
+    async with Broker(brokers=2, config={"default.replication.factor": 2}) as broker:
+        given: dict[str, str | int] = {
+            "bootstrap.servers": broker.bootstrap,
+            "linger.ms": 0,
+            "retry.backoff.ms": 1000,
+        }
+        async with Producer(given, random=Random(1)) as producer:
+            await (await producer.send(TOPIC, b"first", partition=0))
+            leader = broker.cluster.partition(TOPIC, 0).leader
+            await broker.cluster.move_leader(TOPIC, 0, 3 - leader)
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await (await producer.send(TOPIC, b"second", partition=0))
+            assert values_in(broker, 0) == [b"first", b"second"]
+            assert (loop.time() - began) < 0.1
 
 
 def test_invalid_setting_fails_at_once() -> None:
@@ -307,10 +254,11 @@ def test_invalid_setting_fails_at_once() -> None:
         Producer({})
 
 
-def test_unavailable_broker_is_contacted_by_backoff_whatever_the_number_of_records(
+async def test_unavailable_broker_is_contacted_by_backoff_whatever_the_number_of_records(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def test(stage: Stage) -> None:
+    caplog.set_level(logging.INFO, logger="sluice.client")
+    async with producing() as stage:
         await stage.broker.cluster.stop(1)
         await asyncio.sleep(1)
         loop = asyncio.get_running_loop()
@@ -320,9 +268,6 @@ def test_unavailable_broker_is_contacted_by_backoff_whatever_the_number_of_recor
         await stage.broker.cluster.start(1)
         await stage.ended(*await asyncio.gather(*waiting))
         assert sorted(stage.log()) == sorted(stage.ends)
-
-    with caplog.at_level(logging.INFO, logger="sluice.client"):
-        on_stage(test)
     counts = Counter(record.message for record in caplog.records if record.name == "sluice.client")
     assert counts["rebootstrap"] == 1
     assert 30 < counts["disconnected"] < 45, "0.8 to 1 s each at the cap"

@@ -2,9 +2,9 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
-from typing import TypeVar
 
 import pytest
 from aiokafka import AIOKafkaConsumer
@@ -18,8 +18,6 @@ from sluice.client.errors import ApiException, KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import Producer
 from sluice.client.producer.transaction_requests import GroupMetadata
-
-T = TypeVar("T")
 
 # Selected by the broker's transaction.version.
 RELEASES = {"clients add partitions": "kafka-3.9", "brokers add partitions": "kafka-4.4"}
@@ -37,16 +35,17 @@ def producer_for(broker: Broker, seed: int = 0) -> Producer:
     return Producer(given, random=Random(seed))
 
 
-def with_producer(release: str, test: Callable[[Broker, Producer], Awaitable[T]], brokers: int = 1) -> T:
-    """Run a test with a producer whose transactions are initialized."""
-
-    async def main() -> T:
-        config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
-        async with Broker(brokers=brokers, config=config) as broker, producer_for(broker) as producer:
-            await producer.init_transactions()
-            return await test(broker, producer)
-
-    return testing.run(main(), until=3600)
+@asynccontextmanager
+async def initialized(release: str, brokers: int = 1) -> AsyncIterator[tuple[Broker, Producer]]:
+    """Start a broker, and a producer whose transactions are initialized."""
+    config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
+    async with (
+        asyncio.timeout(3600),
+        Broker(brokers=brokers, config=config) as broker,
+        producer_for(broker) as producer,
+    ):
+        await producer.init_transactions()
+        yield broker, producer
 
 
 async def committed(broker: Broker) -> list[bytes]:
@@ -80,17 +79,15 @@ async def transaction(producer: Producer, *values: bytes) -> None:
 
 @release
 class TestATransaction:
-    def test_committed_transaction_is_read(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_committed_transaction_is_read(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             for first in (b"a", b"c"):
                 await transaction(producer, first, bytes([first[0] + 1]))
                 await producer.commit_transaction()
-            return await committed(broker)
+            assert await committed(broker) == [b"a", b"b", b"c", b"d"]
 
-        assert with_producer(release, test) == [b"a", b"b", b"c", b"d"]
-
-    def test_aborted_transaction_is_not_read(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_aborted_transaction_is_not_read(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             await transaction(producer, b"sent and aborted")
             await producer.flush()
             await producer.abort_transaction()
@@ -98,33 +95,26 @@ class TestATransaction:
             await producer.abort_transaction()
             await transaction(producer, b"committed")
             await producer.commit_transaction()
-            return await committed(broker)
+            assert await committed(broker) == [b"committed"]
 
-        assert with_producer(release, test) == [b"committed"]
-
-    def test_empty_transaction_ends_at_once(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_empty_transaction_ends_at_once(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             producer.begin_transaction()
             await producer.commit_transaction()
             producer.begin_transaction()
             await producer.abort_transaction()
-            return [request.api.encode() for request in broker.journal.requests(api="EndTxn")]
+            assert [request.api.encode() for request in broker.journal.requests(api="EndTxn")] == []
 
-        assert with_producer(release, test) == []
-
-    def test_closing_the_producer_aborts_the_transaction(self, release: str) -> None:
-        async def main() -> list[bytes]:
-            config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
-            async with Broker(config=config) as broker:
-                async with producer_for(broker) as producer:
-                    await producer.init_transactions()
-                    await transaction(producer, b"left open")
-                    await producer.flush()
-                (end,) = broker.journal.requests(api="EndTxn")
-                assert end.error_codes in ([], [0])
-                return await committed(broker)
-
-        assert testing.run(main(), until=3600) == []
+    async def test_closing_the_producer_aborts_the_transaction(self, release: str) -> None:
+        config: dict[str, str | float] = {"sluice.kafka.release": release, "num.partitions": 2}
+        async with Broker(config=config) as broker:
+            async with producer_for(broker) as producer:
+                await producer.init_transactions()
+                await transaction(producer, b"left open")
+                await producer.flush()
+            (end,) = broker.journal.requests(api="EndTxn")
+            assert end.error_codes in ([], [0])
+            assert await committed(broker) == []
 
     @pytest.mark.parametrize(
         ("api", "fault"),
@@ -146,17 +136,15 @@ class TestATransaction:
         ],
         ids=str,
     )
-    def test_retriable_error_is_retried(self, release: str, api: str, fault: Error | Close) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_retriable_error_is_retried(self, release: str, api: str, fault: Error | Close) -> None:
+        async with initialized(release) as (broker, producer):
             broker.faults.add(fault, api=api, times=2)
             await transaction(producer, b"a", b"b")
             await producer.commit_transaction()
-            return await committed(broker)
+            assert await committed(broker) == [b"a", b"b"]
 
-        assert with_producer(release, test) == [b"a", b"b"]
-
-    def test_failed_record_allows_only_an_abort(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_failed_record_allows_only_an_abort(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             await transaction(producer, b"refused")
             await producer.flush()
@@ -164,36 +152,29 @@ class TestATransaction:
                 await producer.send("t", b"more")
             with pytest.raises(KafkaException, match=r"the transaction has failed: .*; abort it"):
                 await producer.commit_transaction()
-            return await committed_after_abort(broker, producer)
+            assert await committed_after_abort(broker, producer) == [b"after"]
 
-        assert with_producer(release, test) == [b"after"]
-
-    def test_record_written_and_reported_as_failed_does_not_hide_later_records(self, release: str) -> None:
+    async def test_record_written_and_reported_as_failed_does_not_hide_later_records(self, release: str) -> None:
         """The next record must not reuse the sequence, or the broker would treat it as a duplicate."""
-
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+        async with initialized(release) as (broker, producer):
             broker.faults.add(Error("REQUEST_TIMED_OUT", when="after"), api="Produce", times=1)
             await transaction(producer, b"written and refused")
             await broker.wait_for(lambda: len(broker.journal.requests(api="Produce")) == 1)
             broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
             with pytest.raises(KafkaException):
                 await producer.commit_transaction()
-            return await committed_after_abort(broker, producer)
+            assert await committed_after_abort(broker, producer) == [b"after"]
 
-        assert with_producer(release, test) == [b"after"]
-
-    def test_expired_record_allows_an_abort(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_expired_record_allows_an_abort(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             with broker.faults.add(Error("REQUEST_TIMED_OUT"), api="Produce"):
                 await transaction(producer, b"never")
                 with pytest.raises(KafkaException):
                     await producer.commit_transaction()
-            return await committed_after_abort(broker, producer)
+            assert await committed_after_abort(broker, producer) == [b"after"]
 
-        assert with_producer(release, test) == [b"after"]
-
-    def test_expired_unsent_record_prevents_the_commit(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_expired_unsent_record_prevents_the_commit(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             await transaction(producer, b"sent")
             await producer.flush()
             testing.network().partition("localhost")
@@ -202,23 +183,19 @@ class TestATransaction:
             with pytest.raises(TimeoutException):
                 await producer.commit_transaction()
             await producer.abort_transaction()
-            return await committed(broker)
+            assert await committed(broker) == []
 
-        assert with_producer(release, test) == []
-
-    def test_transaction_of_unknown_state_can_be_aborted(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_transaction_of_unknown_state_can_be_aborted(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             api = "AddPartitionsToTxn" if release == "kafka-3.9" else "Produce"
             with broker.faults.add(Close(when="after"), api=api):
                 await transaction(producer, b"unknown")
                 with pytest.raises(KafkaException):
                     await producer.commit_transaction()
-            return await committed_after_abort(broker, producer)
+            assert await committed_after_abort(broker, producer) == [b"after"]
 
-        assert with_producer(release, test) == [b"after"]
-
-    def test_late_end_of_the_previous_transaction_does_not_end_the_next(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_late_end_of_the_previous_transaction_does_not_end_the_next(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             broker.faults.add(Delay(ms=3000), api="EndTxn", times=1)  # one second longer than the client's timeout
             await transaction(producer, b"one")
             await producer.commit_transaction()
@@ -228,12 +205,10 @@ class TestATransaction:
             await producer.abort_transaction()
             await transaction(producer, b"three")
             await producer.commit_transaction()
-            return await committed(broker)
+            assert await committed(broker) == [b"one", b"three"]
 
-        assert with_producer(release, test) == [b"one", b"three"]
-
-    def test_fenced_producer_fails_permanently(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_fenced_producer_fails_permanently(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             await transaction(producer, b"of the old one")
             await producer.flush()
             async with producer_for(broker, seed=1) as other:
@@ -245,12 +220,10 @@ class TestATransaction:
             assert fenced.value.code.name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
             with pytest.raises(ApiException):
                 producer.begin_transaction()
-            return await committed(broker)
+            assert await committed(broker) == [b"of the new one"]
 
-        assert with_producer(release, test) == [b"of the new one"]
-
-    def test_offsets_are_committed_with_the_transaction(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> int | None:
+    async def test_offsets_are_committed_with_the_transaction(self, release: str) -> None:
+        async with initialized(release) as (broker, producer):
             await transaction(producer, b"a")
             await producer.send_offsets_to_transaction({TopicPartition("t", 0): 7}, GroupMetadata("g"))
             await producer.commit_transaction()
@@ -262,12 +235,10 @@ class TestATransaction:
             consumer.assign([AiokafkaPartition("t", 0)])
             offset: int | None = await consumer.committed(AiokafkaPartition("t", 0))
             await consumer.stop()
-            return offset
+            assert offset == 7
 
-        assert with_producer(release, test) == 7
-
-    def test_transaction_survives_a_coordinator_move(self, release: str) -> None:
-        async def test(broker: Broker, producer: Producer) -> list[bytes]:
+    async def test_transaction_survives_a_coordinator_move(self, release: str) -> None:
+        async with initialized(release, brokers=3) as (broker, producer):
             await transaction(producer, b"a", b"b")
             await producer.flush()
             for node_id in broker.brokers:
@@ -276,49 +247,38 @@ class TestATransaction:
                 await broker.cluster.start(node_id)
                 await asyncio.sleep(1)
             await producer.commit_transaction()
-            return await committed(broker)
-
-        assert with_producer(release, test, brokers=3) == [b"a", b"b"]
+            assert await committed(broker) == [b"a", b"b"]
 
 
-def test_closing_after_an_abort_succeeds(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with Broker() as broker, producer_for(broker) as producer:
-            await producer.init_transactions()
-            await transaction(producer, b"aborted")
-            await producer.abort_transaction()
-            await transaction(producer, b"left open")
-
-    testing.run(main())
+async def test_closing_after_an_abort_succeeds(caplog: pytest.LogCaptureFixture) -> None:
+    async with Broker() as broker, producer_for(broker) as producer:
+        await producer.init_transactions()
+        await transaction(producer, b"aborted")
+        await producer.abort_transaction()
+        await transaction(producer, b"left open")
     gc.collect()
     assert "never retrieved" not in caplog.text
 
 
-def test_invalid_state_is_reported() -> None:
-    async def main() -> None:
-        async with Broker() as broker:
-            async with producer_for(broker) as producer:
-                with pytest.raises(KafkaException, match="invalid transition from UNINITIALIZED to IN_TRANSACTION"):
-                    producer.begin_transaction()
-                await producer.init_transactions()
-                with pytest.raises(KafkaException, match="no transaction is in progress"):
-                    await producer.send("t", b"v")
-            async with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
-                with pytest.raises(KafkaException, match=r"transactional\.id is not set"):
-                    producer.begin_transaction()
-
-    testing.run(main())
-
-
-def test_timed_out_operation_continues_when_repeated() -> None:
-    async def main() -> None:
-        async with Broker() as broker, producer_for(broker) as producer:
-            testing.network().partition("localhost")
-            asyncio.get_running_loop().call_later(30, testing.network().heal)
-            with pytest.raises(TimeoutException, match="did not complete within 20000 ms; call it again to continue"):
-                await producer.init_transactions()
+async def test_invalid_state_is_reported() -> None:
+    async with Broker() as broker:
+        async with producer_for(broker) as producer:
+            with pytest.raises(KafkaException, match="invalid transition from UNINITIALIZED to IN_TRANSACTION"):
+                producer.begin_transaction()
             await producer.init_transactions()
-            await transaction(producer, b"v")
-            await producer.commit_transaction()
+            with pytest.raises(KafkaException, match="no transaction is in progress"):
+                await producer.send("t", b"v")
+        async with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+            with pytest.raises(KafkaException, match=r"transactional\.id is not set"):
+                producer.begin_transaction()
 
-    testing.run(main())
+
+async def test_timed_out_operation_continues_when_repeated() -> None:
+    async with Broker() as broker, producer_for(broker) as producer:
+        testing.network().partition("localhost")
+        asyncio.get_running_loop().call_later(30, testing.network().heal)
+        with pytest.raises(TimeoutException, match="did not complete within 20000 ms; call it again to continue"):
+            await producer.init_transactions()
+        await producer.init_transactions()
+        await transaction(producer, b"v")
+        await producer.commit_transaction()

@@ -11,31 +11,27 @@ from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import DISCONNECT, Answer, Asked
 from tests.support.consuming import gaps
-from tests.support.group_network import REQUEST_MS, GroupStage, at_group
+from tests.support.group_network import REQUEST_MS, group_stage
 
 HEARTBEAT = request_of(HeartbeatRequest(group_id="g"))
 
 
-def test_coordinator_is_looked_up_once_and_has_a_separate_connection() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_coordinator_is_looked_up_once_and_has_a_separate_connection() -> None:
+    async with group_stage() as stage:
         node = await stage.coordinator.ensure()
         assert (node.id, node.host) == (2**31 - 1 - 1, "a")
         assert await stage.coordinator.ensure() == node
         assert len(stage.asked_at_ms("FindCoordinator")) == 1
 
-    at_group(test)
 
-
-def test_old_brokers_are_queried_for_one_group() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_old_brokers_are_queried_for_one_group() -> None:
+    async with group_stage() as stage:
         for broker in (stage.one, stage.two):
             broker.versions["FindCoordinator"] = (0, 3)
             broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
                 node_id=2 if request.message.key == "g" else -1, host="b", port=9092
             )
         assert (await stage.coordinator.ensure()).host == "b"
-
-    at_group(test)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +42,9 @@ def test_old_brokers_are_queried_for_one_group() -> None:
         pytest.param(DISCONNECT, id="connection lost"),
     ],
 )
-def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | ErrorCode) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | ErrorCode) -> None:
+    async with group_stage() as stage:
+
         def fails(request: Asked) -> Answer:
             if len(stage.asked_at_ms("FindCoordinator")) > 4:
                 return stage.found(request)
@@ -63,29 +60,23 @@ def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | Er
         assert [expected <= gap <= expected + 110 for gap, expected in zip(found, (100, 200, 300, 400), strict=True)]
         assert found == sorted(found)
 
-    at_group(test)
 
-
-def test_fatal_error_is_raised() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_fatal_error_is_raised() -> None:
+    async with group_stage() as stage:
         refused = Coordinator(key="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message="not yours")
         for broker in (stage.one, stage.two):
             broker.answers["FindCoordinator"] = lambda _: FindCoordinatorResponse(coordinators=[refused])
         with pytest.raises(ApiException, match="not yours"):
             await stage.coordinator.ensure()
 
-    at_group(test)
 
-
-def test_lookup_ends_at_the_deadline() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_lookup_ends_at_the_deadline() -> None:
+    async with group_stage() as stage:
         stage.one.refuses = stage.two.refuses = True
         began_ms = stage.network.now_ms
         with pytest.raises(TimeoutException):
             await stage.coordinator.ensure(stage.deadline(500))
         assert stage.network.now_ms - began_ms == pytest.approx(500, abs=2)
-
-    at_group(test)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +84,10 @@ def test_lookup_ends_at_the_deadline() -> None:
     [(DISCONNECT, DisconnectException, 0), (None, TimeoutException, REQUEST_MS)],
     ids=["closes the connection", "does not respond"],
 )
-def test_unresponsive_coordinator_is_forgotten(answer: Answer, raised: type[KafkaException], after_ms: float) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_unresponsive_coordinator_is_forgotten(
+    answer: Answer, raised: type[KafkaException], after_ms: float
+) -> None:
+    async with group_stage() as stage:
         stage.one.answers["Heartbeat"] = lambda _: answer
         await stage.coordinator.ensure()
         began_ms = stage.network.now_ms
@@ -106,8 +99,6 @@ def test_unresponsive_coordinator_is_forgotten(answer: Answer, raised: type[Kafk
         stage.two.answers["Heartbeat"] = lambda _: HeartbeatResponse()
         assert isinstance(await stage.coordinator.send(HEARTBEAT), HeartbeatResponse)
 
-    at_group(test)
-
 
 @pytest.mark.parametrize(
     ("code", "forgotten"),
@@ -118,18 +109,16 @@ def test_unresponsive_coordinator_is_forgotten(answer: Answer, raised: type[Kafk
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, False),
     ],
 )
-def test_error_codes_show_whether_the_coordinator_moved(code: ErrorCode, forgotten: bool) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_error_codes_show_whether_the_coordinator_moved(code: ErrorCode, forgotten: bool) -> None:
+    async with group_stage() as stage:
         await stage.coordinator.ensure()
         with pytest.raises(ApiException):
             stage.coordinator.check(code)
         assert (stage.coordinator.node is None) is forgotten
 
-    at_group(test)
 
-
-def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None:
+    async with group_stage() as stage:
         stage.one.answers["Heartbeat"] = lambda _: None
         asking = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
         await asyncio.sleep(0.5)
@@ -137,15 +126,11 @@ def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None:
         with pytest.raises(DisconnectException):
             await asking
 
-    at_group(test)
 
-
-def test_backoff_ends_when_the_client_is_closed() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_backoff_ends_when_the_client_is_closed() -> None:
+    async with group_stage() as stage:
         pausing = asyncio.ensure_future(stage.coordinator.pause(60_000))
         await asyncio.sleep(1)
         await stage.client.close()
         with pytest.raises(KafkaException, match="closed"):
             await pausing
-
-    at_group(test)

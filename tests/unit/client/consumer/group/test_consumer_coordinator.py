@@ -68,8 +68,8 @@ async def until_assigned(consumer: Consumer, count: int) -> None:
 
 
 class TestMembers:
-    def test_lone_member_owns_all_partitions(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_lone_member_owns_all_partitions(self) -> None:
+        async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
             stage.consumer.subscribe([TOPIC], listener=listener)
             await stage.produce(b"a", partition=3)
@@ -78,11 +78,9 @@ class TestMembers:
             assert listener.calls == [("assigned", {0, 1, 2, 3})]
             assert stage.consumer.group_metadata().id == 1
 
-        reading(test, {"group.id": "g"}, broker_config=FOUR)
-
     @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
-    def test_members_share_partitions_and_take_over_those_of_a_leaving_member(self, assignor: str) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_members_share_partitions_and_take_over_those_of_a_leaving_member(self, assignor: str) -> None:
+        async with reading({"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR) as stage:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
             async with polling(stage, partition_assignment_strategy=assignor) as other:
@@ -94,8 +92,6 @@ class TestMembers:
                 assert other.assignment() | stage.consumer.assignment() == ALL
             await until_assigned(stage.consumer, 4)
 
-        reading(test, {"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR)
-
     @pytest.mark.parametrize(
         ("assignor", "expected"),
         [
@@ -103,10 +99,10 @@ class TestMembers:
             ("cooperative-sticky", [("assigned", {0, 1, 2, 3}), ("revoked", {2, 3}), ("assigned", set())]),
         ],
     )
-    def test_rebalance_revokes_all_or_only_moving_partitions(
+    async def test_rebalance_revokes_all_or_only_moving_partitions(
         self, assignor: str, expected: list[tuple[str, set[int]]]
     ) -> None:
-        async def test(stage: Reading) -> None:
+        async with reading({"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR) as stage:
             listener = RecordingListener()
             stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
@@ -115,10 +111,8 @@ class TestMembers:
                 kinds = [(kind, len(partitions)) for kind, partitions in listener.calls[:3]]
                 assert kinds == [(kind, len(partitions)) for kind, partitions in expected]
 
-        reading(test, {"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR)
-
-    def test_static_member_keeps_its_assignment_after_a_restart(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_static_member_keeps_its_assignment_after_a_restart(self) -> None:
+        async with reading(broker_config=FOUR) as stage:
             config = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "group.instance.id": "i"}
             generations = []
             for _ in range(2):
@@ -129,10 +123,9 @@ class TestMembers:
                 await asyncio.sleep(5)
             assert generations == [1, 1]
 
-        reading(test, broker_config=FOUR)
-
-    def test_member_that_does_not_poll_leaves_the_group(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_member_that_does_not_poll_leaves_the_group(self) -> None:
+        config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
+        async with reading({**config, "enable.auto.commit": "false"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
             stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
@@ -143,20 +136,15 @@ class TestMembers:
             await until_assigned(stage.consumer, 4)
             assert [kind for kind, _ in listener.calls] == ["assigned", "lost", "assigned"]
 
-        config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
-        reading(test, {**config, "enable.auto.commit": "false"}, broker_config=FOUR)
-
-    def test_heartbeats_are_sent_between_polls(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_heartbeats_are_sent_between_polls(self) -> None:
+        async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
             await asyncio.sleep(31)
             assert 9 <= len(stage.asked("Heartbeat")) <= 11
 
-        reading(test, {"group.id": "g"}, broker_config=FOUR)
-
-    def test_pattern_subscription_includes_new_topics(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_pattern_subscription_includes_new_topics(self) -> None:
+        async with reading({"group.id": "g", "metadata.max.age.ms": 2000}, broker_config=FOUR) as stage:
             await stage.broker.cluster.create_topic("orders-1", 1)
             await stage.broker.cluster.create_topic("payments", 1)
             stage.consumer.subscribe(re.compile("orders-.*"))
@@ -165,10 +153,8 @@ class TestMembers:
             await stage.broker.cluster.create_topic("orders-2", 2)
             await until_assigned(stage.consumer, 3)
 
-        reading(test, {"group.id": "g", "metadata.max.age.ms": 2000}, broker_config=FOUR)
-
-    def test_unsubscribe_leaves_the_group(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_unsubscribe_leaves_the_group(self) -> None:
+        async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
             stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
@@ -180,10 +166,9 @@ class TestMembers:
             await stage.produce(b"v")
             assert await stage.read(1) == [b"v"]
 
-        reading(test, {"group.id": "g"}, broker_config=FOUR)
-
-    def test_member_survives_a_coordinator_move(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_member_survives_a_coordinator_move(self) -> None:
+        config: dict[str, str | float] = {**FOUR, "sluice.brokers": 3, "default.replication.factor": 3}
+        async with reading({"group.id": "g", "auto.offset.reset": "earliest"}, broker_config=config) as stage:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
             for node in (1, 2):
@@ -194,13 +179,11 @@ class TestMembers:
                 await stage.broker.cluster.start(node)
                 await stage.consumer.poll(1000)
 
-        config: dict[str, str | float] = {**FOUR, "sluice.brokers": 3, "default.replication.factor": 3}
-        reading(test, {"group.id": "g", "auto.offset.reset": "earliest"}, broker_config=config)
-
 
 class TestCommits:
-    def test_next_consumer_starts_at_the_committed_offset(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_next_consumer_starts_at_the_committed_offset(self) -> None:
+        settings: Settings = {"group.id": "g", "enable.auto.commit": "false", "max.poll.records": 4}
+        async with reading(settings, broker_config={"group.initial.rebalance.delay.ms": 0}) as stage:
             await stage.produce(*[b"%d" % number for number in range(10)])
             config: Settings = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "max.poll.records": 4}
             stage.consumer.subscribe([TOPIC])
@@ -213,12 +196,9 @@ class TestCommits:
                 records = await consumer.poll(10_000)
                 assert values_of(records) == [b"4", b"5", b"6", b"7"]
 
-        settings: Settings = {"group.id": "g", "enable.auto.commit": "false", "max.poll.records": 4}
-        reading(test, settings, broker_config={"group.initial.rebalance.delay.ms": 0})
-
     @pytest.mark.parametrize("manual", [True, False], ids=["manual assignment", "in a group"])
-    def test_auto_commit_runs_by_interval_and_on_close(self, manual: bool) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_auto_commit_runs_by_interval_and_on_close(self, manual: bool) -> None:
+        async with reading({"group.id": "g"}, broker_config={"group.initial.rebalance.delay.ms": 0}) as stage:
             await stage.produce(b"a", b"b")
             if manual:
                 stage.consumer.assign([P0])
@@ -236,36 +216,28 @@ class TestCommits:
             async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
                 assert await other.committed([P0]) == {P0: OffsetAndMetadata(3, "", 0)}
 
-        reading(test, {"group.id": "g"}, broker_config={"group.initial.rebalance.delay.ms": 0})
-
-    def test_asynchronous_commits_do_not_block(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_asynchronous_commits_do_not_block(self) -> None:
+        async with reading({"group.id": "g"}) as stage:
             stage.consumer.assign([P0])
             task = stage.consumer.commit_later({P0: OffsetAndMetadata(5, "mine")})
             assert not task.done()
             await task
             assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(5, "mine")}
 
-        reading(test, {"group.id": "g"})
-
-    def test_commit_requires_a_group(self) -> None:
-        async def test(stage: Reading) -> None:
+    async def test_commit_requires_a_group(self) -> None:
+        async with reading() as stage:
             stage.consumer.assign([P0])
             with pytest.raises(NoSubscriptionError, match=r"^cannot commit: group.id is not set$"):
                 await stage.consumer.commit()
             with pytest.raises(NoSubscriptionError, match=r"^cannot subscribe: group.id is not set$"):
                 stage.consumer.subscribe([TOPIC])
 
-        reading(test)
 
-
-def test_subscribing_and_assigning_exclude_each_other() -> None:
-    async def test(stage: Reading) -> None:
+async def test_subscribing_and_assigning_exclude_each_other() -> None:
+    async with reading({"group.id": "g"}) as stage:
         stage.consumer.subscribe([TOPIC])
         with pytest.raises(KafkaException, match="exclude each other"):
             stage.consumer.assign([P0])
-
-    reading(test, {"group.id": "g"})
 
 
 @pytest.mark.parametrize(
@@ -280,7 +252,7 @@ def test_unsupported_setting_is_rejected(config: Settings, problem: str) -> None
         Consumer({"bootstrap.servers": "a:1", "group.id": "g", **config})
 
 
-def test_listener_can_commit_revoked_partitions_on_close() -> None:
+async def test_listener_can_commit_revoked_partitions_on_close() -> None:
     class Committing(RebalanceListener):
         def __init__(self, consumer: Consumer) -> None:
             self.consumer = consumer
@@ -288,18 +260,18 @@ def test_listener_can_commit_revoked_partitions_on_close() -> None:
         async def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
             await self.consumer.commit({P0: OffsetAndMetadata(1, "by the listener")})
 
-    async def test(stage: Reading) -> None:
+    async with reading({"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR) as stage:
         stage.consumer.subscribe([TOPIC], listener=Committing(stage.consumer))
         await until_assigned(stage.consumer, 4)
         await stage.consumer.close()
         async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
             assert await other.committed([P0]) == {P0: OffsetAndMetadata(1, "by the listener")}
 
-    reading(test, {"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR)
 
-
-def test_custom_assignor_prepares_before_assigning() -> None:
-    async def test(stage: Reading) -> None:
+async def test_custom_assignor_prepares_before_assigning() -> None:
+    async with reading(
+        broker_config={"group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": "false"}
+    ) as stage:
         prepared: list[list[GroupMember]] = []
 
         async def prepare(members: Sequence[GroupMember]) -> Mapping[str, int]:
@@ -319,5 +291,3 @@ def test_custom_assignor_prepares_before_assigning() -> None:
             assert not consumer.is_rebalancing
         assert [len(members) for members in prepared] == [1, 1], "one retry after a retriable error, and none later"
         assert prepared[0][0].topics == {"made"}
-
-    reading(test, broker_config={"group.initial.rebalance.delay.ms": 0, "auto.create.topics.enable": "false"})

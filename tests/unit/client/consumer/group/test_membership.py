@@ -23,7 +23,7 @@ from sluice.protocol.apis.sync_group import SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import Answer, Asked
 from tests.support.consuming import gaps
-from tests.support.group_network import GroupStage, Steps, at_group
+from tests.support.group_network import GroupStage, Steps, group_stage
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 JOIN_BACKOFF_MS, INTERVAL_MS, SESSION_MS, POLL_MS = 100, 1000, 5000, 20_000
@@ -78,8 +78,8 @@ def joined(
     )
 
 
-def test_member_joins_and_receives_its_assignment() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_member_joins_and_receives_its_assignment() -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         assert member.membership.needs_to_join()
         assert await member.join() == Joined("range", [P0, P1])
@@ -92,11 +92,9 @@ def test_member_joins_and_receives_its_assignment() -> None:
         (synced,) = stage.one.asked("SyncGroup")
         assert (synced.message.generation_id, synced.message.member_id, synced.message.assignments) == (1, "m-1", [])
 
-    at_group(test)
 
-
-def test_leader_assigns_by_all_subscriptions() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_leader_assigns_by_all_subscriptions() -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         wants = subscription_bytes({"t"}, (), -1)
         others = tuple(JoinGroupResponseMember(member_id=name, metadata=wants) for name in ("m-1", "m-2"))
@@ -105,8 +103,6 @@ def test_leader_assigns_by_all_subscriptions() -> None:
         (synced,) = stage.one.asked("SyncGroup")
         plan = {one.member_id: read_assignment(one.assignment) for one in synced.message.assignments}
         assert plan == {"m-1": [P0], "m-2": [P1]}
-
-    at_group(test)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +118,8 @@ def test_leader_assigns_by_all_subscriptions() -> None:
         ("SyncGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE, True, "m-1"),
     ],
 )
-def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         well = stage.one.answers[api]
 
@@ -139,23 +135,19 @@ def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as
         waited_ms = second.at_ms - first.at_ms
         assert (JOIN_BACKOFF_MS <= waited_ms <= JOIN_BACKOFF_MS + 10) if waits else waited_ms < 5
 
-    at_group(test)
 
-
-def test_fatal_join_error_is_raised() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_fatal_join_error_is_raised() -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         stage.one.answers["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         with pytest.raises(ApiException):
             await member.join()
         assert len(stage.one.asked("JoinGroup")) == 1
 
-    at_group(test)
-
 
 class TestHeartbeats:
-    def test_heartbeats_are_sent_every_interval_while_stable(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_heartbeats_are_sent_every_interval_while_stable(self) -> None:
+        async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             await member.beat(5500)
@@ -163,8 +155,6 @@ class TestHeartbeats:
             assert len(stage.asked_at_ms("Heartbeat")) == 5
             request = stage.one.asked("Heartbeat")[0].message
             assert (request.group_id, request.generation_id, request.member_id) == ("g", 1, "m-1")
-
-        at_group(test)
 
     @pytest.mark.parametrize(
         ("code", "rejoins", "out"),
@@ -176,8 +166,8 @@ class TestHeartbeats:
             (ErrorCode.ILLEGAL_GENERATION, True, True),
         ],
     )
-    def test_heartbeat_errors_change_the_membership(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_heartbeat_errors_change_the_membership(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
+        async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
@@ -185,10 +175,8 @@ class TestHeartbeats:
             assert member.membership.needs_to_join() is rejoins
             assert member.membership.has_no_generation is out
 
-        at_group(test)
-
-    def test_fatal_heartbeat_error_is_raised_to_the_application(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_fatal_heartbeat_error_is_raised_to_the_application(self) -> None:
+        async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             refusal = HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -197,10 +185,8 @@ class TestHeartbeats:
             with pytest.raises(ApiException):
                 member.membership.needs_to_join()
 
-        at_group(test)
-
-    def test_session_without_heartbeat_responses_looks_up_the_coordinator(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_session_without_heartbeat_responses_looks_up_the_coordinator(self) -> None:
+        async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(
@@ -209,10 +195,8 @@ class TestHeartbeats:
             await member.beat(SESSION_MS + 100)
             assert stage.asked_at_ms("FindCoordinator")[:2] == [0, SESSION_MS]
 
-        at_group(test)
-
-    def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
+        async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             await member.beat(POLL_MS + 2000)
@@ -220,12 +204,10 @@ class TestHeartbeats:
             assert left.at_ms == pytest.approx(POLL_MS, abs=20)
             assert member.membership.has_no_generation
 
-        at_group(test)
-
 
 @pytest.mark.parametrize(("instance_id", "leaves"), [(None, True), ("i", False)], ids=["dynamic", "static"])
-def test_closing_leaves_the_group_except_for_static_members(instance_id: str | None, leaves: bool) -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_closing_leaves_the_group_except_for_static_members(instance_id: str | None, leaves: bool) -> None:
+    async with group_stage() as stage:
         member = Member(stage, instance_id)
         await member.join()
         await member.membership.leave("done", stage.deadline())
@@ -235,11 +217,9 @@ def test_closing_leaves_the_group_except_for_static_members(instance_id: str | N
             assert (identity.member_id, identity.reason) == ("m-1", "done")
         assert member.membership.generation == Generation(-1, "", instance_id)
 
-    at_group(test)
 
-
-def test_commit_error_of_an_old_generation_is_ignored() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_commit_error_of_an_old_generation_is_ignored() -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         await member.join()
         member.membership.rejected(Generation(0, "m-1"), ErrorCode.UNKNOWN_MEMBER_ID)
@@ -247,14 +227,10 @@ def test_commit_error_of_an_old_generation_is_ignored() -> None:
         member.membership.rejected(member.membership.generation, ErrorCode.UNKNOWN_MEMBER_ID)
         assert member.membership.has_no_generation
 
-    at_group(test)
 
-
-def test_changed_subscription_rejoins_the_group() -> None:
-    async def test(stage: GroupStage) -> None:
+async def test_changed_subscription_rejoins_the_group() -> None:
+    async with group_stage() as stage:
         member = Member(stage)
         await member.join()
         stage.subscriptions.subscribe(["t", "u"])
         assert member.membership.needs_to_join()
-
-    at_group(test)

@@ -25,7 +25,7 @@ from sluice.protocol.apis.offset_fetch import (
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import Answer, Asked
 from tests.support.consuming import gaps
-from tests.support.group_network import GroupStage, Steps, at_group
+from tests.support.group_network import GroupStage, Steps, group_stage
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 MEMBER = Generation(3, "member", "instance")
@@ -58,8 +58,8 @@ def committed_with(*codes: int) -> Callable[[Asked], Answer]:
 
 
 class TestACommit:
-    def test_commit_contains_the_member_identity_and_offsets(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_commit_contains_the_member_identity_and_offsets(self) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
             (request,) = stage.one.asked("OffsetCommit")
@@ -69,14 +69,10 @@ class TestACommit:
             assert (partition.partition_index, partition.committed_offset) == (0, 7)
             assert (partition.committed_metadata, partition.committed_leader_epoch) == ("seven", 2)
 
-        at_group(test)
-
-    def test_empty_commit_sends_no_request(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_empty_commit_sends_no_request(self) -> None:
+        async with group_stage() as stage:
             await Offsets(stage).of_group.commit({}, stage.deadline())
             assert stage.asked_at_ms("OffsetCommit") == []
-
-        at_group(test)
 
     @pytest.mark.parametrize(
         "code",
@@ -87,62 +83,50 @@ class TestACommit:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ],
     )
-    def test_retriable_commit_error_is_retried_with_exponential_backoff(self, code: ErrorCode) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_retriable_commit_error_is_retried_with_exponential_backoff(self, code: ErrorCode) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(code, code, code, 0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
             found = gaps(stage.asked_at_ms("OffsetCommit"))
             assert all(step <= gap <= step + 10 for gap, step in zip(found, (100, 200, 300), strict=True)), found
 
-        at_group(test)
-
-    def test_asynchronous_commit_is_not_retried(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_asynchronous_commit_is_not_retried(self) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             with pytest.raises(RetriableException, match=r"^t-0: "):
                 await Offsets(stage).of_group.commit_once(SEVEN, stage.deadline())
             assert len(stage.asked_at_ms("OffsetCommit")) == 1
 
-        at_group(test)
-
-    def test_commit_ends_at_its_deadline(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_commit_ends_at_its_deadline(self) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             began_ms = stage.network.now_ms
             with pytest.raises(TimeoutException):
                 await Offsets(stage).of_group.commit(SEVEN, stage.deadline(1000))
             assert stage.network.now_ms - began_ms == pytest.approx(1000, abs=5)
 
-        at_group(test)
-
     @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-    def test_commit_of_a_fenced_member_fails_permanently(self, code: ErrorCode) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_commit_of_a_fenced_member_fails_permanently(self, code: ErrorCode) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(code)
             offsets = Offsets(stage)
             with pytest.raises(CommitFailedError, match="rebalanced without this member"):
                 await offsets.of_group.commit(SEVEN, stage.deadline())
             assert offsets.rejected == [(MEMBER, code)]
 
-        at_group(test)
-
-    def test_commit_during_a_rebalance_is_rejected_and_retriable(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_commit_during_a_rebalance_is_rejected_and_retriable(self) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.REBALANCE_IN_PROGRESS)
             offsets = Offsets(stage)
             with pytest.raises(ApiException):
                 await offsets.of_group.commit(SEVEN, stage.deadline())
             assert offsets.rejected == [(MEMBER, ErrorCode.REBALANCE_IN_PROGRESS)]
 
-        at_group(test)
-
-    def test_commit_without_membership_is_not_sent(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_commit_without_membership_is_not_sent(self) -> None:
+        async with group_stage() as stage:
             with pytest.raises(CommitFailedError, match="not a member of the group"):
                 await Offsets(stage, None).of_group.commit(SEVEN, stage.deadline())
             assert stage.asked_at_ms("OffsetCommit") == []
-
-        at_group(test)
 
 
 def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], Answer]:
@@ -163,21 +147,17 @@ def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callabl
 
 class TestCommittedOffsets:
     @pytest.mark.parametrize("version", [1, 7, 8, 9])
-    def test_committed_offsets_are_read_in_every_version(self, version: int) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_committed_offsets_are_read_in_every_version(self, version: int) -> None:
+        async with group_stage() as stage:
             stage.one.versions["OffsetFetch"] = (0, version)
             stage.one.answers["OffsetFetch"] = committed_offset(7)
             found = await Offsets(stage).of_group.committed([P0, P1], stage.deadline())
             assert found == {P0: OffsetAndMetadata(7, "m"), P1: None}
 
-        at_group(test)
-
-    def test_partition_without_a_commit_has_no_committed_offset(self) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_partition_without_a_commit_has_no_committed_offset(self) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetFetch"] = committed_offset(-1)
             assert await Offsets(stage).of_group.committed([P0], stage.deadline()) == {P0: None}
-
-        at_group(test)
 
     @pytest.mark.parametrize(
         "fails",
@@ -192,8 +172,8 @@ class TestCommittedOffsets:
             ),
         ],
     )
-    def test_retriable_fetch_error_is_retried(self, fails: Callable[[Asked], Answer]) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_retriable_fetch_error_is_retried(self, fails: Callable[[Asked], Answer]) -> None:
+        async with group_stage() as stage:
             well = committed_offset(7)
             stage.one.answers["OffsetFetch"] = lambda request: (
                 fails(request) if len(stage.one.asked("OffsetFetch")) < 3 else well(request)
@@ -203,8 +183,6 @@ class TestCommittedOffsets:
             waited = gaps(stage.asked_at_ms("OffsetFetch"))
             assert all(step <= gap <= step + 10 for gap, step in zip(waited, (100, 200), strict=True)), waited
 
-        at_group(test)
-
     @pytest.mark.parametrize(
         "refuses",
         [
@@ -213,10 +191,8 @@ class TestCommittedOffsets:
         ],
         ids=["the group", "a topic"],
     )
-    def test_fatal_fetch_error_is_raised(self, refuses: Callable[[Asked], Answer]) -> None:
-        async def test(stage: GroupStage) -> None:
+    async def test_fatal_fetch_error_is_raised(self, refuses: Callable[[Asked], Answer]) -> None:
+        async with group_stage() as stage:
             stage.one.answers["OffsetFetch"] = refuses
             with pytest.raises(ApiException):
                 await Offsets(stage).of_group.committed([P0], stage.deadline())
-
-        at_group(test)
