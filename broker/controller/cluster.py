@@ -24,6 +24,7 @@ from sluice.broker.metadata.topic import (
     Topic,
 )
 from sluice.broker.requests.action_queue import ActionQueue
+from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.clock import Clock
@@ -69,6 +70,7 @@ class Cluster:
         self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         self.actions = ActionQueue()
+        self.turns = TurnQueue(clock)
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)

@@ -19,6 +19,7 @@ from typing import Protocol
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import RequestContext, RequestHandler
 from sluice.broker.requests.trace import ReadTimes
+from sluice.broker.requests.turn_queue import TURN_MS, TurnQueue
 from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES, FrameReader, FrameSizeError
@@ -29,9 +30,6 @@ log = logging.getLogger("sluice.broker")
 JOIN_BYTES = 64 * 1024
 # Responses are written once they reach this size: then the transport reports whether the client keeps up.
 FLUSH_BYTES = 256 * 1024
-# Requests handled in one event-loop iteration, so that one pipelining client cannot keep timers and others waiting: at
-# about 10 us a request this is 2.5 ms, half of what a throttle may be late.
-TURN_REQUESTS = 256
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 # Until 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
@@ -47,7 +45,6 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_cancel_wait",
-        "_defer",
         "_deferred",
         "_dispatcher",
         "_eof",
@@ -58,6 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_running",
         "_transport",
+        "_turns",
         "_write_paused",
         "advertised",
         "close_reason",
@@ -78,14 +76,14 @@ class Connection(asyncio.BufferedProtocol):
         dispatcher: "ConnectionDispatcher",
         reader: FrameReader,
         advertised: Endpoint,
-        defer: Callable[[Callable[[], None]], object],
+        turns: TurnQueue,
         on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
-        """Create the state; `advertised` is the address in metadata, `defer` runs a function in the next iteration."""
+        """Create the state; `advertised` is the address in metadata."""
         self._dispatcher: RequestHandler = dispatcher
         self._reader = reader
-        self._defer = defer
+        self._turns = turns
         self.advertised = advertised
         self._on_made = on_made
         self._on_lost = on_lost
@@ -269,13 +267,15 @@ class Connection(asyncio.BufferedProtocol):
         self._running = True
         ctx, view = self.ctx, reader.view
         spent = False
+        end_ms = self.last_active_ms + TURN_MS
         try:
-            for _ in range(TURN_REQUESTS):
-                if self.waiting or self._write_paused or not reader.next_frame():
-                    break
+            while not (self.waiting or self._write_paused) and reader.next_frame():
                 dispatcher.dispatch(ctx, view, reader.start, reader.end)
-            else:
-                spent = True
+                if not reader.has_rest:
+                    break
+                if dispatcher.clock.monotonic_ms() >= end_ms:
+                    spent = True
+                    break
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
                 self.ctx.api = ""  # do not blame the previous request
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
         elif spent:
             self._pause_reading()
             self._deferred = True
-            self._defer(self._continue)
+            self._turns.add(self._continue)
         dispatcher.end_read()
 
     def _continue(self) -> None:

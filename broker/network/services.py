@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.security.services import SaslDispatcher, SaslHost
 from sluice.config.broker_config import Endpoint
 from sluice.purgatory.timer import Timer
@@ -26,6 +27,8 @@ class ConnectionJournal(Protocol):
 class HostCluster(Protocol):
     @property
     def quota_stores(self) -> QuotaStores: ...
+    @property
+    def turns(self) -> TurnQueue: ...
 
 
 class NetworkHost(SaslHost, Protocol):

@@ -70,6 +70,7 @@ class SocketServer:
         self._stopped: asyncio.Future[None] | None = None
         self._journal = broker.journal
         self._loop = loop
+        self._turns = broker.cluster.turns
         # An event loop without real sockets (sluice.testing) provides its own bind().
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
@@ -175,9 +176,7 @@ class SocketServer:
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
-        connection = Connection(
-            self.broker.dispatcher, reader, advertised, self._loop.call_soon, self._made, self._lost
-        )
+        connection = Connection(self.broker.dispatcher, reader, advertised, self._turns, self._made, self._lost)
         self.connections[connection] = None
         self.accepted += 1
         return connection

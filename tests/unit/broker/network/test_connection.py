@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.turn_queue import TURN_MS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES
@@ -46,24 +49,40 @@ def test_requests_of_one_read_are_answered_in_order_with_one_write() -> None:
     assert len(client.transport.writes) == 1, "all responses to one read are sent in one write"
 
 
-def test_requests_beyond_one_loop_iteration_are_answered_in_order() -> None:
-    client = VirtualBroker().client()
+def test_requests_beyond_one_turn_are_answered_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = VirtualBroker()
+    slow_requests(monkeypatch, broker, work_ms=0.01)
+    client = broker.client()
     client.send_together(*[(ApiVersionsRequest(), 0)] * 1000)
+    broker.advance(10)
     assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 1001))
     assert client.transport.reading
 
 
-def test_long_pipeline_does_not_block_other_clients() -> None:
+def test_long_pipelines_delay_another_client_by_one_turn_each(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    greedy, other = broker.client("greedy"), broker.client("other")
-    order: list[str] = []
-    greedy.on_bytes = lambda data: order.append("greedy")
-    other.on_bytes = lambda data: order.append("other")
-    data = other.frame(ApiVersionsRequest(), 0)
-    broker.loop.call_soon(greedy.deliver)  # reads the requests of `greedy` below first
-    broker.loop.call_soon(other.send_bytes, data)
-    greedy.send_together(*[(ApiVersionsRequest(), 0)] * 2000)
-    assert "other" in order[:-1], f"another client gets its response before the last one of a long pipeline: {order}"
+    slow_requests(monkeypatch, broker, work_ms=0.5)
+    pipelining = [broker.client(f"pipelining-{number}") for number in range(4)]
+    other = broker.client("other")
+    for client in pipelining:
+        client._sent += b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(100))
+        broker.loop.call_soon(client.deliver)
+    broker.loop.call_soon(other.send_bytes, other.frame(ApiVersionsRequest(), 0))
+    broker.advance(401 * 0.5)
+    assert other.answer().at_ms <= 5 * TURN_MS + 0.5, "one turn of each pipelining client and of the queue precede"
+    assert [len(client.take_answers()) for client in pipelining] == [100] * 4
+    assert broker.now_ms == 401 * 0.5
+
+
+def slow_requests(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_ms: float) -> None:
+    """Make each request take `work_ms`; timers that become due run after it."""
+    dispatch = Dispatcher.dispatch
+
+    def work(dispatcher: Dispatcher, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+        broker.clock._now_ms += work_ms
+        dispatch(dispatcher, ctx, view, start, end)
+
+    monkeypatch.setattr(Dispatcher, "dispatch", work)
 
 
 def test_request_after_a_waiting_one_is_answered_after_it() -> None:
