@@ -57,13 +57,12 @@ $(ASSERTS_READY): $(TEST_MODULES) | setup
 demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
-# Tests that measure real time run after the others, one at a time (exit code 5: no tests found). So do tests with a
-# browser and with Spark, which share one browser and one Spark session.
+# Tests with a browser and with Spark run after the others, as they share one browser and one Spark session (exit code 5:
+# no tests found).
 test: setup $(ASSERTS_READY) ## run the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not realtime and not spark and not spark_long" \
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not spark and not spark_long" \
 		--ignore tests/browser --ignore tests/spark
 	$(BIN)/pytest -m browser tests/browser || test $$? -eq 5
-	$(BIN)/pytest -m realtime $$(grep -l mark.realtime $(TEST_MODULES)) || test $$? -eq 5
 	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
 
 # Takes some minutes: includes all kinds of invalid fault rules and scenarios.

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 
-@pytest.mark.realtime
 def test_real_clients_get_the_rates_of_their_quotas() -> None:
     command = [sys.executable, "-m", "sluice", "demo", "--seconds", "25", "--format", "json"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -129,7 +129,6 @@ def test_confluent_kafka_reports_the_throttle_time_of_its_consumer(quota_broker:
 # -- clients before KIP-219 --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.realtime
 @pytest.mark.parametrize("version", [0, 1, 5])
 def test_old_producer_gets_its_response_after_the_throttle_time(
     version: int, quota_broker: BrokerProcess, topic: str
@@ -143,10 +142,9 @@ def test_old_producer_gets_its_response_after_the_throttle_time(
         waited_s = monotonic() - started
     assert response.responses[0].partition_responses[0].error_code == 0
     assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
-    assert 0.5 <= waited_s < 1
+    assert waited_s >= 0.5
 
 
-@pytest.mark.realtime
 @pytest.mark.parametrize("version", [0, 1, 7])
 def test_old_consumer_gets_its_records_after_the_throttle_time(
     version: int, quota_broker: BrokerProcess, topic: str
@@ -160,10 +158,9 @@ def test_old_consumer_gets_its_records_after_the_throttle_time(
         waited_s = monotonic() - started
     assert len(fetched_bytes(response)) > 149_000
     assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
-    assert 0.5 <= waited_s < 1
+    assert waited_s >= 0.5
 
 
-@pytest.mark.realtime
 def test_new_client_gets_its_response_at_once_and_its_connection_is_muted(
     quota_broker: BrokerProcess, topic: str
 ) -> None:
@@ -175,5 +172,5 @@ def test_new_client_gets_its_response_at_once_and_its_connection_is_muted(
         answered_s = monotonic() - started
         client.ask(MetadataRequest(topics=[]), 9)
         waited_s = monotonic() - started
-    assert answered_s < 0.25
-    assert 0.5 <= waited_s < 1
+    assert answered_s < waited_s / 2
+    assert waited_s >= 0.5

@@ -67,6 +67,18 @@ def test_rebalance_completes_when_all_members_have_joined() -> None:
     assert {member.generation_id for member in (*members, newcomer)} == {2}
 
 
+def test_rebalance_after_a_leave_completes_when_the_remaining_members_have_rejoined() -> None:
+    broker = VirtualBroker()
+    leaving, *remaining = settled_group(broker, 3)
+    leaving.leave()
+    started_ms = broker.now_ms
+    for member in remaining:
+        member.send_join()
+    settle_round(remaining)
+    assert broker.now_ms == started_ms
+    assert {member.generation_id for member in remaining} == {2}
+
+
 def test_members_that_miss_the_rebalance_timeout_are_removed() -> None:
     broker = VirtualBroker()
     members = settled_group(broker, 3)
