@@ -53,37 +53,28 @@ async def cluster(*overrides: str) -> ClusterServer:
 
 class TestABroker:
     @pytest.mark.parametrize("host", ["127.0.0.1", "kafka-1", "0.0.0.0"])
-    def test_broker_listens_on_the_network(self, host: str) -> None:
-        async def main() -> None:
-            server = await cluster(f"listeners=PLAINTEXT://{host}:9092")
-            _, writer = await asyncio.open_connection("localhost" if host == "0.0.0.0" else host, 9092)
-            writer.close()
-            await server.stop()
+    async def test_broker_listens_on_the_network(self, host: str) -> None:
+        server = await cluster(f"listeners=PLAINTEXT://{host}:9092")
+        _, writer = await asyncio.open_connection("localhost" if host == "0.0.0.0" else host, 9092)
+        writer.close()
+        await server.stop()
 
-        testing.run(main())
-
-    def test_broker_reports_an_unavailable_address(self) -> None:
-        async def main() -> None:
+    async def test_broker_reports_an_unavailable_address(self) -> None:
+        await cluster("listeners=PLAINTEXT://kafka-1:9092")
+        with pytest.raises(SluiceError, match=r"^cannot listen on kafka-1:9092: Address already in use$"):
             await cluster("listeners=PLAINTEXT://kafka-1:9092")
-            with pytest.raises(SluiceError, match=r"^cannot listen on kafka-1:9092: Address already in use$"):
-                await cluster("listeners=PLAINTEXT://kafka-1:9092")
 
-        testing.run(main())
-
-    def test_broker_keeps_its_port_exclusively(self) -> None:
-        async def main() -> None:
-            server = (await cluster("listeners=PLAINTEXT://kafka-1:9092")).servers[1]
-            accept = server.refuse("PLAINTEXT")
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("kafka-1", 9092)
-            with pytest.raises(OSError, match="Address already in use"):
-                testing.network().bind("kafka-1", 9092)
-            accept()
-            await asyncio.sleep(0)
-            _, writer = await asyncio.open_connection("kafka-1", 9092)
-            writer.close()
-
-        testing.run(main())
+    async def test_broker_keeps_its_port_exclusively(self) -> None:
+        server = (await cluster("listeners=PLAINTEXT://kafka-1:9092")).servers[1]
+        accept = server.refuse("PLAINTEXT")
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("kafka-1", 9092)
+        with pytest.raises(OSError, match="Address already in use"):
+            testing.network().bind("kafka-1", 9092)
+        accept()
+        await asyncio.sleep(0)
+        _, writer = await asyncio.open_connection("kafka-1", 9092)
+        writer.close()
 
     def test_broker_has_no_admin_port(self) -> None:
         async def main() -> None:
@@ -95,10 +86,7 @@ class TestABroker:
         ):
             testing.run(main())
 
-    def test_stopped_broker_releases_its_port(self) -> None:
-        async def main() -> None:
-            for _ in range(2):
-                async with Broker(config={"listeners": "PLAINTEXT://kafka-1:9092"}):
-                    pass
-
-        testing.run(main())
+    async def test_stopped_broker_releases_its_port(self) -> None:
+        for _ in range(2):
+            async with Broker(config={"listeners": "PLAINTEXT://kafka-1:9092"}):
+                pass

@@ -97,7 +97,7 @@ class TestSending:
                 began = loop.time()
                 with pytest.raises(TimeoutException, match=message):
                     await producer.send("unknown", b"v", partition=partition)
-                assert (loop.time() - began) == pytest.approx(1.5, abs=0.001)
+                assert loop.time() - began == pytest.approx(1.5, abs=0.001)
 
     async def test_sending_fails_without_memory_after_max_block_ms(self) -> None:
         async with producing({"buffer.memory": 5000, "batch.size": 1, "max.block.ms": 2000}) as stage:
@@ -246,7 +246,7 @@ async def test_moved_leader_is_followed_without_backoff() -> None:
             began = loop.time()
             await (await producer.send(TOPIC, b"second", partition=0))
             assert values_in(broker, 0) == [b"first", b"second"]
-            assert (loop.time() - began) < 0.1
+            assert loop.time() - began < 0.1
 
 
 def test_invalid_setting_fails_at_once() -> None:

@@ -24,25 +24,19 @@ class TestTime:
         assert perf_counter() - began < 5
 
     @pytest.mark.parametrize("delay_s", [0.1, 1 / 3, 0.0005, 1e-9, 12_345.678_901_234], ids=str)
-    def test_time_equals_the_timers_deadline(self, delay_s: float) -> None:
-        async def main() -> float:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            await asyncio.sleep(delay_s)
-            return loop.time() - began
+    async def test_time_equals_the_timers_deadline(self, delay_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.sleep(delay_s)
+        assert loop.time() - began == pytest.approx(delay_s, abs=2e-9)
 
-        assert testing.run(main()) == pytest.approx(delay_s, abs=2e-9)
-
-    def test_running_code_takes_almost_no_time(self) -> None:
-        async def main() -> int:
-            loop = asyncio.get_running_loop()
-            assert isinstance(loop, VirtualLoop)
-            began_ns = loop.monotonic_ns()
-            for _ in range(90):
-                await asyncio.sleep(0)
-            return loop.monotonic_ns() - began_ns
-
-        assert testing.run(main()) == 90
+    async def test_running_code_takes_almost_no_time(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        began_ns = loop.monotonic_ns()
+        for _ in range(90):
+            await asyncio.sleep(0)
+        assert loop.monotonic_ns() - began_ns == 90
 
     def test_time_passes_for_a_polling_task(self) -> None:
         async def main() -> None:
@@ -53,38 +47,29 @@ class TestTime:
 
         testing.run(main(), max_turns=100)
 
-    def test_timer_below_the_clock_resolution_advances_time(self) -> None:
-        async def main() -> float:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            for _ in range(10):
-                await asyncio.sleep(3e-12)
-            return loop.time() - began
+    async def test_timer_below_the_clock_resolution_advances_time(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for _ in range(10):
+            await asyncio.sleep(3e-12)
+        assert 0 < loop.time() - began < 1e-7
 
-        assert 0 < testing.run(main()) < 1e-7
+    async def test_wall_time_follows_loop_time(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        began_ns = loop.wall_ns()
+        await asyncio.sleep(1.5)
+        assert 1_500_000_000 <= loop.wall_ns() - began_ns < 1_500_000_010
 
-    def test_wall_time_follows_loop_time(self) -> None:
-        async def main() -> int:
-            loop = asyncio.get_running_loop()
-            assert isinstance(loop, VirtualLoop)
-            began_ns = loop.wall_ns()
-            await asyncio.sleep(1.5)
-            return loop.wall_ns() - began_ns
+    async def test_timers_order_many_tasks(self) -> None:
+        seen: list[float] = []
 
-        assert 1_500_000_000 <= testing.run(main()) < 1_500_000_010
+        async def note(delay_s: float) -> None:
+            await asyncio.sleep(delay_s)
+            seen.append(delay_s)
 
-    def test_timers_order_many_tasks(self) -> None:
-        async def main() -> list[float]:
-            seen: list[float] = []
-
-            async def note(delay_s: float) -> None:
-                await asyncio.sleep(delay_s)
-                seen.append(delay_s)
-
-            await asyncio.gather(*map(note, (3.0, 1.0, 2.0, 86_000.0, 0.0)))
-            return seen
-
-        assert testing.run(main()) == [0.0, 1.0, 2.0, 3.0, 86_000.0]
+        await asyncio.gather(*map(note, (3.0, 1.0, 2.0, 86_000.0, 0.0)))
+        assert seen == [0.0, 1.0, 2.0, 3.0, 86_000.0]
 
     def test_timeouts_work(self) -> None:
         async def main() -> None:
@@ -166,11 +151,8 @@ class TestAnEnd:
 
 
 class TestNothingComesFromOutside:
-    def test_executor_runs_in_the_loop_thread(self) -> None:
-        async def main() -> list[object]:
-            return [await asyncio.to_thread(threading.get_ident), threading.get_ident()]
-
-        first, second = testing.run(main())
+    async def test_executor_runs_in_the_loop_thread(self) -> None:
+        first, second = await asyncio.to_thread(threading.get_ident), threading.get_ident()
         assert first == second
 
     def test_executor_raises_the_functions_exception(self) -> None:

@@ -1,14 +1,13 @@
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from sluice import testing
 from sluice.testing import Link, Network
 
-T = TypeVar("T")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -33,22 +32,18 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.close()
 
 
-def with_echo(test: Callable[[Network], Coroutine[object, object, T]], *, host: str = "server", seed: int = 0) -> T:
-    """Run a test as the host `client`, with `echo` listening on port 7 of `host`."""
-
-    async def main() -> T:
-        network = testing.network()
-        server = await asyncio.start_server(echo, host, 7)
-        with network.host("client"):
-            result = await test(network)
-        server.close()
-        while opened:
-            opened.pop()[1].close()
-        network.reset("*")
-        await asyncio.sleep(1)  # close open connections
-        return result
-
-    return testing.run(main(), seed=seed)
+@asynccontextmanager
+async def echo_server(host: str = "server") -> AsyncIterator[Network]:
+    """Be the host `client`, with `echo` listening on port 7 of `host`."""
+    network = testing.network()
+    server = await asyncio.start_server(echo, host, 7)
+    with network.host("client"):
+        yield network
+    server.close()
+    while opened:
+        opened.pop()[1].close()
+    network.reset("*")
+    await asyncio.sleep(1)  # close open connections
 
 
 async def took_s(what: Awaitable[object]) -> float:
@@ -65,44 +60,34 @@ async def round_trip(streams: Streams, data: bytes = b"x") -> None:
 
 
 class TestConnecting:
-    def test_connecting_returns_both_addresses(self) -> None:
-        async def test(network: Network) -> tuple[object, object]:
+    async def test_connecting_returns_both_addresses(self) -> None:
+        async with echo_server():
             _, writer = await connect("server", 7)
-            return writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+            assert writer.get_extra_info("sockname") == ("10.0.0.2", 32768)
+            assert writer.get_extra_info("peername") == ("10.0.0.1", 7)
 
-        assert with_echo(test) == (("10.0.0.2", 32768), ("10.0.0.1", 7))
-
-    def test_host_is_found_by_its_address(self) -> None:
-        async def test(network: Network) -> None:
+    async def test_host_is_found_by_its_address(self) -> None:
+        async with echo_server():
             found = await asyncio.get_running_loop().getaddrinfo("server", 7)
             await round_trip(await connect(*found[0][4]))
 
-        with_echo(test)
-
     @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1"])
-    def test_local_host_is_found_by_each_of_its_names(self, name: str) -> None:
-        async def test(network: Network) -> None:
+    async def test_local_host_is_found_by_each_of_its_names(self, name: str) -> None:
+        async with echo_server(host="127.0.0.1"):
             await round_trip(await connect(name, 7))
 
-        with_echo(test, host="127.0.0.1")
+    async def test_wildcard_listener_is_reachable_by_host(self) -> None:
+        with testing.network().host("server"):
+            await asyncio.start_server(echo, "0.0.0.0", 7)
+        await round_trip(await connect("server", 7))
+        with pytest.raises(ConnectionRefusedError):
+            await connect("localhost", 7)
+        opened.pop()[1].close()
 
-    def test_wildcard_listener_is_reachable_by_host(self) -> None:
-        async def main() -> None:
-            with testing.network().host("server"):
-                await asyncio.start_server(echo, "0.0.0.0", 7)
-            await round_trip(await connect("server", 7))
-            with pytest.raises(ConnectionRefusedError):
-                await connect("localhost", 7)
-            opened.pop()[1].close()
-
-        testing.run(main())
-
-    def test_connecting_takes_a_round_trip(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_connecting_takes_a_round_trip(self) -> None:
+        async with echo_server() as network:
             network.link("client", "server", latency_s=0.1)
-            return await took_s(connect("server", 7))
-
-        assert with_echo(test) == 0.2
+            assert await took_s(connect("server", 7)) == 0.2
 
     @pytest.mark.parametrize(
         "spoil",
@@ -112,8 +97,8 @@ class TestConnecting:
             pytest.param(lambda network: network.refuse("server:8"), id="the port is closed"),
         ],
     )
-    def test_refused_connection_fails_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
-        async def test(network: Network) -> float:
+    async def test_refused_connection_fails_after_a_round_trip(self, spoil: Callable[[Network], None]) -> None:
+        async with echo_server() as network:
             network.link("client", "server", latency_s=0.1)
             spoil(network)
 
@@ -121,71 +106,57 @@ class TestConnecting:
                 with pytest.raises(ConnectionRefusedError, match=r"Connect call failed \('10.0.0.1', 8\)"):
                     await connect("server", 8)
 
-            return await took_s(fail())
+            assert await took_s(fail()) == 0.2
 
-        assert with_echo(test) == 0.2
-
-    def test_host_accepts_again_after_refusing(self) -> None:
-        async def test(network: Network) -> None:
+    async def test_host_accepts_again_after_refusing(self) -> None:
+        async with echo_server() as network:
             network.refuse("server:7")
             with pytest.raises(ConnectionRefusedError):
                 await connect("server", 7)
             network.accept("server:7")
             await round_trip(await connect("server", 7))
 
-        with_echo(test)
-
-    def test_connecting_across_a_partition_times_out(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_connecting_across_a_partition_times_out(self) -> None:
+        async with echo_server() as network:
             network.partition("client", "server")
 
             async def fail() -> None:
                 with pytest.raises(TimeoutError, match="Connect call failed"):
                     await connect("server", 7)
 
-            return await took_s(fail())
+            assert await took_s(fail()) == 127
 
-        assert with_echo(test) == 127
-
-    def test_connecting_succeeds_when_the_partition_ends(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_connecting_succeeds_when_the_partition_ends(self) -> None:
+        async with echo_server() as network:
             network.partition("client", "server")
             asyncio.get_running_loop().call_later(50, network.heal, "client", "server")
-            return await took_s(connect("server", 7))
+            assert await took_s(connect("server", 7)) == 50
 
-        assert with_echo(test) == 50
-
-    def test_cancelled_connect_leaves_nothing_open(self) -> None:
-        async def test(network: Network) -> int:
+    async def test_cancelled_connect_leaves_nothing_open(self) -> None:
+        async with echo_server() as network:
             network.link("*", latency_s=1)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(connect("server", 7), 1.5)
             await asyncio.sleep(10)
-            return network.connections()
-
-        assert with_echo(test) == 0
+            assert network.connections() == 0
 
 
 class TestListening:
-    def test_listening_at_a_used_port_fails(self) -> None:
-        async def test(network: Network) -> None:
-            await asyncio.start_server(echo, "server", 7)
+    async def test_listening_at_a_used_port_fails(self) -> None:
+        async with echo_server():
+            with pytest.raises(OSError, match="Address already in use"):
+                await asyncio.start_server(echo, "server", 7)
 
-        with pytest.raises(OSError, match="Address already in use"):
-            with_echo(test)
-
-    def test_port_0_picks_a_free_port(self) -> None:
-        async def test(network: Network) -> list[int]:
+    async def test_port_0_picks_a_free_port(self) -> None:
+        async with echo_server():
             servers = [await asyncio.start_server(echo, "server", 0) for _ in range(2)]
             ports: list[int] = [server.sockets[0].getsockname()[1] for server in servers]
             for port in ports:
                 await round_trip(await connect("server", port))
-            return ports
+            assert ports == [32768, 32769]
 
-        assert with_echo(test) == [32768, 32769]
-
-    def test_closed_listener_releases_its_port(self) -> None:
-        async def test(network: Network) -> None:
+    async def test_closed_listener_releases_its_port(self) -> None:
+        async with echo_server():
             server = await asyncio.start_server(echo, "server", 8)
             kept = await connect("server", 8)
             server.close()
@@ -195,8 +166,6 @@ class TestListening:
             await round_trip(kept)
             await asyncio.start_server(echo, "server", 8)
             await round_trip(await connect("server", 8))
-
-        with_echo(test)
 
 
 class TestALink:
@@ -209,50 +178,46 @@ class TestALink:
             pytest.param(Link(latency_s=0.25, bytes_per_s=1000), 500, 1.5, id="both are added"),
         ],
     )
-    def test(self, link: Link, size: int, expected_s: float) -> None:
-        async def test(network: Network) -> float:
+    async def test(self, link: Link, size: int, expected_s: float) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             network.link("client", "server", latency_s=link.latency_s, bytes_per_s=link.bytes_per_s)
-            return await took_s(round_trip(streams, bytes(size)))
+            assert await took_s(round_trip(streams, bytes(size))) == expected_s
 
-        assert with_echo(test) == expected_s
-
-    def test_bandwidth_is_shared_over_pieces(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_bandwidth_is_shared_over_pieces(self) -> None:
+        async with echo_server() as network:
             network.link("*", bytes_per_s=1_000_000)
-            return await took_s(round_trip(await connect("server", 7), bytes(3_000_000)))
-
-        assert with_echo(test) == pytest.approx(3, abs=0.1), "the first piece returns while the rest is in flight"
+            took = await took_s(round_trip(await connect("server", 7), bytes(3_000_000)))
+            assert took == pytest.approx(3, abs=0.1), "the first piece returns while the rest is in flight"
 
     def test_jitter_stays_within_bounds_and_keeps_the_order(self) -> None:
-        async def test(network: Network) -> list[float]:
-            network.link("*", latency_s=0.1, jitter_s=0.05)
-            streams = await connect("server", 7)
-            for number in range(100):
-                streams[1].write(number.to_bytes(2))
-                await asyncio.sleep(0)
-            assert await streams[0].readexactly(200) == b"".join(number.to_bytes(2) for number in range(100))
-            return [await took_s(round_trip(streams)) for _ in range(100)]
+        async def round_trips() -> list[float]:
+            async with echo_server() as network:
+                network.link("*", latency_s=0.1, jitter_s=0.05)
+                streams = await connect("server", 7)
+                for number in range(100):
+                    streams[1].write(number.to_bytes(2))
+                    await asyncio.sleep(0)
+                assert await streams[0].readexactly(200) == b"".join(number.to_bytes(2) for number in range(100))
+                return [await took_s(round_trip(streams)) for _ in range(100)]
 
-        trips = with_echo(test)
+        trips = testing.run(round_trips())
         assert min(trips) > 0.2
         assert max(trips) < 0.3
         assert max(trips) - min(trips) > 0.05
-        assert with_echo(test) == trips, "the same seed gives the same times"
-        assert with_echo(test, seed=1) != trips
+        assert testing.run(round_trips()) == trips, "the same seed gives the same times"
+        assert testing.run(round_trips(), seed=1) != trips
 
-    def test_packet_loss_adds_delay(self) -> None:
-        async def test(network: Network) -> list[float]:
+    async def test_packet_loss_adds_delay(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             network.link("*", loss=0.25)
-            return [await took_s(round_trip(streams)) for _ in range(400)]
-
-        trips = with_echo(test)
+            trips = [await took_s(round_trip(streams)) for _ in range(400)]
         assert trips.count(0) == pytest.approx(400 * 0.75**2, rel=0.15)
         assert {0.2, 0.4, 0.6} < set(trips)
 
-    def test_latest_link_setting_applies(self) -> None:
-        async def test(network: Network) -> list[float]:
+    async def test_latest_link_setting_applies(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             trips = []
             for one, other, latency_s in [("*", "*", 1.0), ("server", "*", 2.0), ("client", "server:7", 3.0)]:
@@ -261,9 +226,7 @@ class TestALink:
             network.link("*", latency_s=5)
             network.link("other", latency_s=7)
             trips.append(await took_s(round_trip(streams)))
-            return trips
-
-        assert with_echo(test) == [2.0, 4.0, 6.0, 10.0]
+            assert trips == [2.0, 4.0, 6.0, 10.0]
 
     @pytest.mark.parametrize(
         "wrong",
@@ -276,17 +239,15 @@ class TestALink:
 
 
 class TestAPartition:
-    def test_partition_delays_data_until_it_ends(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_partition_delays_data_until_it_ends(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             network.partition("client")
             asyncio.get_running_loop().call_later(600, network.heal)
-            return await took_s(round_trip(streams))
+            assert await took_s(round_trip(streams)) == 600
 
-        assert with_echo(test) == 600
-
-    def test_partition_times_out_after_a_quarter_of_an_hour(self) -> None:
-        async def test(network: Network) -> tuple[float, int]:
+    async def test_partition_times_out_after_a_quarter_of_an_hour(self) -> None:
+        async with echo_server() as network:
             reader, writer = await connect("server", 7)
             network.partition("client", "server")
             writer.write(b"lost")
@@ -295,46 +256,38 @@ class TestAPartition:
                 with pytest.raises(TimeoutError, match="Connection timed out"):
                     await reader.read()
 
-            return await took_s(read()), network.connections()
+            assert (await took_s(read()), network.connections()) == (924.6, 1), "the other end is not notified"
 
-        assert with_echo(test) == (924.6, 1), "the other end is not notified"
-
-    def test_partition_does_not_affect_other_hosts(self) -> None:
-        async def test(network: Network) -> None:
+    async def test_partition_does_not_affect_other_hosts(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             network.partition("server", "other")
             network.partition("server:8", "client")
             await round_trip(streams)
 
-        with_echo(test)
-
-    def test_partition_lasts_as_long_as_the_longer_of_two(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_partition_lasts_as_long_as_the_longer_of_two(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             network.partition("client", "server")
             network.partition("server")
             loop = asyncio.get_running_loop()
             loop.call_later(10, network.heal, "server", "client")
             loop.call_later(20, network.heal, "server")
-            return await took_s(round_trip(streams))
-
-        assert with_echo(test) == 20
+            assert await took_s(round_trip(streams)) == 20
 
 
 class TestOpenConnections:
-    def test_open_connections_can_be_reset(self) -> None:
-        async def test(network: Network) -> tuple[int, int]:
+    async def test_open_connections_can_be_reset(self) -> None:
+        async with echo_server() as network:
             reader, _ = await connect("server", 7)
             count = network.reset("server:7")
             with pytest.raises(ConnectionResetError, match="Connection reset by peer"):
                 await reader.read()
             await asyncio.sleep(1)
-            return count, network.connections()
+            assert (count, network.connections()) == (1, 0)
 
-        assert with_echo(test) == (1, 0)
-
-    def test_idle_connections_are_dropped_by_a_middlebox(self) -> None:
-        async def test(network: Network) -> float:
+    async def test_idle_connections_are_dropped_by_a_middlebox(self) -> None:
+        async with echo_server() as network:
             streams = await connect("server", 7)
             assert network.forget("client", "server") == 1
             network.heal()
@@ -344,22 +297,18 @@ class TestOpenConnections:
                 with pytest.raises(TimeoutError):
                     await round_trip(streams)
 
-            return await took_s(read())
+            assert await took_s(read()) == 924.6
 
-        assert with_echo(test) == 924.6
-
-    def test_open_connections_are_counted_by_place(self) -> None:
-        async def test(network: Network) -> list[int]:
+    async def test_open_connections_are_counted_by_place(self) -> None:
+        async with echo_server() as network:
             for _ in range(3):
                 await connect("server", 7)
             places = [("*", "*"), ("client", "*"), ("server:7", "client"), ("server:8", "*"), ("other", "*")]
-            return [network.connections(*place) for place in places]
-
-        assert with_echo(test) == [3, 3, 3, 0, 0]
+            assert [network.connections(*place) for place in places] == [3, 3, 3, 0, 0]
 
 
-def test_linger_0_option_resets_on_close() -> None:
-    async def test(network: Network) -> None:
+async def test_linger_0_option_resets_on_close() -> None:
+    async with echo_server():
         arrived: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
         class Server(asyncio.Protocol):
@@ -371,5 +320,3 @@ def test_linger_0_option_resets_on_close() -> None:
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1] + 7 * [0]))
         writer.close()
         assert isinstance(await arrived, ConnectionResetError)
-
-    with_echo(test)
