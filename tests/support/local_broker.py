@@ -1,9 +1,8 @@
-"""A broker in the test's own event loop, and a minimal client."""
+"""A minimal client of a broker in the event loop of the test."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-from sluice import Broker
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.wire import WireClient
 
@@ -17,13 +16,3 @@ async def ask_metadata(address: str, client_id: str = "wire", versions: Sequence
                 client.ask(MetadataRequest(), version)
 
     await asyncio.to_thread(ask)
-
-
-def live(do: Callable[[Broker], Awaitable[None]], broker: Broker) -> None:
-    """Use a broker while it runs."""
-
-    async def run() -> None:
-        async with broker:
-            await do(broker)
-
-    asyncio.run(asyncio.wait_for(run(), 30))

@@ -1,7 +1,8 @@
 """Faults over real sockets in real time: connection resets, and delays that do not end early."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from random import Random
 from time import monotonic
 
@@ -23,21 +24,18 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HEARTBEAT = frame(HeartbeatRequest(), 3, client_id="test")
 
 
-def run(test: Callable[[ClusterServer, Callable[[], Awaitable[Streams]]], Awaitable[None]]) -> None:
-    """Run a test with a broker and a function that connects to it."""
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0"])
-        server = ClusterServer(config, LoopClock(loop), Random(0), loop)
-        await server.start()
-        port = server.servers[1].endpoints[0].port
-        try:
-            await test(server, lambda: asyncio.open_connection("127.0.0.1", port))
-        finally:
-            await server.stop()
-
-    asyncio.run(main())
+@asynccontextmanager
+async def running() -> AsyncIterator[tuple[ClusterServer, Callable[[], Awaitable[Streams]]]]:
+    """Start a broker, and return it with a function that connects to it."""
+    loop = asyncio.get_running_loop()
+    config = Config.load(None, ["listeners=PLAINTEXT://127.0.0.1:0"])
+    server = ClusterServer(config, LoopClock(loop), Random(0), loop)
+    await server.start()
+    port = server.servers[1].endpoints[0].port
+    try:
+        yield server, lambda: asyncio.open_connection("127.0.0.1", port)
+    finally:
+        await server.stop()
 
 
 async def send_request(streams: Streams) -> None:
@@ -53,18 +51,16 @@ async def send_request(streams: Streams) -> None:
     [("fin", asyncio.IncompleteReadError), ("rst", ConnectionResetError)],
     ids=["FIN", "RST"],
 )
-def test_closed_connection_ends_with_fin_or_rst(how: str, error: type[Exception], when: str) -> None:
-    async def test(server: ClusterServer, connect: Callable[[], Awaitable[Streams]]) -> None:
+async def test_closed_connection_ends_with_fin_or_rst(how: str, error: type[Exception], when: str) -> None:
+    async with running() as (server, connect):
         server.faults.add(Rule(Close(when=when, how=how), api="Heartbeat"))  # type: ignore[arg-type]  # values of the Literal types
         streams = await connect()
         with pytest.raises(error):
             await send_request(streams)
         streams[1].close()
 
-    run(test)
 
-
-def test_no_delay_ends_early() -> None:
+async def test_no_delay_ends_early() -> None:
     shortest_ms: list[float] = []
 
     async def send_requests(streams: Streams) -> None:
@@ -74,10 +70,8 @@ def test_no_delay_ends_early() -> None:
             shortest_ms.append((monotonic() - sent) * 1e3)
         streams[1].close()
 
-    async def test(server: ClusterServer, connect: Callable[[], Awaitable[Streams]]) -> None:
+    async with running() as (server, connect):
         server.faults.add(Rule(Delay(min=MIN_DELAY_MS, max=60), api="Heartbeat"))
         await asyncio.gather(*[send_requests(await connect()) for _ in range(CONNECTIONS)])
-
-    run(test)
     assert len(shortest_ms) == CONNECTIONS * REQUESTS
     assert min(shortest_ms) >= MIN_DELAY_MS

@@ -12,31 +12,25 @@ from sluice.errors import SluiceError
 BACKLOG = 8
 
 
-def test_refusing_listener_keeps_its_port_and_can_listen_again() -> None:
-    async def run() -> None:
-        listener, port = await listening()
-        listener.refuse()
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", port)
-        with pytest.raises(SluiceError, match="Address already in use"):
-            bind("127.0.0.1", port, BACKLOG)
-        await listener.listen_again()
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        await writer.wait_closed()
-        listener.close()
-
-    asyncio.run(run())
+async def test_refusing_listener_keeps_its_port_and_can_listen_again() -> None:
+    listener, port = await listening()
+    listener.refuse()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+    with pytest.raises(SluiceError, match="Address already in use"):
+        bind("127.0.0.1", port, BACKLOG)
+    await listener.listen_again()
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.close()
+    await writer.wait_closed()
+    listener.close()
 
 
-def test_closing_a_refusing_listener_releases_its_port() -> None:
-    async def run() -> None:
-        listener, port = await listening()
-        listener.refuse()
-        listener.close()
-        bind("127.0.0.1", port, BACKLOG).close()
-
-    asyncio.run(run())
+async def test_closing_a_refusing_listener_releases_its_port() -> None:
+    listener, port = await listening()
+    listener.refuse()
+    listener.close()
+    bind("127.0.0.1", port, BACKLOG).close()
 
 
 async def listening() -> tuple[Listener, int]:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
 
 import pytest
 
@@ -12,60 +11,45 @@ from sluice.cli.demo.broker import running_broker
 from sluice.errors import SluiceError
 
 
-def _run(main: Coroutine[object, object, None]) -> None:
-    asyncio.run(main)
+async def _is_listening(bootstrap: str) -> bool:
+    host, port = bootstrap.split(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port))
+    except OSError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
 
 
-def _is_listening(bootstrap: str) -> bool:
-    async def connect() -> bool:
-        host, port = bootstrap.split(":")
-        try:
-            _, writer = await asyncio.open_connection(host, int(port))
-        except OSError:
-            return False
-        writer.close()
-        await writer.wait_closed()
-        return True
-
-    return asyncio.run(connect())
-
-
-def test_broker_runs_with_its_properties_and_ends_with_its_block() -> None:
+async def test_broker_runs_with_its_properties_and_ends_with_its_block() -> None:
     addresses = []
-
-    async def main() -> None:
-        async with running_broker(["quota.producer.default=1M"]) as broker:
-            addresses.append(broker.bootstrap)
-            assert (await broker.scrape()).throttle_s("Produce", "bronze") == 0.0
-
-    _run(main())
-    assert not _is_listening(addresses[0])
+    async with running_broker(["quota.producer.default=1M"]) as broker:
+        addresses.append(broker.bootstrap)
+        assert (await broker.scrape()).throttle_s("Produce", "bronze") == 0.0
+    assert not await _is_listening(addresses[0])
 
 
-def test_environment_of_another_kafka_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_of_another_kafka_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_LISTENERS", "nonsense")
-
-    async def main() -> None:
-        async with running_broker([]) as broker:
-            assert broker.bootstrap.startswith("127.0.0.1:")
-
-    _run(main())
+    async with running_broker([]) as broker:
+        assert broker.bootstrap.startswith("127.0.0.1:")
 
 
-def test_broker_ends_when_its_block_fails() -> None:
+async def test_broker_ends_when_its_block_fails() -> None:
     addresses = []
 
-    async def main() -> None:
+    async def failing() -> None:
         async with running_broker([]) as broker:
             addresses.append(broker.bootstrap)
             raise KeyError("an error of the test")
 
     with pytest.raises(KeyError, match="an error of the test"):
-        _run(main())
-    assert not _is_listening(addresses[0])
+        await failing()
+    assert not await _is_listening(addresses[0])
 
 
-def test_broker_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_broker_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "_STOP_TIMEOUT_S", 0.05)
     processes = []
     create = asyncio.create_subprocess_exec
@@ -76,29 +60,19 @@ def test_broker_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) ->
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", stubborn)
-
-    async def main() -> None:
-        async with running_broker([]):
-            os.kill(processes[0].pid, signal.SIGSTOP)  # it ignores SIGTERM
-
-    _run(main())
+    async with running_broker([]):
+        os.kill(processes[0].pid, signal.SIGSTOP)  # it ignores SIGTERM
     assert processes[0].returncode == -signal.SIGKILL
 
 
-def test_broker_that_does_not_start_is_reported_with_its_message() -> None:
-    async def main() -> None:
+async def test_broker_that_does_not_start_is_reported_with_its_message() -> None:
+    with pytest.raises(SluiceError, match=r"did not start: Error: .*default=much: must be"):
         async with running_broker(["quota.producer.default=much"]):
             pass
 
-    with pytest.raises(SluiceError, match=r"did not start: Error: .*default=much: must be"):
-        _run(main())
 
-
-def test_stopped_broker_cannot_be_scraped() -> None:
-    async def main() -> None:
-        async with running_broker([]) as broker:
-            pass
-        await broker.scrape()
-
+async def test_stopped_broker_cannot_be_scraped() -> None:
+    async with running_broker([]) as broker:
+        pass
     with pytest.raises(SluiceError, match="cannot read the broker's metrics"):
-        _run(main())
+        await broker.scrape()

@@ -11,24 +11,21 @@ import pytest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_signal_ends_the_demo_and_its_broker(number: signal.Signals) -> None:
-    async def main() -> None:
-        demo = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "sluice", "demo", "--format", "json"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert demo.stderr is not None
-        assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
-        (broker,) = _children(demo.pid)
-        demo.send_signal(number)
-        stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
-        assert (demo.returncode, stdout) == (1, b"")
-        assert len(stderr.decode().strip().splitlines()) == 1, stderr.decode()
-        with pytest.raises(ProcessLookupError):
-            os.kill(broker, 0)
-
-    asyncio.run(main())
+async def test_signal_ends_the_demo_and_its_broker(number: signal.Signals) -> None:
+    demo = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "sluice", "demo", "--format", "json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert demo.stderr is not None
+    assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
+    (broker,) = _children(demo.pid)
+    demo.send_signal(number)
+    stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
+    assert (demo.returncode, stdout) == (1, b"")
+    assert len(stderr.decode().strip().splitlines()) == 1, stderr.decode()
+    with pytest.raises(ProcessLookupError):
+        os.kill(broker, 0)
 
 
 def _children(pid: int) -> list[int]:

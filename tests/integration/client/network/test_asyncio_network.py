@@ -17,8 +17,6 @@ from sluice.client.network.in_flight import request_of
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 
-pytestmark = pytest.mark.asyncio
-
 
 def middle(low: float, high: float) -> float:
     return (low + high) / 2

@@ -16,7 +16,7 @@ from sluice import Broker
 from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, ScenarioStep
-from tests.support.local_broker import ask_metadata, live
+from tests.support.local_broker import ask_metadata
 
 
 @pytest.mark.parametrize("name", ["Broker", "SyncBroker"])
@@ -41,16 +41,14 @@ def test_invalid_config_is_reported_in_one_line(how: dict[str, object], problem:
         Broker(**how)  # type: ignore[arg-type]  # that is the point
 
 
-def test_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def do(broker: Broker) -> None:
+async def test_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "sluice")
+    async with Broker(config={"num.io.threads": 8}):
         assert caplog.messages == ["config: Kafka properties without effect: num.io.threads"]
 
-    with caplog.at_level(logging.WARNING, "sluice"):
-        live(do, Broker(config={"num.io.threads": 8}))
 
-
-def test_admin_port_is_optional() -> None:
-    async def do(broker: Broker) -> None:
+async def test_admin_port_is_optional() -> None:
+    async with Broker(2, admin_port=0) as broker:
         assert broker.admin is not None
 
         def described() -> object:
@@ -61,38 +59,30 @@ def test_admin_port_is_optional() -> None:
         assert isinstance(found, dict)
         assert [each["listeners"]["PLAINTEXT"] for each in found["brokers"]] == list(broker.brokers.values())
 
-    live(do, Broker(2, admin_port=0))
-
 
 def test_broker_is_unusable_before_its_start() -> None:
     with pytest.raises(SluiceError, match="a broker is available only within `async with`"):
         _ = Broker().bootstrap
 
 
-def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
-    broker = Broker()
-
-    async def do(broker: Broker) -> None:
+async def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
+    async with Broker() as broker:
         await broker.cluster.create_topic("t")
         await ask_metadata(broker.bootstrap)
-
-    live(do, broker)
     assert broker.cluster.partition("t", 0).leader == 1
     assert [request.api for request in broker.journal.requests(client_id="wire")] == ["Metadata"]
     with pytest.raises(SluiceError, match="the broker has stopped"):
-        asyncio.run(broker.cluster.stop(1))
+        await broker.cluster.stop(1)
     with pytest.raises(SluiceError, match="a broker can be started only once"):
-        live(do, broker)
+        await broker.__aenter__()
 
 
-def test_without_events_there_is_no_journal() -> None:
-    async def do(broker: Broker) -> None:
+async def test_without_events_there_is_no_journal() -> None:
+    async with Broker(config={"sluice.journal.events": 0}) as broker:
         with pytest.raises(ConfigError, match=r"there is no journal: sluice\.journal\.events is 0"):
             _ = broker.journal
         with pytest.raises(TimeoutError, match=r"no journal to show events from: sluice\.journal\.events is 0$"):
             await broker.wait_for(lambda: False, timeout_s=0)
-
-    live(do, Broker(config={"sluice.journal.events": 0}))
 
 
 # -- scenarios ---------------------------------------------------------------------------------------------------------
@@ -112,21 +102,18 @@ stop = 1
 """
 
 
-def test_scenario_in_a_file_runs(tmp_path: Path) -> None:
+async def test_scenario_in_a_file_runs(tmp_path: Path) -> None:
     file = tmp_path / "restart.toml"
     file.write_text(RESTART)
-
-    async def do(broker: Broker) -> None:
+    async with Broker(2) as broker:
         steps = await broker.run_scenario(file)
         assert [(step.what, step.problem) for step in steps] == [("broker 1 stops", ""), ("broker 1 starts", "")]
         states = await broker.wait_for(BrokerState, times=4)
         assert [state.state for state in states if state.state in ("stopped", "running")] == ["stopped", "running"]
 
-    live(do, Broker(2))
 
-
-def test_scenario_ends_with_the_waiting_task() -> None:
-    async def do(broker: Broker) -> None:
+async def test_scenario_ends_with_the_waiting_task() -> None:
+    async with Broker(2) as broker:
         scenario = Scenario(name="long", brokers=2, steps=(Step(at=0, stop=1, during="1m"),))
         running = asyncio.ensure_future(broker.run_scenario(scenario))
         await broker.wait_for(BrokerState)
@@ -136,14 +123,11 @@ def test_scenario_ends_with_the_waiting_task() -> None:
         await broker.wait_for(ScenarioStep, where=lambda step: step.what == "is stopped")
         await ask_metadata(broker.brokers[1])  # the broker runs again
 
-    live(do, Broker(2))
 
-
-def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:
+async def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "restart.toml"
     file.write_text(RESTART + CONTRADICTION)
-
-    async def do(broker: Broker) -> None:
+    async with Broker(2) as broker:
         with pytest.raises(
             SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped at this time"
         ):
@@ -152,15 +136,12 @@ def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:
             await broker.run_scenario("rolling-resart")
         with pytest.raises(SluiceError, match="brokers: the scenario expects 1, 2, 3, got 1, 2"):
             await broker.run_scenario("rolling-restart")
-
-    broker = Broker(2)
-    live(do, broker)
     with pytest.raises(SluiceError, match="the broker has stopped"):
-        asyncio.run(broker.run_scenario("rolling-restart"))
+        await broker.run_scenario("rolling-restart")
 
 
-def test_reset_restores_the_initial_state_at_the_same_addresses() -> None:
-    async def do(broker: Broker) -> None:
+async def test_reset_restores_the_initial_state_at_the_same_addresses() -> None:
+    async with Broker(3, admin_port=0) as broker:
         where = (broker.bootstrap, broker.admin)
         await broker.client("shop").send("orders", b"one pizza")
         broker.quota(produce="100k")
@@ -173,24 +154,18 @@ def test_reset_restores_the_initial_state_at_the_same_addresses() -> None:
         assert written.offset == 0
         await broker.cluster.stop(2)
 
-    live(do, Broker(3, admin_port=0))
 
-
-def test_reset_is_rejected_with_log_dirs(tmp_path: Path) -> None:
-    async def do(broker: Broker) -> None:
+async def test_reset_is_rejected_with_log_dirs(tmp_path: Path) -> None:
+    async with Broker(config={"log.dirs": str(tmp_path)}) as broker:
         with pytest.raises(SluiceError, match=r"reset: not supported with log\.dirs"):
             await broker.reset()
 
-    live(do, Broker(config={"log.dirs": str(tmp_path)}))
 
-
-def test_effective_quotas_are_returned() -> None:
-    async def do(broker: Broker) -> None:
+async def test_effective_quotas_are_returned() -> None:
+    async with Broker() as broker:
         with broker.quota(client_id="shop", produce="100k", request_percentage=50), broker.quota(fetch=1):
             assert broker.quotas == [
                 ({"client-id": "shop"}, {"producer_byte_rate": 100_000.0, "request_percentage": 50.0}),
                 ({"client-id": None}, {"consumer_byte_rate": 1.0}),
             ]
         assert broker.quotas == []
-
-    live(do, Broker())

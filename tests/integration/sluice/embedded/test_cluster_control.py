@@ -9,7 +9,6 @@ from sluice import Broker
 from sluice.broker.network.socket_server import bind
 from sluice.errors import SluiceError
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.local_broker import live
 from tests.support.wire import WireClient
 
 
@@ -25,8 +24,8 @@ async def leader_of(address: str, name: str) -> int:
     return await asyncio.to_thread(ask)
 
 
-def test_brokers_stop_start_and_move_leaders() -> None:
-    async def do(broker: Broker) -> None:
+async def test_brokers_stop_start_and_move_leaders() -> None:
+    async with Broker(3) as broker:
         addresses, cluster = broker.brokers, broker.cluster
         assert list(addresses) == [1, 2, 3]
         assert broker.bootstrap == ",".join(addresses.values())
@@ -54,11 +53,9 @@ def test_brokers_stop_start_and_move_leaders() -> None:
         with pytest.raises(SluiceError, match="broker 2 is stopped"):
             await cluster.stop(2)
 
-    live(do, Broker(3))
 
-
-def test_topic_has_the_requested_partitions_and_config() -> None:
-    async def do(broker: Broker) -> None:
+async def test_topic_has_the_requested_partitions_and_config() -> None:
+    async with Broker(2, config={"num.partitions": 4, "default.replication.factor": "2"}) as broker:
         cluster = broker.cluster
         await cluster.create_topic("by-default")
         assert len(cluster.partition("by-default", 3).replicas) == 2
@@ -66,8 +63,6 @@ def test_topic_has_the_requested_partitions_and_config() -> None:
         assert len(cluster.partition("small", 0).replicas) == 1
         with pytest.raises(SluiceError, match="partition small-1 does not exist; expected partition 0 to 0"):
             cluster.partition("small", 1)
-
-    live(do, Broker(2, config={"num.partitions": 4, "default.replication.factor": "2"}))
 
 
 REFUSED = {
@@ -79,17 +74,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("name", "how", "problem"), REFUSED.values(), ids=REFUSED)
-def test_invalid_topic_is_rejected(name: str, how: dict[str, object], problem: str) -> None:
-    async def do(broker: Broker) -> None:
+async def test_invalid_topic_is_rejected(name: str, how: dict[str, object], problem: str) -> None:
+    async with Broker() as broker:
         await broker.cluster.create_topic("t")
         with pytest.raises(SluiceError, match=f"^{re.escape(problem)}"):
             await broker.cluster.create_topic(name, **how)  # type: ignore[arg-type]  # one of them each
 
-    live(do, Broker())
 
-
-def test_broker_starts_after_its_port_becomes_free() -> None:
-    async def do(broker: Broker) -> None:
+async def test_broker_starts_after_its_port_becomes_free() -> None:
+    async with Broker(2) as broker:
         await broker.cluster.stop(2)
         host, _, port = broker.brokers[2].partition(":")
         taken = bind(host, int(port), 1)
@@ -97,5 +90,3 @@ def test_broker_starts_after_its_port_becomes_free() -> None:
             await broker.cluster.start(2)
         await broker.cluster.start(2)
         assert broker.brokers[2] == f"{host}:{port}"
-
-    live(do, Broker(2))

@@ -17,7 +17,7 @@ from sluice.errors import SluiceError
 from sluice.journal_events import Fault
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.local_broker import ask_metadata, live
+from tests.support.local_broker import ask_metadata
 from tests.support.wire import WireClient
 
 REBOOTSTRAP = {"action": {"kind": "error", "code": "REBOOTSTRAP_REQUIRED"}, "api": "Metadata", "times": 1}
@@ -55,8 +55,8 @@ def test_name_is_an_action_with_its_defaults() -> None:
             client.ask(MetadataRequest(), 9)
 
 
-def test_faults_are_listed_and_removed() -> None:
-    async def do(broker: Broker) -> None:
+async def test_faults_are_listed_and_removed() -> None:
+    async with Broker() as broker:
         faults = broker.faults
         for number in range(3):
             faults.add(Delay(ms=1), id=f"f{number}")
@@ -71,8 +71,6 @@ def test_faults_are_listed_and_removed() -> None:
         assert faults.list() == []
         with pytest.raises(FaultError, match="unknown fault rule 'f1'"):
             faults.remove("f1")
-
-    live(do, Broker())
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -102,8 +100,8 @@ def test_invalid_fault_is_rejected_with_its_path(rule: Any, fields: dict[str, An
         broker.faults.add(rule, **fields)
 
 
-def test_wait_for_fault_hits() -> None:
-    async def do(broker: Broker) -> None:
+async def test_wait_for_fault_hits() -> None:
+    async with Broker() as broker:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
         await ask_metadata(broker.bootstrap, versions=(9, 9))
         assert await broker.wait_for(fault, times=2) == 2
@@ -111,8 +109,6 @@ def test_wait_for_fault_hits() -> None:
             await broker.wait_for(fault, times=3, timeout_s=0.02)
         message = "after 0.02 s: fault fault-1 has 2 of 3 hits, 2 matched; "
         assert str(raised.value).startswith(message)
-
-    live(do, Broker())
 
 
 def test_wait_for_fault_hits_from_another_thread() -> None:

@@ -7,7 +7,6 @@ import pytest
 from sluice import Broker
 from sluice.errors import SluiceError
 from sluice.quotas.client_quotas import Entity
-from tests.support.local_broker import live
 
 PRODUCE = {"producer_byte_rate": 1000.0}
 SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
@@ -28,15 +27,13 @@ SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
 
 
 @pytest.mark.parametrize(("how", "entity", "quotas"), SET.values(), ids=SET)
-def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity, quotas: dict[str, float]) -> None:
-    async def do(broker: Broker) -> None:
+async def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity, quotas: dict[str, float]) -> None:
+    async with Broker() as broker:
         altered = broker._started.cluster.client_quotas
         with broker.quota(**how) as quota:  # type: ignore[arg-type]  # some of them each
             assert altered.matching({}, (), strict=False) == [(entity, quotas)]
         assert altered.matching({}, (), strict=False) == []
         quota.remove()
-
-    live(do, Broker())
 
 
 WRONG = {
@@ -48,9 +45,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
-def test_invalid_quota_is_rejected(how: dict[str, object], problem: str) -> None:
-    async def do(broker: Broker) -> None:
+async def test_invalid_quota_is_rejected(how: dict[str, object], problem: str) -> None:
+    async with Broker() as broker:
         with pytest.raises(SluiceError, match=f"^{re.escape(problem)}$"):
             broker.quota(**how)  # type: ignore[arg-type]  # that is the point
-
-    live(do, Broker())

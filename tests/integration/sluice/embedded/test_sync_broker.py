@@ -1,6 +1,5 @@
 """The synchronous broker has the members of the asynchronous one, usable from any thread."""
 
-import asyncio
 import inspect
 import re
 import unittest
@@ -180,14 +179,11 @@ def test_several_brokers_run_at_once_and_any_thread_may_use_them() -> None:
             one.cluster.partition("t1", 0)
 
 
-def test_broker_runs_beside_a_running_event_loop() -> None:
-    async def run() -> int:
-        with SyncBroker() as broker:
-            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
-                record = await producer.send_and_wait("t", b"v")
-        return int(record.offset)
-
-    assert asyncio.run(run()) == 0
+async def test_broker_runs_beside_a_running_event_loop() -> None:
+    with SyncBroker() as broker:
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            record = await producer.send_and_wait("t", b"v")
+    assert int(record.offset) == 0
 
 
 def test_start_error_is_raised() -> None:

@@ -9,33 +9,29 @@ import pytest
 from sluice import Broker
 from sluice.errors import SluiceError
 from sluice.journal_events import BrokerState, ClientEvent, ConnectionOpened, LeaderChange, Request
-from tests.support.local_broker import ask_metadata, live
+from tests.support.local_broker import ask_metadata
 
 
 def _returned(value: object) -> Callable[[], object]:
     return lambda: value
 
 
-def test_past_and_future_events_are_waited_for() -> None:
-    async def do(broker: Broker) -> None:
+async def test_past_and_future_events_are_waited_for() -> None:
+    async with Broker() as broker:
         await ask_metadata(broker.bootstrap, "early")
         (early,) = await broker.wait_for(Request)
         waiting = asyncio.ensure_future(broker.wait_for(Request, times=2, after=early.seq, api="Metadata"))
         await ask_metadata(broker.bootstrap, "late", versions=(9, 8, 7))
         assert [(each.client_id, each.version) for each in await waiting] == [("late", 9), ("late", 8)]
 
-    live(do, Broker())
 
-
-def test_waiting_can_start_at_a_future_event() -> None:
-    async def do(broker: Broker) -> None:
+async def test_waiting_can_start_at_a_future_event() -> None:
+    async with Broker() as broker:
         waiting = asyncio.ensure_future(broker.wait_for(Request, after=2))  # the connection and its first request
         await asyncio.sleep(0)
         await broker.wait_for(lambda: True)
         await ask_metadata(broker.bootstrap, versions=(9, 8))
         assert [each.version for each in await waiting] == [8]
-
-    live(do, Broker())
 
 
 FOUND = {
@@ -48,36 +44,33 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("type_", "how", "clients"), FOUND.values(), ids=FOUND)
-def test_wait_returns_the_matching_events(type_: type[ClientEvent], how: dict[str, object], clients: object) -> None:
-    async def do(broker: Broker) -> None:
+async def test_wait_returns_the_matching_events(
+    type_: type[ClientEvent], how: dict[str, object], clients: object
+) -> None:
+    async with Broker() as broker:
         for name in ("a", "b"):
             await ask_metadata(broker.bootstrap, name)
         found = await broker.wait_for(type_, **how)  # type: ignore[call-overload]  # one of its filters each
         assert [event.client_id for event in found] == clients
 
-    live(do, Broker())
 
-
-def test_cluster_change_is_waited_for() -> None:
-    async def do(broker: Broker) -> None:
+async def test_cluster_change_is_waited_for() -> None:
+    async with Broker(2, config={"sluice.election.delay.ms": 20}) as broker:
         await broker.cluster.create_topic("t", assignments={0: (1, 2)})
         await broker.cluster.stop(1, controlled=False)
         (moved,) = await broker.wait_for(LeaderChange)
         assert (moved.topic, moved.before, moved.broker) == ("t", 1, 2)
 
-    live(do, Broker(2, config={"sluice.election.delay.ms": 20}))
 
-
-def test_function_result_is_waited_for() -> None:
-    async def do(broker: Broker) -> None:
+async def test_function_result_is_waited_for() -> None:
+    async with Broker() as broker:
         answers: Iterator[object] = iter([0, [], None, "now"])
         assert await broker.wait_for(lambda: next(answers)) == "now"
 
-    live(do, Broker())
 
+async def test_coroutine_function_is_rejected() -> None:
+    async with Broker() as broker:
 
-def test_coroutine_function_is_rejected() -> None:
-    async def do(broker: Broker) -> None:
         async def later() -> bool:
             return True
 
@@ -86,8 +79,6 @@ def test_coroutine_function_is_rejected() -> None:
             await broker.wait_for(_returned(waiting))
         await waiting
 
-    live(do, Broker())
-
 
 async def _too_late(broker: Broker, waiting: Awaitable[object]) -> str:
     with pytest.raises(TimeoutError) as raised:
@@ -95,8 +86,8 @@ async def _too_late(broker: Broker, waiting: Awaitable[object]) -> str:
     return re.sub(r"\d\d:\d\d:\d\d\.\d{6}|127\.0\.0\.1:\d+|\d\.\d{3} ms", "...", str(raised.value))
 
 
-def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
-    async def do(broker: Broker) -> None:
+async def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
+    async with Broker() as broker:
         wrong = broker.wait_for(
             Request, times=3, api="Metadata", client_id="a", where=lambda each: each.version != 8, timeout_s=0.5
         )
@@ -112,11 +103,9 @@ def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
             "  ... broker 1 #1 a closed by the client"
         )
 
-    live(do, Broker())
 
-
-def test_timed_out_wait_reports_earlier_events() -> None:
-    async def do(broker: Broker) -> None:
+async def test_timed_out_wait_reports_earlier_events() -> None:
+    async with Broker() as broker:
         waiting = _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
         assert await waiting == "after 0 s: 0 of 1 BrokerState; no journal events during the wait, nor before"
         await ask_metadata(broker.bootstrap, versions=(9,) * 12)
@@ -126,11 +115,10 @@ def test_timed_out_wait_reports_earlier_events() -> None:
         assert first == "after 0 s: 0 of 1 BrokerState; no journal events during the wait; last events:"
         assert len(events) == 10
 
-    live(do, Broker())
 
+async def test_timed_out_wait_for_a_function_reports_its_result() -> None:
+    async with Broker() as broker:
 
-def test_timed_out_wait_for_a_function_reports_its_result() -> None:
-    async def do(broker: Broker) -> None:
         def leaders_known() -> dict[str, int]:
             return {}
 
@@ -138,5 +126,3 @@ def test_timed_out_wait_for_a_function_reports_its_result() -> None:
         assert re.match(
             r"after 0\.02 s: .*\bleaders_known still returns \{\}; no journal events during the wait", message
         )
-
-    live(do, Broker())
