@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import msgspec
 
 from sluice.errors import ConfigError, SluiceError
+from sluice.text.error_text import expected
 
 TIMEOUT_S = 5.0  # for the headers, and for each read; the first response loads the HTTP stack in about half a second
 _PROBE_TIMEOUT_S = 1.0
@@ -61,7 +62,7 @@ def admin_address(given: str, option: str = "--admin") -> str:
     except ValueError:  # an invalid port or address
         fine = False
     if not fine or not given.isascii() or not given.isprintable() or " " in given:
-        raise ConfigError(f"{option}: {given}: must be http://HOST:PORT or https://HOST:PORT")
+        raise ConfigError(f"{option}: {expected('http://HOST:PORT or https://HOST:PORT', given)}")
     return given.rstrip("/")
 
 

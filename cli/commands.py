@@ -5,7 +5,7 @@ help_pages.py, which is loaded only for help, has the examples, exit codes and e
 
 import click
 
-from sluice.text.did_you_mean import meant
+from sluice.text.error_text import unknown
 
 
 class Command(click.Command):
@@ -39,8 +39,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            known = self.list_commands(ctx)
-            raise click.UsageError(f"{name}: unknown command{meant(name, known)} expected one of {', '.join(known)}")
+            raise click.UsageError(f"{name}: {unknown('command', name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -53,8 +52,7 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
     """Add a suggestion and the known options."""
     params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
     known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
-    hint = meant(error.option_name, known)
-    return click.UsageError(f"{error.option_name}: unknown option{hint} expected one of {', '.join(known)}")
+    return click.UsageError(f"{error.option_name}: {unknown('option', error.option_name, known)}")
 
 
 def _sentence(command: click.Command) -> str:

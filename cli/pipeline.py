@@ -13,6 +13,7 @@ import click
 
 from sluice.cli.commands import Group  # absolute: in spark-submit this file belongs to no package
 from sluice.errors import ConfigError
+from sluice.text.error_text import expected
 
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
@@ -38,7 +39,7 @@ def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
     for item in conf:
         key, equals, value = item.partition("=")
         if not (key and equals):
-            raise ConfigError(f"--conf {item}: must be KEY=VALUE, such as spark.driver.memory=2g")
+            raise ConfigError(f"--conf: {expected('KEY=VALUE, such as spark.driver.memory=2g', item)}")
         settings[key] = value
     return settings
 

@@ -24,7 +24,7 @@ from typing import Literal
 
 from sluice.config.value_types import INT_MAX, Value, Values, text_of
 from sluice.errors import ConfigError
-from sluice.text.did_you_mean import did_you_mean
+from sluice.text.error_text import did_you_mean, expected
 
 from .backoff import (
     RETRY_JITTER,
@@ -175,8 +175,8 @@ def _parsed(client: str, row: Property, value: object) -> Value:
     try:
         return row.kind.parse(given)
     except ValueError:
-        shown = given if given.isprintable() else repr(given)  # one line; passwords are never rejected here
-        raise ConfigError(f"{client}: {row.name}={shown}: must be {row.kind.accepts}") from None
+        # Passwords are never rejected here.
+        raise ConfigError(f"{client}: {row.name}: {expected(row.kind.accepts, given)}") from None
 
 
 def _text(value: object) -> str:
@@ -188,8 +188,7 @@ def _text(value: object) -> str:
 
 
 def _unknown(name: str, table: Table) -> str:
-    near = did_you_mean(name, table.properties)
-    return f"{name}: no such property" + (f"; {near}" if near else "")
+    return f"{name}: no such property{did_you_mean(name, table.properties)}"
 
 
 # -- rules of all clients ----------------------------------------------------------------------------------------------
@@ -286,7 +285,7 @@ def _delivery_timeout(config: ClientConfig) -> None:
         return
     words = " + ".join(parts)
     if config.is_set("delivery.timeout.ms"):
-        raise config.error(f"delivery.timeout.ms={given}: must be at least {words} ({needed})")
+        raise config.error(f"delivery.timeout.ms: {expected(f'at least {words} ({needed})', given)}")
     config.set("delivery.timeout.ms", needed)
     config.warn("delivery_timeout_raised", f"delivery.timeout.ms={given} is below {words}: {needed} is used")
 

@@ -16,11 +16,11 @@ which, according to the KIP, reduced retries by accident.
 """
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from sluice.client.config import ClientConfig, Given, Profile, admin_config, consumer_config, producer_config
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 from sluice.errors import ConfigError
+from sluice.text.error_text import did_you_mean
 
 from .config_table import (
     ADMIN_PREFIX,
@@ -125,5 +125,4 @@ def _is_known(name: str) -> bool:
 def _unknown(name: str) -> str:
     known = {*STREAMS.properties, *PRODUCER.properties, *CONSUMER.properties, *ADMIN.properties}
     known |= {f"{prefix}{one}" for prefix, table in CLIENT_TABLES.items() for one in table.properties}
-    close = get_close_matches(name, sorted(known), n=3)
-    return f"{name}: no such property" + (f"; close: {', '.join(close)}" if close else "")
+    return f"{name}: no such property{did_you_mean(name, sorted(known))}"

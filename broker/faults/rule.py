@@ -13,7 +13,7 @@ from msgspec import Meta
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import Duration
 from sluice.broker.faults.matching.errors import FaultError, RuleProblem
-from sluice.text.did_you_mean import meant
+from sluice.text.error_text import one_of
 from sluice.text.typed_decoding import DecodeError, read
 
 from .actions import KINDS, AnyAction
@@ -62,8 +62,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         if not isinstance(self.action, str):
             return self.action
         if self.action not in KINDS:
-            hint = meant(self.action, KINDS)
-            raise RuleProblem("action", f"unknown action {self.action!r}{hint} expected one of {', '.join(KINDS)}")
+            raise RuleProblem("action", one_of(KINDS, self.action))
         try:
             return read({"action": {"kind": self.action}}, _Named).action
         except DecodeError as error:

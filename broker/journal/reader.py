@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sluice.clock import Clock, sleep_ms
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
-from sluice.text.did_you_mean import one_of
+from sluice.text.error_text import expected, one_of, unknown
 
 from .entries import Entry, broker_of, entry, event
 from .journal import Journal
@@ -49,13 +49,13 @@ class EventFilter(NamedTuple):
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
     """Return the filter, or raise ValueError."""
-    unknown = [name for name in given if name not in FILTERS]
-    if unknown:
-        raise ValueError(f"unknown filter {unknown[0]}; expected {', '.join(FILTERS)}")
+    for name in given:
+        if name not in FILTERS:
+            raise ValueError(f"{name}: {unknown('filter', name, FILTERS)}")
     brokers = given.get("broker", ())
     for name in brokers:
         if not (name.isascii() and name.isdecimal()):
-            raise ValueError(f"broker={name}: must be {FILTERS['broker']}")
+            raise ValueError(f"broker: {expected(FILTERS['broker'], name)}")
     _known("kind", given.get("kind", ()), KINDS)
     _known("api", given.get("api", ()), API_NAMES)
     return EventFilter(
@@ -69,7 +69,7 @@ def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
 def _known(name: str, values: Collection[str], known: Collection[str]) -> None:
     for value in values:
         if value not in known:
-            raise ValueError(f"{name}={value}: {one_of(value, known)}")
+            raise ValueError(f"{name}: {one_of(known, value)}")
 
 
 class EventPage(NamedTuple):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sluice.text.did_you_mean import meant
+from sluice.text.error_text import did_you_mean
 from sluice.text.typed_decoding import DecodeError, read
 
 from .documents import ENDINGS, is_document, read_document
@@ -79,7 +79,7 @@ def _file_of(name: str) -> Path:
         return _CATALOGUE / f"{name}.toml"
     endings = ", ".join(ENDINGS)
     expected = f"expected a file that ends in {endings}, or one of {', '.join(known)}"
-    raise ScenarioError("", f"{name}: unknown scenario{meant(name, known)} {expected}")
+    raise ScenarioError("", f"{name}: unknown scenario; {expected}{did_you_mean(name, known)}")
 
 
 # As in faults/rule.py: makes msgspec inspect the types while only one thread runs.

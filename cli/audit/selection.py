@@ -9,7 +9,7 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES, Probe, Setting
 from sluice.audit.subjects import SUBJECTS, CommandSubject, Subject, subject_of
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.did_you_mean import meant
+from sluice.text.error_text import did_you_mean, expected, unknown
 
 _VIRTUAL = "-virtual"
 
@@ -47,13 +47,11 @@ def _setting(word: str) -> tuple[str, Setting]:
     name, _, value = word.partition("=")
     known = sorted({setting for statement in STATEMENTS.values() for setting in statement.settings})
     if name not in known:
-        raise ConfigError(
-            f"--setting {word}: no statement depends on it{meant(name, known)} settings are {', '.join(known)}"
-        )
+        raise ConfigError(f"--setting {name}: {unknown('setting', name, known)}")
     try:
         return name, float(value)
     except ValueError:
-        raise ConfigError(f"--setting {word}: expected a number, such as {name}=100") from None
+        raise ConfigError(f"--setting {name}: {expected(f'a number, such as {name}=100', value)}") from None
 
 
 def chosen_probes(words: Sequence[str]) -> list[Probe]:
@@ -73,10 +71,8 @@ def _names(word: str) -> Iterable[str]:
         raise ConfigError(f"--probe {word}: a broker cannot observe it{why}")
     if not found:
         kips = sorted({statement.partition("/")[0] for statement in STATEMENTS})
-        hint = meant(word, [*PROBES, *STATEMENTS, *kips])
-        raise ConfigError(
-            f"--probe {word}: unknown probe, KIP or statement{hint} `sluice audit list probes` lists them"
-        )
+        hint = did_you_mean(word, [*PROBES, *STATEMENTS, *kips], ". `sluice audit list probes` lists them")
+        raise ConfigError(f"--probe {word}: unknown probe, KIP or statement{hint}")
     return found
 
 

@@ -12,7 +12,7 @@ from msgspec import inspect
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.rule import Rule
 from sluice.errors import ConfigError
-from sluice.text.did_you_mean import meant
+from sluice.text.error_text import expected, one_of, unknown
 
 _ACTION = "action"
 _Scalar = str | int | float | bool
@@ -32,16 +32,14 @@ def rule_of(words: Iterable[str]) -> dict[str, object]:
     kind = given.pop(_ACTION)
     of_rule = _fields(Rule)
     if kind not in KINDS:
-        raise ConfigError(f"action={kind}: unknown action{meant(kind, KINDS)} actions are {', '.join(KINDS)}")
+        raise ConfigError(f"action: {one_of(KINDS, kind)}")
     of_action = _fields(KINDS[kind])
     rule: dict[str, object] = {}
     action: dict[str, object] = {"kind": kind}
     for name, text in given.items():
         if name not in of_rule and name not in of_action:
             names = [*of_action, *of_rule]
-            raise ConfigError(
-                f"{name}: unknown field for action={kind}{meant(name, names)} fields are {', '.join(names)}"
-            )
+            raise ConfigError(f"{name}: {unknown(f'field for action={kind}', name, names)}")
         holder, fields = (rule, of_rule) if name in of_rule else (action, of_action)
         holder[name] = _value(text, fields[name])
     return {_ACTION: action, **rule}
@@ -59,7 +57,7 @@ def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
-            raise ConfigError(f"{item}: must be NAME=VALUE, such as action=error")
+            raise ConfigError(f"rule: {expected('NAME=VALUE, such as action=error', item)}")
         if name in seen:
             raise ConfigError(f"{name}: given twice")
         seen.add(name)

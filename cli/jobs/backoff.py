@@ -9,7 +9,7 @@ from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.did_you_mean import one_of
+from sluice.text.error_text import expected, one_of
 
 from .interval import Interval
 from .journal_options import journal_options
@@ -120,9 +120,10 @@ def client_settings(given: tuple[str, ...]) -> dict[str, float]:
     for item in given:
         name, _, value = item.partition("=")
         if name not in DEFAULTS:
-            raise ConfigError(f"--setting {item}: {one_of(name, DEFAULTS)}")
+            raise ConfigError(f"--setting: {one_of(DEFAULTS, name)}")
         if not value.isdecimal():
-            raise ConfigError(f"--setting {item}: must be a whole number of milliseconds, such as {name}=200")
+            accepted = f"a whole number of milliseconds, such as {name}=200"
+            raise ConfigError(f"--setting {name}: {expected(accepted, value)}")
         found[name] = float(value)
     return found
 

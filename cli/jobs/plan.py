@@ -15,7 +15,7 @@ from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.cli.progress import progress
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.did_you_mean import one_of
+from sluice.text.error_text import one_of
 
 if TYPE_CHECKING:
     from sluice.pipeline.charges.sources import Split
@@ -135,7 +135,7 @@ def _check_profiles(names: tuple[str, ...]) -> None:
 
     for name in names:
         if name not in PROFILES:
-            raise ConfigError(f"--profile {name}: {one_of(name, PROFILES)}")
+            raise ConfigError(f"--profile: {one_of(PROFILES, name)}")
 
 
 def _as_text(output: str, found: "Plan") -> str:

@@ -9,6 +9,7 @@ from sluice.client.admin.quotas import QuotaEntity
 from sluice.client.errors import ApiException, KafkaException
 from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
+from sluice.text.error_text import expected
 
 # The timeout is that of the admin port's commands: Kafka's 30 s is long for a port that never responds.
 _CONFIG: dict[str, str | int] = {"client.id": "sluice-quota", "retries": 0, "request.timeout.ms": 5000}
@@ -37,7 +38,7 @@ async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
     try:
         admin = AdminClient({"bootstrap.servers": bootstrap, **_CONFIG})
     except ConfigError:
-        raise ConfigError(f"--bootstrap: {bootstrap}: must be HOST:PORT") from None
+        raise ConfigError(f"--bootstrap: {expected('HOST:PORT', bootstrap)}") from None
     async with admin:
         network = admin.network
         result = asyncio.ensure_future(call(admin))

@@ -14,7 +14,7 @@ from sluice.cli.completion_values import QUOTA_KEYS, keys_of_quotas, settings_of
 from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
-from sluice.text.did_you_mean import nearest, one_of
+from sluice.text.error_text import expected, nearest, unknown
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.describe_client_quotas import ComponentData
@@ -94,8 +94,11 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
     changes: dict[str, float | None] = {}
     for item in quotas:
         key, equals, value = item.partition("=")
-        if not equals or key in changes:
-            raise click.UsageError(f"{item}: must be KEY=VALUE, each key once; keys are {', '.join(QUOTA_KEYS)}")
+        if not equals:
+            accepted = f"KEY=VALUE with a key of {', '.join(QUOTA_KEYS)}"
+            raise click.UsageError(f"quota: {expected(accepted, item)}")
+        if key in changes:
+            raise click.UsageError(f"{key}: given twice")
         if key not in QUOTA_KEYS and nearest(_OTHER_NAMES.get(key, key), QUOTA_KEYS):  # others may exist in new brokers
             raise click.UsageError(_unknown(key))
         changes[key] = _value(key, value)
@@ -164,11 +167,11 @@ def _value(key: str, text: str) -> float:
         return parse_rate(text) if key in _BYTE_RATES else float(text)
     except ValueError:
         accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in _BYTE_RATES else "a number"
-        raise click.UsageError(f"{key}={text}: must be {accepted}") from None
+        raise click.UsageError(f"{key}: {expected(accepted, text)}") from None
 
 
 def _unknown(key: str) -> str:
-    return f"{key}: {one_of(_OTHER_NAMES.get(key, key), QUOTA_KEYS)}"
+    return f"{key}: {unknown('quota', _OTHER_NAMES.get(key, key), QUOTA_KEYS)}"
 
 
 def _ensure_set(bootstrap: str, entity: Entity, keys: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from sluice.cli.faults.arguments import rule_of
 from sluice.cli.faults.text import FaultList, FaultShown
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
+from sluice.text.error_text import expected
 
 from .feed import SORTS, Feed, Source, View
 from .screen import Display, Prompt, rows, screen
@@ -216,7 +217,7 @@ def _number(key: str, text: str) -> float:
         return parse_rate(text) if key in _BYTES else float(text)
     except ValueError:
         accepted = "bytes per second, such as 2M, 512Ki or 1e6" if key in _BYTES else "a number"
-        raise SluiceError(f"{key}={text}: must be {accepted}") from None
+        raise SluiceError(f"{key}: {expected(accepted, text)}") from None
 
 
 @contextmanager

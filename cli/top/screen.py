@@ -198,7 +198,13 @@ def _foot(display: Display, width: int) -> Text:
     if display.prompt is not None:
         line = f"{display.prompt.label}: {display.prompt.text}"
         return Text(f"{line[-(width - 1) :]}█", style="bold", no_wrap=True)
-    return _line(display.message, "yellow", width) if display.message else _line(_FOOT, "dim", width)
+    return _line(_shortened(display.message, width), "yellow", width) if display.message else _line(_FOOT, "dim", width)
+
+
+def _shortened(words: str, width: int) -> str:
+    """Cut the middle: an error begins with the place, and ends with the given value and the remedy."""
+    kept = width // 2
+    return words if len(words) <= width else f"{words[: width - kept - 1]}…{words[-kept:]}"
 
 
 def _help(width: int, height: int) -> RenderableType:

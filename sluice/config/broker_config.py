@@ -339,7 +339,7 @@ def refused_value(row: Property, value: str) -> str | None:
     try:
         row.kind.parse(value)
     except ValueError:
-        return f"Invalid value {value} for configuration {row.name}: must be {row.kind.accepts}"
+        return f"Invalid value {value} for configuration {row.name}: expected {row.kind.accepts}"
     return None
 
 
@@ -379,7 +379,7 @@ def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{file}: must be UTF-8") from None
+        raise ConfigError(f"{file}: expected UTF-8 text") from None
     try:
         for number, key, value in read_properties(content):
             yield f"{file} line {number}", key, value
@@ -388,8 +388,9 @@ def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
 
 
 def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -> ConfigError:
-    shown = value if value.isprintable() else repr(value)  # keep the error on one line
-    return ConfigError(f"{origin}: {name}={shown}: {where}must be {accepted}")
+    from sluice.text.error_text import expected
+
+    return ConfigError(f"{origin}: {name}: {where}{expected(accepted, value)}")
 
 
 def _where(error: ValueError) -> str:
@@ -404,7 +405,9 @@ def format_value(value: str | float) -> str:
 def _split_override(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not equals:
-        raise ConfigError(f"--override: {item}: must be KEY=VALUE")
+        from sluice.text.error_text import expected
+
+        raise ConfigError(f"--override: {expected('KEY=VALUE', item)}")
     return key.strip(), value
 
 
@@ -440,9 +443,10 @@ def row_of(name: str) -> Property | None:
 
 
 def _unknown(name: str) -> str:
-    from sluice.text.did_you_mean import did_you_mean
+    from sluice.text.error_text import did_you_mean
 
-    return f"{name}: no such property; " + did_you_mean(name, [*PROPERTIES, *_ALIASES], "see sluice config list")
+    known = [*PROPERTIES, *_ALIASES]
+    return f"{name}: no such property{did_you_mean(name, known, '. `sluice config list` lists them')}"
 
 
 def _is_loopback(host: str) -> bool:

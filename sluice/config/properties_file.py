@@ -68,7 +68,7 @@ def _unescape(text: str, number: int) -> str:
             if char == "u":
                 digits = text[position : position + 4]
                 if len(digits) < 4 or not _HEX.issuperset(digits):
-                    raise ConfigError(f"line {number}: \\u{digits}: must be \\u and four hex digits")
+                    raise ConfigError(f"line {number}: expected \\u and four hex digits, got \\u{digits}")
                 char = chr(int(digits, 16))
                 position += 4
             else:

@@ -23,7 +23,7 @@ _LARGEST_EXPONENT = 30  # 1e30 exceeds every long; a larger exponent would only 
 
 
 class Kind:
-    """The text that a property accepts (`accepts`, a phrase to follow "must be") and Kafka's type for it."""
+    """The text that a property accepts (`accepts`, a phrase to follow "expected") and Kafka's type for it."""
 
     __slots__ = ("accepts", "parse", "type")
 

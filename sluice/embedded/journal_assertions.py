@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.broker.journal.format_event import format_event
 from sluice.errors import ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
-from sluice.text.did_you_mean import did_you_mean, one_of
+from sluice.text.error_text import did_you_mean, one_of
 
 from .wait_conditions import Journal
 
@@ -136,7 +136,7 @@ class JournalAssertions:
 
     def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
         if quota is not None and quota not in _QUOTAS:
-            raise ValueError(f"quota={quota}: {one_of(quota, _QUOTAS)}")
+            raise ValueError(f"quota: {one_of(_QUOTAS, quota)}")
         given = self.journal.events(after=after, kind="throttle", client_id=client_id)
         found, lost = _split_lost(Throttle, given)
         return [each for each in found if quota in (None, each.quota)], lost
@@ -164,8 +164,7 @@ class JournalAssertions:
         clients = self._clients(after)
         if not clients[client_id]:
             there = f"clients in the journal: {', '.join(clients)}" if clients else "no client has sent a request"
-            hint = did_you_mean(client_id, clients)
-            return [" ".join(filter(None, (f"no events of client {client_id};", hint, there)))]
+            return [f"no events of client {client_id}; {there}{did_you_mean(client_id, clients)}"]
         requests = self.journal.events(after=after, kind="request", client_id=client_id)
         apis = Counter(request.api for request in requests if isinstance(request, Request))
         return [f"its requests: {', '.join(f'{count} {api}' for api, count in apis.items()) or 'none'}"]

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.did_you_mean import did_you_mean
+from sluice.text.error_text import expected, unknown
 
 from .fault_control import raise_problem
 from .scenario_control import load_scenario
@@ -76,11 +76,10 @@ def checked(given: Mapping[str, object]) -> BrokerOptions:
     """Check the options; raise ConfigError for an unknown one or a wrong type."""
     for name, value in given.items():
         if name not in _ACCEPTED:
-            hint = did_you_mean(name, _ACCEPTED) or f"expected one of {', '.join(_ACCEPTED)}"
-            raise ConfigError(f"{name}: unknown option, {hint}")
+            raise ConfigError(f"{name}: {unknown('option', name, _ACCEPTED)}")
         types, accepted = _ACCEPTED[name]
         if not isinstance(value, types) or isinstance(value, bool):
-            raise ConfigError(f"{name}={value!r}: must be {accepted}")
+            raise ConfigError(f"{name}: {expected(accepted, repr(value))}")
     return given  # type: ignore[return-value]  # checked above
 
 
@@ -136,7 +135,7 @@ def _scenario(options: BrokerOptions) -> "Scenario | None":
     try:
         return load_scenario(given)
     except TypeError:
-        raise ConfigError(f"scenario={given!r}: must be {_ACCEPTED['scenario'][1]}") from None
+        raise ConfigError(f"scenario: {expected(_ACCEPTED['scenario'][1], repr(given))}") from None
 
 
 def _several(quota: "QuotaFields | Sequence[QuotaFields]") -> Sequence[object]:
@@ -145,14 +144,13 @@ def _several(quota: "QuotaFields | Sequence[QuotaFields]") -> Sequence[object]:
 
 def _quota(broker: SyncBroker, given: object) -> "SyncQuota":
     if not isinstance(given, Mapping):
-        raise ConfigError(f"quota={given!r}: must be {_ACCEPTED['quota'][1]}")
+        raise ConfigError(f"quota: {expected(_ACCEPTED['quota'][1], repr(given))}")
     known = QuotaFields.__annotations__
     for name in given:
         if name not in known:
-            hint = did_you_mean(str(name), known) or f"expected one of {', '.join(known)}"
-            raise ConfigError(f"quota: {name}: unknown field, {hint}")
+            raise ConfigError(f"quota.{name}: {unknown('field', str(name), known)}")
         if name in ("client_id", "user") and not isinstance(given[name], str):
-            raise ConfigError(f"quota: {name}={given[name]!r}: must be text")
+            raise ConfigError(f"quota.{name}: {expected('text', repr(given[name]))}")
     return broker.quota(**given)
 
 

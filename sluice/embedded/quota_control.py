@@ -9,6 +9,7 @@ from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 from sluice.quotas.client_quotas import CLIENT_ID, USER, Entity
 from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from sluice.text.error_text import expected
 
 
 class LocalQuota:
@@ -75,7 +76,7 @@ def _rate(name: str, value: float | str | None) -> float | None:
     try:
         return parse_rate(value)
     except ValueError:
-        raise SluiceError(f"quota: {name}={value}: must be bytes per second, such as 100000 or 100k") from None
+        raise SluiceError(f"quota.{name}: {expected('bytes per second, such as 100000 or 100k', value)}") from None
 
 
 def _alter(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:

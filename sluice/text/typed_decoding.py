@@ -11,14 +11,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import inspect
 
-from .did_you_mean import meant, one_of
+from .error_text import expected, one_of, unknown
 
 T = TypeVar("T")
 
 # The `extra` of a Meta whose description states the accepted values.
 ACCEPTED = {"description": "accepted"}
-
-_LONGEST_SHOWN = 80
 
 _TYPE_NAMES = {
     "int": "a whole number",
@@ -118,24 +116,24 @@ class _Location:
 
     def error(self, reason: str) -> tuple[str, str]:
         if found := _UNKNOWN.fullmatch(reason):
-            return _joined(self._path, found[1]), _unknown(found[1], self._fields())
+            return _joined(self._path, found[1]), unknown("field", found[1], self._fields())
         if found := _MISSING.fullmatch(reason):
             name = found[1]
             tags = [str(one.tag) for one in self._structs() if one.tag_field == name]
             return _joined(self._path, name), f"missing{_choice(tags)}"
         if found := _INVALID.fullmatch(reason):
-            return self._path, f"{found[1]}: {one_of(str(self._given), self._choices())}"
+            return self._path, one_of(self._choices(), str(self._given))
         if found := _EXPECTED.fullmatch(reason):
-            accepted = self._descriptions or [_accepted(found[1], found[2])]
-            return self._path, f"must be {' or '.join(accepted)}{self._shown(found[3])}"
+            accepted = " or ".join(self._descriptions or [_accepted(found[1], found[2])])
+            got = self._got(found[3])
+            return self._path, expected(accepted, got) if got else f"expected {accepted}"
         return self._path, reason
 
-    def _shown(self, kind: str | None) -> str:
-        """Return the value if it is text or of the right kind, else its kind."""
+    def _got(self, kind: str | None) -> str:
+        """Return the value if it is text or of the right kind, else its kind, if known."""
         if isinstance(self._given, str) or (kind is None and isinstance(self._given, int | float)):
-            text = repr(self._given)
-            return f", not {text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + '...'}"
-        return "" if kind is None else f", not {_TYPE_NAMES.get(kind, kind)}"
+            return repr(self._given)  # quotation marks distinguish '3' from 3
+        return "" if kind is None else _TYPE_NAMES.get(kind, kind)
 
     def _structs(self) -> list[inspect.StructType]:
         return [one for one in self._types if isinstance(one, inspect.StructType)]
@@ -172,10 +170,6 @@ def _description(one: inspect.Type) -> str:
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _unknown(name: str, accepted: Sequence[str]) -> str:
-    return f"unknown field{meant(name, accepted)} accepted are {', '.join(accepted)}"
 
 
 def _choice(names: Sequence[str]) -> str:

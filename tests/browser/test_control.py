@@ -71,7 +71,7 @@ def test_the_journal_is_filtered_and_paused(open_page: OpenPage, connect: Connec
         expect(lines).to_have_count(1)
         expect(lines.first).to_contain_text("Metadata v9")
         page.get_by_label("API", exact=True).fill("Prodcue")
-        expect(page.locator("#journal").get_by_role("alert")).to_contain_text("api=Prodcue: did you mean Produce?")
+        expect(page.locator("#journal").get_by_role("alert")).to_contain_text("got Prodcue. Did you mean Produce?")
         page.get_by_label("API", exact=True).fill("")
         expect(page.locator("#journal").get_by_role("alert")).to_be_hidden()
         expect(lines).to_have_count(1)

@@ -30,7 +30,7 @@ def test_an_error_is_shown_at_its_field(open_page: OpenPage) -> None:
         api = form.get_by_label("api", exact=True)
         api.fill("Produce, Fetsh")
         add.click()
-        _expect_at(api, "unknown API 'Fetsh'; did you mean Fetch?")
+        _expect_at(api, "unknown API 'Fetsh'. Did you mean Fetch?")
         api.fill("Fetch")
         folded = form.locator("details")
         folded.locator("summary").click()

@@ -15,7 +15,7 @@ from sluice.protocol.error_codes import PARTITION, TOP, TOPIC, apis_of, codes_of
 from sluice.protocol.error_response import ErrorLevel, level_of, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.text.did_you_mean import did_you_mean
+from sluice.text.error_text import did_you_mean
 
 from .action import RequestAction, RuleHit
 
@@ -50,8 +50,8 @@ class Error(RequestAction, frozen=True, tag="error"):
             name = self.code if isinstance(self.code, int) or not _NUMBER.fullmatch(self.code) else int(self.code)
             return ErrorCode[name] if isinstance(name, str) else ErrorCode(name)
         except (KeyError, ValueError):
-            near = did_you_mean(str(self.code), ErrorCode.__members__)
-            raise RuleProblem("action.code", f"unknown error code {self.code!r}{near and '; ' + near}") from None
+            hint = did_you_mean(str(self.code), ErrorCode.__members__)
+            raise RuleProblem("action.code", f"unknown error code {self.code!r}{hint}") from None
 
     def check(self, match: Match) -> None:
         code = self.error_code

@@ -16,7 +16,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import WHOLE_TOPIC, RequestEntities, entities_of
 from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_NAME, TRANSACTIONAL_ID
-from sluice.text.did_you_mean import did_you_mean
+from sluice.text.error_text import did_you_mean
 
 from .conditions import RuleConditions
 from .durations import Duration, parse_ms
@@ -158,8 +158,8 @@ def _named_apis(given: str | list[str] | None) -> list[int]:
 def _api_key(name: str, path: str) -> int:
     key = API_BY_NAME.get(name)
     if key is None:
-        hint = did_you_mean(name, API_BY_NAME, f"APIs are {', '.join(API_BY_NAME)}")
-        raise RuleProblem(path, f"unknown API {name!r}; {hint}")
+        hint = did_you_mean(name, API_BY_NAME, f"; expected one of {', '.join(API_BY_NAME)}")
+        raise RuleProblem(path, f"unknown API {name!r}{hint}")
     return key
 
 

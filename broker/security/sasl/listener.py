@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.config.listener_config import ListenerConfig
 from sluice.config.value_types import parse_users
+from sluice.text.error_text import expected
 
 from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, parse_jaas
 from .mechanism import Mechanism
@@ -69,11 +70,13 @@ class SaslListener:
             for name in enabled:
                 if name not in served:
                     where = "" if release == "all" else f" of {release}"
-                    problem = f"{name}: must be one of the mechanisms{where}, {', '.join(served)}"
-                    raise self._config.wrong(_ENABLED, problem)
+                    raise self._config.wrong(_ENABLED, expected(f"mechanisms{where} ({', '.join(served)})", name))
         chosen = [name for name in enabled if name in served]
         if not chosen:
-            raise self._config.wrong(_ENABLED, f"must name a mechanism for listener {self.name}: {', '.join(served)}")
+            accepted = (
+                f"at least one of {', '.join(served)}" if served else f"a later sluice.kafka.release than {release}"
+            )
+            raise self._config.wrong(_ENABLED, f"no mechanism for listener {self.name}; expected {accepted}")
         return chosen
 
     def _mechanism(self, name: str) -> NewMechanism:
@@ -133,7 +136,7 @@ class SaslListener:
             raise self._config.wrong(_JAAS, str(error), mechanism) from None
         own = [entry for entry in modules if entry.name == module]
         if key.endswith(f".{mechanism.lower()}.{_JAAS}") and own != modules[:1]:
-            raise self._config.wrong(_JAAS, f"must be one login module, {module}", mechanism)
+            raise self._config.wrong(_JAAS, f"expected one login module, {module}", mechanism)
         return _joined(own)
 
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from sluice.config.listener_config import ListenerConfig
+from sluice.text.error_text import expected
 
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM = "PEM"
 _CONVERT = (
-    "must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem` converts a PKCS12 store, `keytool -importkeystore "
-    "-srckeystore STORE -destkeystore store.p12 -deststoretype PKCS12` converts a JKS store to PKCS12"
+    "`openssl pkcs12 -in STORE -noenc -out store.pem` converts a PKCS12 store, `keytool -importkeystore -srckeystore "
+    " STORE -destkeystore store.p12 -deststoretype PKCS12` converts a JKS store to PKCS12"
 )
 _KEY = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----")
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
@@ -79,7 +80,7 @@ def _load_key(context: ssl.SSLContext, config: ListenerConfig) -> None:
     chain = config.text("ssl.keystore.certificate.chain")
     if key is None and chain is None:
         if location is None:
-            problem = f"must be set for listener {config.listener}, or ssl.keystore.key and .certificate.chain"
+            problem = f"missing; listener {config.listener} requires it, or ssl.keystore.key and .certificate.chain"
             raise config.wrong("ssl.keystore.location", problem)
         store = _read(config, "ssl.keystore.location", location)
         _load_chain(context, config, "ssl.keystore.location", store)
@@ -88,7 +89,7 @@ def _load_key(context: ssl.SSLContext, config: ListenerConfig) -> None:
     elif key is None or chain is None:
         names = ("ssl.keystore.key", "ssl.keystore.certificate.chain")
         missing, present = names if key is None else names[::-1]
-        raise config.wrong(missing, f"must be set because {present} is set")
+        raise config.wrong(missing, f"missing; required because {present} is set")
     else:
         _load_chain(context, config, "ssl.keystore.key", f"{_lines(key)}\n{_lines(chain)}\n")
 
@@ -102,7 +103,7 @@ def _load_chain(context: ssl.SSLContext, config: ListenerConfig, name: str, pem:
         raise config.wrong(name, "contains no certificate (BEGIN CERTIFICATE)")
     encrypted = "ENCRYPTED" in keys[0] or "Proc-Type: 4,ENCRYPTED" in pem
     if encrypted and password is None:
-        raise config.wrong("ssl.key.password", "must be set because the private key is encrypted")
+        raise config.wrong("ssl.key.password", "missing; required because the private key is encrypted")
     try:
         with _file(pem) as path:
             context.load_cert_chain(path, password=password or "")
@@ -122,7 +123,7 @@ def _load_trusted(context: ssl.SSLContext, config: ListenerConfig, client_auth: 
     name = "ssl.truststore.location" if inline is None else "ssl.truststore.certificates"
     if location is None and inline is None:
         if client_auth != "none":
-            problem = f"must be set because client certificates are {client_auth} (ssl.client.auth)"
+            problem = f"missing; required because client certificates are {client_auth} (ssl.client.auth)"
             raise config.wrong(name, problem)
         return
     pem = _read(config, name, location) if location is not None else _lines(inline or "")
@@ -141,10 +142,10 @@ def _check_type(config: ListenerConfig, store: str) -> None:
     name = f"ssl.{store}.type"
     type_ = config.text(name)
     if type_ != _PEM:
-        raise config.wrong(name, f"{type_} {_CONVERT}")
+        raise config.wrong(name, f"{expected(_PEM, type_)}. {_CONVERT}")
     if config.text(f"ssl.{store}.password") is not None:
         instead = "; set ssl.key.password for an encrypted key" if store == "keystore" else ""
-        raise config.wrong(f"ssl.{store}.password", f"must not be set for PEM{instead}")
+        raise config.wrong(f"ssl.{store}.password", f"not supported for PEM{instead}")
 
 
 def _read(config: ListenerConfig, name: str, location: str) -> str:
@@ -153,7 +154,7 @@ def _read(config: ListenerConfig, name: str, location: str) -> str:
     except OSError as error:
         raise config.wrong(name, f"{location} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise config.wrong(name, f"{location} {_CONVERT}") from None
+        raise config.wrong(name, f"{location} is not PEM. {_CONVERT}") from None
 
 
 def _lines(pem: str) -> str:

@@ -23,6 +23,7 @@ from sluice.client.errors import KafkaException, RetriableException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
+from sluice.text.error_text import one_of
 
 from .abstract_coordinator import GroupCoordinator
 from .assignors import ASSIGNORS, Assignor
@@ -289,7 +290,7 @@ def assignors_of(config: ClientConfig) -> tuple[Assignor, ...]:
     for name in config.names("partition.assignment.strategy"):
         short = _CLASSES.get(name.rpartition(".")[2], name)
         if short not in ASSIGNORS:
-            raise config.error(f"partition.assignment.strategy={name}: must be of {', '.join(ASSIGNORS)}")
+            raise config.error(f"partition.assignment.strategy: {one_of(ASSIGNORS, name)}")
         found.append(ASSIGNORS[short])
     return tuple(found)
 

@@ -92,13 +92,15 @@ def test_address_may_end_with_a_slash(address: str) -> None:
 def test_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(ConfigError) as refused:
         admin_address(address, "--against")
-    assert str(refused.value) == f"--against: {address}: must be http://HOST:PORT or https://HOST:PORT"
+    shown = address if address.isprintable() else repr(address)
+    assert str(refused.value) == f"--against: expected http://HOST:PORT or https://HOST:PORT, got {shown}"
 
 
 @every_command
 def test_invalid_address_is_wrong_usage(words: list[str]) -> None:
     assert (
-        error_of(words, "http://[::1", 2) == f"{words[-1]}: http://[::1: must be http://HOST:PORT or https://HOST:PORT"
+        error_of(words, "http://[::1", 2)
+        == f"{words[-1]}: expected http://HOST:PORT or https://HOST:PORT, got http://[::1"
     )
 
 

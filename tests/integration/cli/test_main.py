@@ -12,7 +12,7 @@ LIGHT = [
     "sluice.cli.main",
     "sluice.errors",
     "sluice.text",
-    "sluice.text.did_you_mean",
+    "sluice.text.error_text",
     "sluice.version",
 ]
 

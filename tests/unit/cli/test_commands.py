@@ -103,37 +103,40 @@ def test_json_is_short_for_format_json() -> None:
 
 
 WRONG = {
-    "a command": (["surve"], "surve: unknown command, did you mean serve? expected one of serve, "),
+    "a command": (["surve"], ", completion. Did you mean serve?\n"),
     "an unknown command": (["xyz"], "xyz: unknown command; expected one of serve, "),
     "a number": (["serve", "--port", "abc"], "Invalid value for '--port': 'abc' is not a valid integer.\n"),
-    "a group's command": (["quota", "lst"], "lst: unknown command, did you mean list? expected one of delete, "),
-    "a job": (["pipeline", "throtle"], "throtle: unknown command, did you mean throttle? expected one of "),
+    "a group's command": (
+        ["quota", "lst"],
+        "lst: unknown command; expected one of delete, explain, list, set. Did you mean list?\n",
+    ),
+    "a job": (["pipeline", "throtle"], ". Did you mean throttle?\n"),
     "an option": (
         ["quota", "list", "--formt", "json"],
-        "--formt: unknown option, did you mean --format? expected one of ",
+        ". Did you mean --format?\n",
     ),
     "an option of the main command": (
         ["--versoin"],
-        "--versoin: unknown option, did you mean --version? expected one of ",
+        "--versoin: unknown option; expected one of --version, --help. Did you mean --version?\n",
     ),
     "a property": (
         ["config", "list", "--override", "num.partition=3"],
-        "num.partition: no such property; did you mean num.partitions?",
+        "num.partition: no such property. Did you mean num.partitions?",
     ),
     "the key of a quota": (
         ["quota", "set", "--client", "a", "producer_rate=1"],
-        "producer_rate: did you mean producer_byte_rate? It must be one of ",
+        ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
     "a quota to delete": (
         ["quota", "delete", "--client", "a", "producer_byte_rat"],
-        "producer_byte_rat: did you mean producer_byte_rate? It must be one of ",
+        ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
-    "an action": (["faults", "add", "action=clos"], "action=clos: unknown action, did you mean close?"),
-    "a rule's field": (["faults", "add", "action=close", "apy=Produce"], "did you mean api?"),
-    "a scenario": (["run", "roling-restart"], "roling-restart: unknown scenario, did you mean rolling-restart?"),
+    "an action": (["faults", "add", "action=clos"], "got clos. Did you mean close?"),
+    "a rule's field": (["faults", "add", "action=close", "apy=Produce"], "Did you mean api?"),
+    "a scenario": (["run", "roling-restart"], ". Did you mean rolling-restart?"),
     "a profile": (
         ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],
-        "--profile kip13: did you mean kip-13? It must be one of ",
+        ", got kip13. Did you mean kip-13?",
     ),
 }
 

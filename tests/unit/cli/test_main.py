@@ -43,7 +43,7 @@ def test_quotas_is_an_alias_of_quota() -> None:
     [
         pytest.param(
             ["surv"],
-            "surv: unknown command, did you mean serve? expected one of serve, demo, top, explain, quota, ",
+            "surv: unknown command; expected one of serve, demo, top, explain, quota, ",
             id="an unknown command, with the known ones",
         ),
         pytest.param(["config", "list", "--format", "xml"], "'xml' is not one of 'text', 'json'", id="a wrong choice"),
@@ -51,7 +51,7 @@ def test_quotas_is_an_alias_of_quota() -> None:
         pytest.param(["--nope"], "--nope: unknown option", id="a wrong flag of the command itself"),
         pytest.param(["config", "list", "--override", "a=b"], "--override: a: no such property", id="a wrong property"),
         pytest.param(["serve", "--port", "99999"], "0<=x<=65535", id="an invalid port"),
-        pytest.param(["serve", "--override", "node.id=x"], "node.id=x: must be", id="a wrong value for the broker"),
+        pytest.param(["serve", "--override", "node.id=x"], "node.id: expected", id="a wrong value for the broker"),
         pytest.param(["protocol", "show", "Fetch"], "Missing argument 'VERSION'", id="a missing argument"),
     ],
 )

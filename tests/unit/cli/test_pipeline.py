@@ -35,13 +35,13 @@ def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
         pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal without an output folder"),
         pytest.param(
             ["backoff", "--setting", "retries=3"],
-            "--setting retries=3: must be one of retry.backoff.ms, ",
+            "--setting: expected one of retry.backoff.ms, ",
             id="a setting",
         ),
         pytest.param(
-            ["backoff", "--setting", "retry.backoff.ms=1s"], "must be a whole number of milliseconds", id="a value"
+            ["backoff", "--setting", "retry.backoff.ms=1s"], "expected a whole number of milliseconds", id="a value"
         ),
-        pytest.param(["throttle", "--conf", "a"], "--conf a: must be KEY=VALUE", id="a property without a value"),
+        pytest.param(["throttle", "--conf", "a"], "--conf: expected KEY=VALUE", id="a property without a value"),
     ],
 )
 def test_wrong_usage_is_one_line(args: list[str], line: str) -> None:

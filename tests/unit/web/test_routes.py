@@ -49,5 +49,5 @@ def test_an_invalid_view_is_rejected() -> None:
     status, _, body = call(app, "/api/v1/stream", query="sort=size")
     assert (status, json.loads(body)) == (
         400,
-        {"error": "sort: 'size': must be one of activity, name, quota, throttled"},
+        {"error": "sort: expected one of activity, name, quota, throttled, got size"},
     )

@@ -66,7 +66,7 @@ async def test_broker_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPat
 
 
 async def test_broker_that_does_not_start_is_reported_with_its_message() -> None:
-    with pytest.raises(SluiceError, match=r"did not start: Error: .*default=much: must be"):
+    with pytest.raises(SluiceError, match=r"did not start: Error: .*default: expected .*, got much"):
         async with running_broker(["quota.producer.default=much"]):
             pass
 

@@ -60,7 +60,7 @@ WRONG = {
     "nothing to add": (["add"], 2, "expected either a rule as NAME=VALUE or --file"),
     "both": (["add", "action=close", "--file", "x.toml"], 2, "expected either a rule as NAME=VALUE or --file"),
     "nothing to remove": (["remove"], 2, "expected either ids of rules or --all"),
-    "invalid arguments of a rule": (["add", "action=clos"], 2, "did you mean close?"),
+    "invalid arguments of a rule": (["add", "action=clos"], 2, "got clos. Did you mean close?"),
     "a rule that the broker rejects": (["add", "action=close", "times=0"], 2, "fault.times: expected 1 or more, got 0"),
     "a missing file": (["add", "--file", "x.toml"], 2, "x.toml: cannot read: No such file or directory"),
     "an unsupported kind of file": (

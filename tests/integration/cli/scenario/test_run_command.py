@@ -120,7 +120,7 @@ def test_unsuitable_cluster_is_reported_in_one_line(running: BrokerProcess) -> N
 
 WRONG = {
     "a missing file": (["none.toml"], 2, "none.toml: cannot read: No such file or directory"),
-    "an unknown name": (["rolling"], 2, "rolling: unknown scenario, did you mean rolling-restart?"),
+    "an unknown name": (["rolling"], 2, "rolling: unknown scenario; expected a file that ends in .toml"),
     "a port with running brokers": (
         ["rolling-restart", "--against", "http://x", "--port", "1"],
         2,

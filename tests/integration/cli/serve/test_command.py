@@ -310,18 +310,22 @@ def test_port_in_use_is_one_line_and_exit_code_1(which: str) -> None:
         pytest.param(
             ["--override", "num.partitons=3"], ["num.partitons", "num.partitions"], id="a misspelled property"
         ),
-        pytest.param(["--override", "num.partitions=many"], ["num.partitions=many", "from 1"], id="an invalid value"),
         pytest.param(
-            ["--override", "quota.producer.default=-1"], ["quota.producer.default=-1", "must be"], id="a negative quota"
+            ["--override", "num.partitions=many"], ["num.partitions", "from 1", "got many"], id="an invalid value"
+        ),
+        pytest.param(
+            ["--override", "quota.producer.default=-1"],
+            ["quota.producer.default: expected", "got -1"],
+            id="a negative quota",
         ),
         pytest.param(
             ["--override", "quota.profile=kafka-9"],
-            ["quota.profile=kafka-9", "by-version", "kip-13", "kafka-4.4"],
+            ["quota.profile", "got kafka-9", "by-version", "kip-13", "kafka-4.4"],
             id="an unknown profile",
         ),
         pytest.param(
             ["--override", "sluice.admin.host=0.0.0.0"],
-            ["sluice.admin.host=0.0.0.0", "sluice.admin.token"],
+            ["sluice.admin.host", "got 0.0.0.0", "sluice.admin.token"],
             id="an open admin port without a token",
         ),
         pytest.param(["--config", "/no/such/file"], ["/no/such/file", "No such file"], id="a missing file"),
@@ -340,7 +344,7 @@ def test_file_error_has_its_line_number(tmp_path: Path) -> None:
     file.write_text("# comment\nnum.partitions=0\n")
     exit_code, line = fails("--config", str(file))
     assert exit_code == 2
-    assert [word for word in (f"{file} line 2", "num.partitions=0", "from 1") if word not in line] == []
+    assert [word for word in (f"{file} line 2", "num.partitions", "from 1", "got 0") if word not in line] == []
 
 
 def test_wrong_environment_variable_is_named() -> None:

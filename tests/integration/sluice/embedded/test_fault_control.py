@@ -74,9 +74,9 @@ async def test_faults_are_listed_and_removed() -> None:
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "no action": ("exolode", {}, "fault.action: unknown action 'exolode'"),
-    "no field": ("close", {"colour": "red"}, "fault.colour: unknown field; accepted are "),
-    "a value of another type": ("close", {"times": "3"}, "fault.times: must be a whole number or nothing, not '3'"),
+    "no action": ("exolode", {}, "fault.action: expected one of error, "),
+    "no field": ("close", {"colour": "red"}, "fault.colour: unknown field; expected one of "),
+    "a value of another type": ("close", {"times": "3"}, "fault.times: expected a whole number or nothing, got '3'"),
     "an unknown error code": (Error(code="NO_LUCK"), {}, "fault.action.code: unknown error code 'NO_LUCK'"),
     "an action class": (Delay, {}, "fault.action: Delay is a class: write Delay()"),
     "an invalid rule": (object(), {}, "fault.action: "),

@@ -80,7 +80,7 @@ WRONG = {
         lambda broker: broker.assert_throttled("shpo"),
         (
             "expected: client shpo",
-            "no events of client shpo; did you mean shop? clients in the journal: ",
+            "no events of client shpo; clients in the journal: ",
             "shop",
             "cook",
         ),
@@ -140,11 +140,11 @@ def test_failing_assertion_reports_the_observations(broker: SyncBroker, wrong: W
 MISUSED: dict[str, tuple[Callable[[SyncBroker], object], str]] = {
     "an unknown quota": (
         lambda broker: broker.assert_throttled("shop", quota="produce"),
-        r"quota=produce: did you mean Produce\? It must be one of Produce, Fetch, Request, ControllerMutation",
+        r"quota: expected one of Produce, Fetch, Request, ControllerMutation, .*got produce. Did you mean Produce",
     ),
     "an unknown API": (
         lambda broker: broker.assert_requests("Prodce"),
-        r"api=Prodce: did you mean Produce\? It must be one of ",
+        r"api: expected one of Produce, .*, got Prodce. Did you mean Produce",
     ),
     "a number with bounds": (
         lambda broker: broker.assert_requests("Produce", exactly=1, at_most=2),

@@ -38,7 +38,7 @@ async def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity
 
 WRONG = {
     "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage"),
-    "no number": ({"produce": "fast"}, "quota: produce=fast: must be bytes per second, such as 100000 or 100k"),
+    "no number": ({"produce": "fast"}, "quota.produce: expected bytes per second, such as 100000 or 100k, got fast"),
     "zero": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
     "nobody": ({"fetch": 1, "client_id": ""}, "quota: Empty client-id not supported"),
 }

@@ -191,7 +191,7 @@ def test_start_error_is_raised() -> None:
         taken = SyncBroker(config={"listeners": f"PLAINTEXT://{running.bootstrap}"})
         with pytest.raises(SluiceError, match=f"cannot listen on {running.bootstrap}"):
             taken.__enter__()
-    with pytest.raises(ConfigError, match=r"config: sluice\.brokers=0"):
+    with pytest.raises(ConfigError, match=r"config: sluice\.brokers: expected an integer from 1 to 100, got 0"):
         SyncBroker(0)
 
 

@@ -19,14 +19,14 @@ def broker() -> VirtualBroker:
     ("rule", "message"),
     [
         ({}, ".action: missing"),
-        ({"action": "nope"}, ".action: unknown action 'nope'; expected one of error, "),
-        ({"action": {"kind": "nope"}}, ".action.kind: 'nope': must be one of error, "),
-        ({"action": "clos"}, ".action: unknown action 'clos', did you mean close? expected one of error, "),
-        ({"action": {"kind": "clos"}}, ".action.kind: 'clos': did you mean close? It must be one of error, "),
+        ({"action": "nope"}, ".action: expected one of error, "),
+        ({"action": {"kind": "nope"}}, ".action.kind: expected one of error, "),
+        ({"action": "clos"}, ".action: expected one of error, "),
+        ({"action": {"kind": "clos"}}, ".action.kind: 'clos': expected one of error, "),
         ({"action": "error"}, ".action: error requires fields: code missing"),
         (
             {"action": {"kind": "error", "cod": 1}},
-            ".action.cod: unknown field, did you mean code? accepted are kind, code, when",
+            ".action.cod: unknown field; expected one of kind, code, when",
         ),
         ({"action": {"kind": "error", "code": "NO"}}, ".action.code: unknown error code 'NO'"),
         ({"action": {"kind": "error", "code": "NONE"}}, ".action.code: 0 NONE never occurs in responses"),
@@ -44,10 +44,10 @@ def broker() -> VirtualBroker:
         ),
         (
             CLOSE | {"apis": "Produce"},
-            ".apis: unknown field, did you mean api? accepted are action, id, broker, ",
+            ".apis: unknown field; expected one of action, id, broker, ",
         ),
-        (CLOSE | {"api": "Prodce"}, ".api: unknown API 'Prodce'; did you mean Produce?"),
-        (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: unknown API 'zzz'; APIs are Produce, "),
+        (CLOSE | {"api": "Prodce"}, ".api: unknown API 'Prodce'. Did you mean Produce?"),
+        (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: unknown API 'zzz'; expected one of Produce, "),
         (CLOSE | {"api": []}, ".api: expected at least one API"),
         (
             CLOSE | {"api": "Heartbeat", "partition": 0},
@@ -70,7 +70,7 @@ def broker() -> VirtualBroker:
         (CLOSE | {"broker": 7}, ".broker: unknown broker; expected one of 1, got 7"),
         (CLOSE | {"broker": []}, ".broker: expected at least one number"),
         (CLOSE | {"partition": -1}, ".partition: expected 0 or more, got -1"),
-        (CLOSE | {"partition": "0"}, ".partition: must be a whole number or a list or nothing, not '0'"),
+        (CLOSE | {"partition": "0"}, ".partition: expected a whole number or a list or nothing, got '0'"),
         (CLOSE | {"probability": 1.5}, ".probability: expected above 0 and at most 1, got 1.5"),
         (CLOSE | {"seed": 1}, ".seed: has no effect without a probability"),
         (CLOSE | {"request": 0}, ".request: expected 1 or more, got 0"),
@@ -93,7 +93,7 @@ def broker() -> VirtualBroker:
         ),
         (
             {"action": {"kind": "close", "when": "never"}},
-            ".action.when: 'never': must be one of after, before, mid-response",
+            ".action.when: expected one of after, before, mid-response",
         ),
         ({"action": {"kind": "error", "code": "²"}}, ".action.code: unknown error code '²'"),
         ({"action": {"kind": "error", "code": "9" * 5000}}, ".action.code: unknown error code '99"),
@@ -106,7 +106,7 @@ def broker() -> VirtualBroker:
         (CLOSE | {"id": "x" * 201}, ".id: expected 1 to 200 printable characters"),
         ({"action": "isolate", "api": "Produce"}, ".api: does not apply to isolate; expected only"),
         ({"action": "refuse-connections", "topic": "t"}, ".topic: does not apply to refuse-connections"),
-        ("close", ": must be a table, not 'close'"),
+        ("close", ": expected a table, got 'close'"),
     ],
 )
 def test_invalid_rule_is_rejected_with_its_path(broker: VirtualBroker, rule: object, message: str) -> None:

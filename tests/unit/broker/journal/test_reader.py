@@ -106,13 +106,13 @@ def test_requests_are_filtered_by_client_and_api() -> None:
 
 
 WRONG = {
-    "an unknown filter": ({"colour": ["red"]}, "unknown filter colour; expected client_id, api, kind, broker"),
-    "an unknown kind": ({"kind": ["dream"]}, f"kind=dream: must be one of {', '.join(KINDS)}"),
+    "an unknown filter": ({"colour": ["red"]}, "colour: unknown filter; expected one of client_id, api, kind, broker"),
+    "an unknown kind": ({"kind": ["dream"]}, f"kind: expected one of {', '.join(KINDS)}, got dream"),
     "an unknown API": (
         {"api": ["Produce", "produce"]},
-        f"api=produce: did you mean Produce? It must be one of {', '.join(API_NAMES)}",
+        f"api: expected one of {', '.join(API_NAMES)}, got produce. Did you mean Produce?",
     ),
-    "a broker id that is not a number": ({"broker": ["one"]}, "broker=one: must be a node id"),
+    "a broker id that is not a number": ({"broker": ["one"]}, "broker: expected a node id, got one"),
 }
 
 

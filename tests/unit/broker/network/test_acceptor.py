@@ -225,8 +225,8 @@ def test_connection_limit_of_a_listener_can_be_altered() -> None:
         ({"listener.name.plaintext.max.connections.per.ip": "1"}, "Cannot update these configs dynamically"),
         ({"max.connections": "0"}, "Invalid max.connections 0"),
         ({"max.connection.creation.rate": "0"}, "Invalid max.connection.creation.rate 0"),
-        ({"max.connections": "x"}, "Invalid value x for configuration max.connections: must be an integer from 0 to"),
-        ({"max.connections.per.ip.overrides": "a"}, "must be HOST:COUNT, separated by commas"),
+        ({"max.connections": "x"}, "Invalid value x for configuration max.connections: expected an integer from 0 to"),
+        ({"max.connections.per.ip.overrides": "a"}, "expected HOST:COUNT, separated by commas"),
     ],
 )
 def test_invalid_dynamic_config_is_rejected(configs: dict[str, str], message: str) -> None:
@@ -241,11 +241,11 @@ def test_invalid_dynamic_config_is_rejected(configs: dict[str, str], message: st
     [
         (
             "max.connections.per.ip=0",
-            "max.connections.per.ip=0: must be at least 1, unless max.connections.per.ip.over",
+            "max.connections.per.ip: expected at least 1, unless max.connections.per.ip.over",
         ),
-        ("max.connections.per.ip.overrides=:5", "must be HOST:COUNT"),
-        ("max.connections.per.ip.overrides=::1:-1", "must be HOST:COUNT"),
-        ("max.connections=-1", "max.connections=-1: must be an integer"),
+        ("max.connections.per.ip.overrides=:5", "expected HOST:COUNT"),
+        ("max.connections.per.ip.overrides=::1:-1", "expected HOST:COUNT"),
+        ("max.connections=-1", "max.connections: expected an integer"),
     ],
 )
 def test_invalid_limit_fails_the_start(property_: str, message: str) -> None:

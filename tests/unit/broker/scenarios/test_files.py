@@ -30,7 +30,7 @@ WRONG = {
     "c.json": (b"{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     "deep.json": (b"[" * 100_000, "nested too deeply"),
     "d.toml": (b"\xff", "expected UTF-8"),
-    "e.toml": (b'name = "e"\nstep = []', "step: unknown field, did you mean steps?"),
+    "e.toml": (b'name = "e"\nstep = []', "step: unknown field; expected one of name, description"),
     "f.toml": (
         b'name = "f"\nsteps = [{at = "1s", start = 1}]',
         "steps[0].start: at 1 s: broker 1 is running at this time",
@@ -49,7 +49,7 @@ def test_invalid_file_is_an_error_with_its_path(name: str, content: bytes, error
 
 
 MISSING = {
-    "rolling-restrat": "rolling-restrat: unknown scenario, did you mean rolling-restart? expected a file that ends in ",
+    "rolling-restrat": "rolling-restrat: unknown scenario; expected a file that ends in ",
     "zzz": "zzz: unknown scenario; expected a file that ends in .toml, .yaml, .yml, .json, or one of ",
     "none.toml": "none.toml: cannot read: No such file or directory",
 }

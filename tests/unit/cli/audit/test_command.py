@@ -193,18 +193,18 @@ def test_client_that_could_not_run_fails_the_command(audits: Audits, tmp_path: P
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--probe", "reconect-closed"], "--probe reconect-closed: unknown probe, KIP or statement, "
-         "did you mean reconnect-closed?"),
-        (["--probe", "KIP-5800"], "did you mean KIP-580?"),
+        (["--probe", "reconect-closed"], "--probe reconect-closed: unknown probe, KIP or statement. "
+         "Did you mean reconnect-closed?"),
+        (["--probe", "KIP-5800"], "Did you mean KIP-580?"),
         (["--budget", "soon"], "'soon' is not a time such as 90s, 6m or 1h"),
         (["--budget", "0s"], "'0s' is not a time"),
         (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
         (["--subject", "java", "--virtual"], "--subject java: not supported in virtual time; "
          "expected one of aiokafka, sluice"),
         (["--probe", "KIP-572"], "--probe KIP-572: a broker cannot observe it: it happens inside"),
-        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms=1: no statement "
-         "depends on it, did you mean retry.backoff.ms? settings are delivery.timeout.ms, "),
-        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries=no: expected a number, such as "
+        (["--subject", "a {bootstrap}", "--setting", "retry.backof.ms=1"], "--setting retry.backof.ms: unknown "
+         "setting; expected one of delivery.timeout.ms, "),
+        (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries: expected a number, such as "
          "retries=100"),
         (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: applies only to commands; no "
          "--subject is a command"),

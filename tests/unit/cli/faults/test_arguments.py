@@ -47,14 +47,14 @@ WRONG = {
     "no action": ("api=Produce", "action: missing; expected action=KIND with one of error, "),
     "an unknown action": (
         "action=eror",
-        "action=eror: unknown action, did you mean error? actions are ",
+        "action: expected one of ",
     ),
-    "an argument without a value": ("close", "close: must be NAME=VALUE, such as action=error"),
+    "an argument without a value": ("close", "rule: expected NAME=VALUE, such as action=error"),
     "a misspelled field": (
         "action=close cliend_id=a",
-        "cliend_id: unknown field for action=close, did you mean client_id? fields are when, how, ",
+        "cliend_id: unknown field for action=close; expected one of when, how, ",
     ),
-    "an unknown field": ("action=close q=1", "q: unknown field for action=close; fields are when, how, "),
+    "an unknown field": ("action=close q=1", "q: unknown field for action=close; expected one of when, how, "),
     "a repeated field": ("action=close times=1 times=2", "times: given twice"),
 }
 

@@ -36,7 +36,7 @@ def test_scenario_is_printed_as_a_file() -> None:
 def test_unknown_scenario_is_reported_in_one_line() -> None:
     shown = invoke("scenario", "show", "roling-restart")
     assert shown.exit_code == 2
-    assert "roling-restart: unknown scenario, did you mean rolling-restart?" in shown.stderr
+    assert "roling-restart: unknown scenario; expected a file that ends in .toml" in shown.stderr
     assert len(shown.stderr.splitlines()) == 1
 
 

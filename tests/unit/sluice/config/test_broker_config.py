@@ -126,113 +126,122 @@ def test_unknown_variables_are_ignored_with_one_warning() -> None:
     [
         pytest.param(
             "quota.producer.defualt=2M",
-            "--override: quota.producer.defualt: no such property; did you mean quota.producer.default?",
+            "--override: quota.producer.defualt: no such property. Did you mean quota.producer.default?",
             id="an unknown name, with the closest known name",
         ),
         pytest.param(
             "retention.ms=5",
-            "--override: retention.ms: no such property; did you mean log.retention.ms?",
+            "--override: retention.ms: no such property. Did you mean log.retention.ms?",
             id="a topic config, with the broker's name",
         ),
-        pytest.param("zzz=1", "--override: zzz: no such property; see sluice config list", id="a name like no other"),
-        pytest.param("num.partitions", "--override: num.partitions: must be KEY=VALUE", id="no equals sign"),
+        pytest.param(
+            "zzz=1",
+            "--override: zzz: no such property. `sluice config list` lists them",
+            id="a name like no other",
+        ),
+        pytest.param("num.partitions", "--override: expected KEY=VALUE, got num.partitions", id="no equals sign"),
         pytest.param(
             "num.partitions=0",
-            "--override: num.partitions=0: must be an integer from 1 to 2147483647",
+            "--override: num.partitions: expected an integer from 1 to 2147483647, got 0",
             id="a value below its bound",
         ),
         pytest.param(
             "quota.profile=kip13",
-            "--override: quota.profile=kip13: must be one of by-version, kip-13, "
-            + ", ".join(f"kafka-{name}" for name in RELEASES),
+            "--override: quota.profile: expected one of by-version, kip-13, "
+            + ", ".join(f"kafka-{name}" for name in RELEASES)
+            + ", got kip13",
             id="an invalid choice",
         ),
         pytest.param(
             "quota.consumer.default=fast",
-            "--override: quota.consumer.default=fast: must be bytes per second of at least 1, such as 2M, 512Ki or 1e6"
-            " (empty: no quota)",
+            "--override: quota.consumer.default: expected bytes per second of at least 1, such as 2M, 512Ki or 1e6"
+            " (empty: no quota), got fast",
             id="no rate",
         ),
         pytest.param(
             "num.partitions=1\n2",
-            "--override: num.partitions='1\\n2': must be an integer from 1 to 2147483647",
+            "--override: num.partitions: expected an integer from 1 to 2147483647, got '1\\n2'",
             id="a value of two lines in one line",
         ),
         pytest.param(
             "listeners=PLAINTEXT://localhost",
-            "--override: listeners=PLAINTEXT://localhost: must be NAME://HOST:PORT",
+            "--override: listeners: expected NAME://HOST:PORT, got PLAINTEXT://localhost",
             id="a listener without a port",
         ),
         pytest.param(
             "listeners=A://h:99999999",
-            "--override: listeners=A://h:99999999: must be NAME://HOST:PORT",
+            "--override: listeners: expected NAME://HOST:PORT, got A://h:99999999",
             id="an invalid port",
         ),
         pytest.param(
             "listeners=INSIDE://:9093",
-            "--override: listeners=INSIDE://:9093: must be listeners of listener.security.protocol.map, without INSIDE",
+            "--override: listeners: expected listeners of listener.security.protocol.map, without INSIDE, "
+            "got INSIDE://:9093",
             id="a listener without a security protocol",
         ),
         pytest.param(
             "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
-            "--override: listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL: must be NAME:PROTOCOL with one of "
-            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT:TLS,SSL:SSL",
             id="an invalid security protocol",
         ),
         pytest.param(
             "listener.security.protocol.map=PLAINTEXT",
-            "--override: listener.security.protocol.map=PLAINTEXT: must be NAME:PROTOCOL with one of "
-            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas",
+            "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
+            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT",
             id="a listener without a protocol",
         ),
         pytest.param(
             "sluice.sasl.users=alice:secret,alice:other",
-            "--override: sluice.sasl.users=[hidden]: "
-            "must be NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once",
+            "--override: sluice.sasl.users: "
+            "expected NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once, got [hidden]",
             id="a secret is hidden",
         ),
         pytest.param(
             "listener.name.ssl.ssl.client.auth=maybe",
-            "--override: listener.name.ssl.ssl.client.auth=maybe: must be one of none, requested, required",
+            "--override: listener.name.ssl.ssl.client.auth: expected one of none, requested, required, got maybe",
             id="a listener's own property",
         ),
         pytest.param(
             "listeners=CONTROLLER://:9093",
-            "--override: listeners=CONTROLLER://:9093: "
-            "must be at least one listener for clients, each with its own name and port",
+            "--override: listeners: "
+            "expected at least one listener for clients, each with its own name and port, got CONTROLLER://:9093",
             id="no listener for clients",
         ),
         pytest.param(
             "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
-            "--override: listeners=PLAINTEXT://a:1,PLAINTEXT://b:2: "
-            "must be at least one listener for clients, each with its own name and port",
+            "--override: listeners: "
+            "expected at least one listener for clients, each with its own name and port, "
+            "got PLAINTEXT://a:1,PLAINTEXT://b:2",
             id="two listeners of one name",
         ),
         pytest.param(
             "sluice.brokers=0",
-            "--override: sluice.brokers=0: must be an integer from 1 to 100",
+            "--override: sluice.brokers: expected an integer from 1 to 100, got 0",
             id="no brokers",
         ),
         pytest.param(
             "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
-            "--override: advertised.listeners=PLAINTEXT://0.0.0.0:9092: "
-            "must be NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach",
+            "--override: advertised.listeners: "
+            "expected NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach, "
+            "got PLAINTEXT://0.0.0.0:9092",
             id="an address that clients cannot reach",
         ),
         pytest.param(
             "queued.max.request.bytes=5",
-            "--override: queued.max.request.bytes=5: must be at least socket.request.max.bytes (104857600), or -1",
+            "--override: queued.max.request.bytes: expected at least socket.request.max.bytes (104857600), or -1, "
+            "got 5",
             id="less memory than one request needs",
         ),
         pytest.param(
             "sluice.admin.host=0.0.0.0",
-            "--override: sluice.admin.host=0.0.0.0: must be a loopback address, unless sluice.admin.token is set",
+            "--override: sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 0.0.0.0",
             id="an unprotected admin port",
         ),
         pytest.param(
             "sluice.admin.host=127.example.org",
-            "--override: sluice.admin.host=127.example.org: "
-            "must be a loopback address, unless sluice.admin.token is set",
+            "--override: sluice.admin.host: "
+            "expected a loopback address, unless sluice.admin.token is set, got 127.example.org",
             id="a name that resembles loopback",
         ),
     ],
@@ -248,20 +257,20 @@ def test_properties_from_python() -> None:
     assert (config.integer("num.partitions"), config.boolean("auto.create.topics.enable")) == (3, False)
     assert config.rate("quota.producer.default") == 1e6
     assert config.origin("num.partitions") == "config"
-    with pytest.raises(ConfigError, match=r"^config: num\.partitions=0: must be an integer from 1 to "):
+    with pytest.raises(ConfigError, match=r"^config: num\.partitions: expected an integer from 1 to "):
         Config.of({"num.partitions": 0})
-    with pytest.raises(ConfigError, match=r"^config: listeners=x: must be NAME://HOST:PORT"):
+    with pytest.raises(ConfigError, match=r"^config: listeners: expected NAME://HOST:PORT"):
         Config.of({"listeners": "x"})
 
 
 def test_file_error_names_its_line(tmp_path: Path) -> None:
     file = _file(tmp_path, "# first\nnum.partitions=many\n")
-    with pytest.raises(ConfigError, match=r"server\.properties line 2: num\.partitions=many: must be an integer"):
+    with pytest.raises(ConfigError, match=r"server\.properties line 2: num\.partitions: expected an integer"):
         Config.load(file)
 
 
 def test_environment_error_names_the_variable() -> None:
-    with pytest.raises(ConfigError, match=r"^KAFKA_NUM_PARTITIONS: num\.partitions=x: must be"):
+    with pytest.raises(ConfigError, match=r"^KAFKA_NUM_PARTITIONS: num\.partitions: expected"):
         Config.load(environ={"KAFKA_NUM_PARTITIONS": "x"})
 
 
@@ -269,8 +278,10 @@ def test_environment_error_names_the_variable() -> None:
     ("content", "message"),
     [
         pytest.param(None, "cannot be read: No such file", id="no file"),
-        pytest.param(b"a=\xff", "must be UTF-8", id="not UTF-8"),
-        pytest.param(b"a=\\u1", r"server\.properties line 1: \\u1", id="a broken escape"),
+        pytest.param(b"a=\xff", "expected UTF-8 text", id="not UTF-8"),
+        pytest.param(
+            b"a=\\u1", r"server\.properties line 1: expected \\u and four hex digits, got \\u1", id="a broken escape"
+        ),
     ],
 )
 def test_unreadable_file_is_named(tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -341,7 +352,7 @@ def test_override_error_names_its_position() -> None:
     with pytest.raises(ConfigError) as error:
         Config.load(overrides=["quota.producer.override=gold:4M,silver:2X"])
     assert str(error.value).startswith(
-        "--override: quota.producer.override=gold:4M,silver:2X: item 2 at character 9, 'silver:2X': must be CLIENT-ID:"
+        "--override: quota.producer.override: item 2 at character 9, 'silver:2X': expected CLIENT-ID:"
     )
 
 
@@ -417,7 +428,7 @@ def test_topic_config_is_validated_as_in_kafka(name: str, value: str, accepted: 
     [
         pytest.param(
             {"retention.ms": "x"},
-            "Invalid value x for configuration retention.ms: must be an integer of at least -1",
+            "Invalid value x for configuration retention.ms: expected an integer of at least -1",
             id="an invalid value",
         ),
         pytest.param({"foo.bar": "1"}, "Unknown topic config name: foo.bar", id="an unknown name"),

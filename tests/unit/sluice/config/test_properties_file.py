@@ -46,8 +46,10 @@ def test_reading(text: str, expected: list[tuple[int, str, str]]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a=b\nc=\\u12g4", r"line 2: \\u12g4: must be", id="not four hex digits"),
-        pytest.param("a=\\u12", r"line 1: \\u12: must be", id="too few digits"),
+        pytest.param(
+            "a=b\nc=\\u12g4", r"line 2: expected \\u and four hex digits, got \\u12g4", id="not four hex digits"
+        ),
+        pytest.param("a=\\u12", r"line 1: expected \\u and four hex digits, got \\u12", id="too few digits"),
         pytest.param("a=\\ud83d", r"line 1: half of a surrogate pair", id="half a surrogate pair"),
     ],
 )

@@ -62,8 +62,8 @@ async def test_too_few_observations_are_inconclusive() -> None:
         await broker.client("shop").send("orders", b"one pizza")
         with pytest.raises(AssertionError, match="inconclusive: too few waits: 1 after up to 1 failures in a row"):
             broker.assert_backoff("shop")
-        with pytest.raises(AssertionError, match="no events of client shpo; did you mean shop"):
+        with pytest.raises(AssertionError, match=r"no events of client shpo; .* Did you mean shop"):
             broker.assert_backoff("shpo")
-        with pytest.raises(ValueError, match="kip=91: must be one of 580, 144"):
+        with pytest.raises(ValueError, match="kip: expected one of 580, 144"):
             broker.assert_backoff("shop", kip=91)
         await asyncio.sleep(0)

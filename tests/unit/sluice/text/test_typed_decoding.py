@@ -28,27 +28,27 @@ class Drawing(Struct, forbid_unknown_fields=True):
 
 
 SAID: list[tuple[object, str]] = [
-    ([], "must be a table, not a list"),
-    ({"nme": "a"}, "nme: unknown field, did you mean name? accepted are name, shapes, colours, visible, size"),
-    ({"x": 1}, "x: unknown field; accepted are name, shapes, colours, visible, size"),
-    ({"name": "A"}, "name: must be small letters, not 'A'"),
-    ({"name": 1}, "name: must be small letters, not a whole number"),
-    ({"visible": "yes"}, "visible: must be true or false, not 'yes'"),
-    ({"visible": None}, "visible: must be true or false, not nothing"),
-    ({"shapes": {}}, "shapes: must be a list, not a table"),
-    ({"size": [1, 2.5]}, "size[1]: must be a whole number, not a number"),
-    ({"colours": {"a": 1, "b": []}}, "colours.b: must be a whole number or text, not a list"),
-    ({"shapes": ["a", {"kind": "line"}]}, "shapes[1].kind: 'line': must be one of circle, square"),
+    ([], "expected a table, got a list"),
+    ({"nme": "a"}, "nme: unknown field; expected one of name, shapes, colours, visible, size. Did you mean name?"),
+    ({"x": 1}, "x: unknown field; expected one of name, shapes, colours, visible, size"),
+    ({"name": "A"}, "name: expected small letters, got 'A'"),
+    ({"name": 1}, "name: expected small letters, got a whole number"),
+    ({"visible": "yes"}, "visible: expected true or false, got 'yes'"),
+    ({"visible": None}, "visible: expected true or false, got nothing"),
+    ({"shapes": {}}, "shapes: expected a list, got a table"),
+    ({"size": [1, 2.5]}, "size[1]: expected a whole number, got a number"),
+    ({"colours": {"a": 1, "b": []}}, "colours.b: expected a whole number or text, got a list"),
+    ({"shapes": ["a", {"kind": "line"}]}, "shapes[1].kind: expected one of circle, square, got line"),
     ({"shapes": [{"radius": 1}]}, "shapes[0].kind: missing; expected one of circle, square"),
     ({"shapes": [{"kind": "circle"}]}, "shapes[0].radius: missing"),
-    ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius: must be a whole number >= 1, not 0"),
+    ({"shapes": [{"kind": "circle", "radius": 0}]}, "shapes[0].radius: expected a whole number >= 1, got 0"),
     (
         {"shapes": [{"kind": "circle", "raduis": 1}]},
-        "shapes[0].raduis: unknown field, did you mean radius? accepted are kind, radius",
+        "shapes[0].raduis: unknown field; expected one of kind, radius. Did you mean radius?",
     ),
     (
         {"shapes": [{"kind": "square", "side": 1, "corners": "blunt"}]},
-        "shapes[0].corners: 'blunt': must be one of round, sharp",
+        "shapes[0].corners: expected one of round, sharp, got blunt",
     ),
 ]
 
@@ -79,10 +79,10 @@ def test_text_values_are_decoded_by_type() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"number": "x"}, "number: must be a whole number, not 'x'"),
-        ({"number": "x" * 100}, f"number: must be a whole number, not '{'x' * 79}..."),
-        ({"follow": "maybe"}, "follow: must be true or false, not 'maybe'"),
-        ({"colour": "red"}, "colour: unknown field; accepted are number, follow, names"),
+        ({"number": "x"}, "number: expected a whole number, got 'x'"),
+        ({"number": "x" * 100}, f"number: expected a whole number, got '{'x' * 79}..."),
+        ({"follow": "maybe"}, "follow: expected true or false, got 'maybe'"),
+        ({"colour": "red"}, "colour: unknown field; expected one of number, follow, names"),
     ],
 )
 def test_decoding_error_of_text_values(given: dict[str, str | list[str]], said: str) -> None:

@@ -90,7 +90,7 @@ def test_leader_can_be_moved_and_elected() -> None:
     ("path", "body", "status", "error"),
     [
         pytest.param("brokers/4/stop", "", 404, "there is no broker 4; expected one of 1, 2, 3", id="unknown broker"),
-        pytest.param("brokers/x/stop", "", 400, "node_id: must be a node id, not 'x'", id="invalid broker id"),
+        pytest.param("brokers/x/stop", "", 400, "node_id: expected a node id, got 'x'", id="invalid broker id"),
         pytest.param("brokers/1/start", "", 409, "broker 1 is running", id="start of a running broker"),
         pytest.param("brokers/1/rejoin", "", 409, "broker 1 is running", id="rejoin of a running broker"),
         pytest.param("brokers/1/stop", "{", 400, "Input data was truncated", id="invalid JSON"),
@@ -101,7 +101,7 @@ def test_leader_can_be_moved_and_elected() -> None:
             "controled: unknown field",
             id="unknown field",
         ),
-        pytest.param("brokers/1/stop", '{"controlled": 1}', 400, "controlled: must be true or false", id="wrong type"),
+        pytest.param("brokers/1/stop", '{"controlled": 1}', 400, "controlled: expected true or false", id="wrong type"),
         pytest.param("brokers/1/stop", " " * 70_000, 400, "at most 65536 bytes", id="large body"),
         pytest.param("partitions/u/0/leader", '{"node": 1}', 404, "there is no topic u", id="unknown topic"),
         pytest.param(
@@ -117,7 +117,7 @@ def test_leader_can_be_moved_and_elected() -> None:
             "partitions/t/0/leader",
             '{"election": "fair"}',
             400,
-            "election: 'fair': must be",
+            "election: expected one of ",
             id="unknown election type",
         ),
     ],

@@ -79,7 +79,7 @@ WRONG = {
     "unknown action": (
         {"action": "explode"},
         400,
-        "fault.action: unknown action 'explode'; expected one of",
+        "fault.action: expected one of",
     ),
     "error code not valid for the API": (
         {"action": {"kind": "error", "code": "UNKNOWN_MEMBER_ID"}, "api": "Metadata"},

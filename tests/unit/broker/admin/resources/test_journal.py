@@ -69,13 +69,16 @@ def test_schema_is_served(app: Starlette) -> None:
 ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
 WRONG = {
     "unknown parameter": ("colour=red", f"colour: unknown parameter; expected {ACCEPTED}"),
-    "unknown kind": ("kind=dream", f"kind=dream: must be one of {', '.join(KINDS)}"),
-    "unknown API": ("api=Prodcue", f"api=Prodcue: did you mean Produce? It must be one of {', '.join(API_NAMES)}"),
-    "broker id not a number": ("broker=x", "broker=x: must be a node id"),
-    "event number not a number": ("after=x", "after: must be a whole number, not 'x'"),
-    "limit too high": ("limit=10001", "limit: must be a whole number <= 10000, not '10001'"),
+    "unknown kind": ("kind=dream", f"kind: expected one of {', '.join(KINDS)}, got dream"),
+    "unknown API": (
+        "api=Prodcue",
+        f"api: expected one of {', '.join(API_NAMES)}, got Prodcue. Did you mean Produce?",
+    ),
+    "broker id not a number": ("broker=x", "broker: expected a node id, got x"),
+    "event number not a number": ("after=x", "after: expected a whole number, got 'x'"),
+    "limit too high": ("limit=10001", "limit: expected a whole number <= 10000, got '10001'"),
     "after and last": ("after=1&last=1", "after and last exclude each other; set one of them"),
-    "invalid boolean": ("follow=maybe", "follow: must be true or false, not 'maybe'"),
+    "invalid boolean": ("follow=maybe", "follow: expected true or false, got 'maybe'"),
 }
 
 

@@ -67,7 +67,7 @@ def test_quotas_can_be_set_listed_and_deleted() -> None:
         pytest.param(
             "DELETE",
             {"entity": ALICE, "key": "x"},
-            "key: unknown field, did you mean keys?",
+            "key: unknown field; expected one of entity, keys. Did you mean keys?",
             id="unknown field",
         ),
         pytest.param("PUT", " " * 70_000, "the body is too large; expected at most 65536 bytes", id="large body"),

@@ -85,7 +85,11 @@ WRONG = {
         "the body is nested too deeply",
     ),
     "invalid JSON": ("name = 'x'", 400, "the body is not JSON: JSON is malformed"),
-    "unknown scenario name": ({"name": "rolling"}, 400, "rolling: unknown scenario, did you mean rolling-restart?"),
+    "unknown scenario name": (
+        {"name": "rolling"},
+        400,
+        "rolling: unknown scenario; expected a file that ends in .toml",
+    ),
     "name of a file": (
         {"name": "/etc/hosts.json"},
         400,

@@ -133,7 +133,7 @@ class TestTopics:
                 "t",
                 [("retention.ms", SET, "abc")],
                 ErrorCode.INVALID_CONFIG,
-                "Invalid value abc for configuration retention.ms: must be an integer of at least -1",
+                "Invalid value abc for configuration retention.ms: expected an integer of at least -1",
                 id="invalid value",
             ),
             pytest.param(
@@ -252,7 +252,7 @@ class TestBrokers:
                 "1",
                 ("log.retention.ms", SET, "x"),
                 ErrorCode.INVALID_REQUEST,
-                "Invalid value x for configuration log.retention.ms: must be ",
+                "Invalid value x for configuration log.retention.ms: expected ",
                 id="invalid value",
             ),
             pytest.param(
@@ -337,7 +337,7 @@ class TestGroups:
                 ("consumer.session.timeout.ms", SET, "a"),
                 ErrorCode.INVALID_CONFIG,
                 "Invalid value a for configuration consumer.session.timeout.ms: "
-                "must be an integer from 1 to 2147483647",
+                "expected an integer from 1 to 2147483647",
                 id="invalid value",
             ),
             pytest.param(

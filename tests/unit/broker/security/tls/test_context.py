@@ -96,7 +96,8 @@ def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, 
     [
         pytest.param(
             lambda tmp: [],
-            "default: ssl.keystore.location: must be set for listener SSL, or ssl.keystore.key and .certificate.chain",
+            "default: ssl.keystore.location: missing; listener SSL requires it, "
+            "or ssl.keystore.key and .certificate.chain",
             id="no key",
         ),
         pytest.param(
@@ -126,7 +127,7 @@ def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, 
         ),
         pytest.param(
             lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
-            "default: ssl.key.password: must be set because the private key is encrypted",
+            "default: ssl.key.password: missing; required because the private key is encrypted",
             id="no password",
         ),
         pytest.param(
@@ -136,7 +137,7 @@ def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, 
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
-            "--override: ssl.keystore.password: must not be set for PEM; set ssl.key.password for an encrypted key",
+            "--override: ssl.keystore.password: not supported for PEM; set ssl.key.password for an encrypted key",
             id="key store password",
         ),
         pytest.param(
@@ -146,27 +147,27 @@ def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, 
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.key={KEY}"],
-            "default: ssl.keystore.certificate.chain: must be set because ssl.keystore.key is set",
+            "default: ssl.keystore.certificate.chain: missing; required because ssl.keystore.key is set",
             id="key without a chain",
         ),
         pytest.param(
             lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
-            "default: ssl.keystore.key: must be set because ssl.keystore.certificate.chain is set",
+            "default: ssl.keystore.key: missing; required because ssl.keystore.certificate.chain is set",
             id="chain without a key",
         ),
         pytest.param(
             lambda tmp: ["ssl.keystore.type=JKS", "ssl.keystore.location=store.jks"],
-            "--override: ssl.keystore.type: JKS must be PEM: `openssl pkcs12 -in STORE -noenc -out store.pem`",
+            "--override: ssl.keystore.type: expected PEM, got JKS. `openssl pkcs12 -in STORE -noenc -out store.pem`",
             id="Java key store",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.type=PKCS12"],
-            "--override: ssl.truststore.type: PKCS12 must be PEM: `openssl pkcs12",
+            "--override: ssl.truststore.type: expected PEM, got PKCS12. `openssl pkcs12",
             id="PKCS12 trust store",
         ),
         pytest.param(
             lambda tmp: [stored(tmp, "\N{LATIN SMALL LETTER E WITH ACUTE}")],
-            "--override: ssl.keystore.location: {tmp}/store.pem must be PEM: `openssl pkcs12",
+            "--override: ssl.keystore.location: {tmp}/store.pem is not PEM. `openssl pkcs12",
             id="binary file",
         ),
         pytest.param(
@@ -212,5 +213,7 @@ def test_invalid_setting_is_a_one_line_error(overrides: Callable[[Path], list[st
 
 
 def test_client_certificates_require_a_trust_store() -> None:
-    with pytest.raises(ConfigError, match=r"ssl\.truststore\.location: must be set because client certificates are"):
+    with pytest.raises(
+        ConfigError, match=r"ssl\.truststore\.location: missing; required because client certificates are"
+    ):
         context(*FILES.broker_overrides, client_auth="required")

@@ -243,7 +243,7 @@ async def test_subscribing_and_assigning_exclude_each_other() -> None:
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy=mine: must be of range, "),
+        ({"partition.assignment.strategy": "range,mine"}, "partition.assignment.strategy: expected one of range, "),
         ({"group.protocol": "consumer"}, "group.protocol=consumer: this client speaks the classic protocol only"),
     ],
 )

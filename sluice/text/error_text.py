@@ -1,0 +1,46 @@
+"""The parts of an error message: `<where>: <problem>; expected <what is accepted>, got <value>. <remedy>`."""
+
+from collections.abc import Iterable
+
+# The default of difflib. With a lower one, short names match others that only share some letters.
+_CUTOFF = 0.6
+_LONGEST_SHOWN = 80  # characters of a value, so that the message stays readable
+
+
+def expected(accepted: str, given: object) -> str:
+    """Return `expected ACCEPTED, got GIVEN`."""
+    return f"expected {accepted}, got {shown(given)}"
+
+
+def one_of(known: Iterable[str], given: str) -> str:
+    """Return `expected one of A, B, got GIVEN`, and the most similar name if there is one."""
+    names = list(known)
+    return expected(f"one of {', '.join(names)}", given) + did_you_mean(given, names)
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Return `unknown WHAT; expected one of A, B`, and the most similar name; the caller adds the wrong name."""
+    names = list(known)
+    return f"unknown {what}; expected one of {', '.join(names)}{did_you_mean(name, names)}"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return `. Did you mean NAME?`, or `otherwise` without a similar name."""
+    near = nearest(name, known)
+    return otherwise if near is None else f". Did you mean {near}?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # only errors load it
+
+    by_lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_lower, 1, _CUTOFF)
+    return by_lower[near[0]] if near else None
+
+
+def shown(given: object) -> str:
+    """Return a value in one line, in quotation marks if it would be invisible or ambiguous without."""
+    text = str(given)
+    if not text.isprintable() or text != text.strip() or not text:
+        text = repr(text)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
