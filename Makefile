@@ -85,7 +85,7 @@ test-quick-starts: setup ## run the quick starts of the documentation in Java, G
 	$(BIN)/pytest -v -rs --quick-starts tests/docs/test_quick_starts.py
 
 # -s shows the number of records of each run.
-test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1
+test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1, and flip 1,000 bits of its files
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
 
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.

@@ -1,13 +1,17 @@
-"""Every record that a killed broker has acknowledged is in the log, once and in order."""
+"""Killed brokers keep every acknowledged record, once and in order; damaged files never yield a wrong record."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from tests.crash.bit_flips import flip_a_bit, problems, write_directories
 from tests.crash.crashes import survive
 
 # `make test-crash` kills 50 times per case; the normal suite kills a few times.
 _FEW = 3
+_FEW_FLIPS = 30  # take about a second
+_FLIPS_PER_KILL = 20  # make test-crash: 1,000
 _FLUSHES = ("log.flush.interval.messages=1",)
 
 
@@ -26,3 +30,22 @@ def test_acknowledged_records_survive(tmp_path: Path, properties: tuple[str, ...
     records = survive(tmp_path, kills, seed=kills, properties=[*small, *properties])
     print(f"{kills} kills, {records} records acknowledged, all found")
     assert records > kills
+
+
+@pytest.mark.timeout(180)
+def test_flipped_bit_yields_no_wrong_record_and_no_silent_loss(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kills = pytestconfig.getoption("--kills")
+    flips = kills * _FLIPS_PER_KILL if kills else _FEW_FLIPS
+    directories = write_directories(tmp_path)
+    random = Random(flips)
+    outcomes = [flip_a_bit(directories, tmp_path, random) for _ in range(flips)]
+    found = [
+        f"flip {number}, {one.flip}: {text}"
+        for number, one in enumerate(outcomes)
+        for text in problems(directories, one)
+    ]
+    assert not found, "\n".join(found)
+    refused, reported = sum(one.error is not None for one in outcomes), sum(bool(one.lines) for one in outcomes)
+    print(f"{flips} flips, {refused} starts refused, {reported} with log lines")
+    assert refused
+    assert reported

@@ -65,7 +65,7 @@ def read_quorum_epoch(directory: Path) -> int:
             raise TypeError(f"leaderEpoch is {epoch!r}")
     except FileNotFoundError:
         return 0
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise SluiceError(f"{path}: invalid quorum state ({error}); restore the file or delete it") from None
     return epoch
 

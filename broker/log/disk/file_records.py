@@ -21,8 +21,9 @@ from .file_names import LOG, file_name
 from .partition_directory import PartitionDirectory
 
 MAPPED_FROM_BYTES = 256 * 1024
-# Base offset, length, last offset delta, greatest timestamp: enough to iterate over batches.
-_STEP = Struct(">qi11xi8xq")
+# Base offset, length, magic, last offset delta, greatest timestamp: enough to iterate over batches.
+_STEP = Struct(">qi4xb6xi8xq")
+_MAGIC = 2
 # Two index intervals: one read covers all small batches between two entries.
 _SCAN_BYTES = 8192
 _READ_AHEAD_BYTES = 1024 * 1024
@@ -57,9 +58,9 @@ class FileRecords:
                 chunk, chunk_at, at = self._read(position, min(_SCAN_BYTES, self.size - position)), position, 0
                 if len(chunk) < HEADER_BYTES:
                     raise self._corrupt(position)
-            batch_offset, length, last_offset_delta, max_timestamp = _STEP.unpack_from(chunk, at)
+            batch_offset, length, magic, last_offset_delta, max_timestamp = _STEP.unpack_from(chunk, at)
             size = length + LOG_OVERHEAD
-            if size < HEADER_BYTES or position + size > self.size or last_offset_delta < 0:
+            if size < HEADER_BYTES or position + size > self.size or magic != _MAGIC or last_offset_delta < 0:
                 raise self._corrupt(position)
             yield batch_offset, batch_offset + last_offset_delta, position, size, max_timestamp
             position += size

@@ -31,6 +31,7 @@ _UNKNOWN = -2
 
 class FileSegment(FileRecords):
     __slots__ = (
+        "_checked_bytes",
         "_index",
         "_max_timestamp",
         "_offset_of_max",
@@ -53,6 +54,7 @@ class FileSegment(FileRecords):
         self.next_offset = next_offset  # for an existing one, the next segment's base
         self.capacity = size  # nothing is appended to an existing one before `accept`
         self.last_append_ms = last_append_ms
+        self._checked_bytes = 0  # headers of an existing file are checked when they are read first
         self._index: SegmentIndex | None = None  # None: not loaded
         self._max_timestamp = _UNKNOWN
         self._offset_of_max = 0
@@ -65,6 +67,7 @@ class FileSegment(FileRecords):
         self = cls(directory, base_offset, base_offset, 0, now_ms, suffix)
         self._index = SegmentIndex()
         self._max_timestamp = -1
+        self._checked_bytes = MAX_POSITION
         handle = os.open(self.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         self._opened(handle)
         self.save_index()
@@ -134,6 +137,38 @@ class FileSegment(FileRecords):
         return known if known >= 0 else self.last_append_ms
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
+        start, end, next_offset = self._span(offset, max_bytes, up_to_offset, at_least_one)
+        if start < end and self._checked_bytes < end:
+            return self._checked_span(offset, start, end, next_offset)
+        return start, end, next_offset
+
+    def _checked_span(self, offset: int, start: int, end: int, next_offset: int) -> tuple[int, int, int]:
+        """End the span before a batch with a wrong base offset, which no checksum covers.
+
+        Offsets must ascend. If two batches overlap, the earlier one is wrong if there is a gap before it.
+        """
+        begin = min(start, self.index().position_before(offset - self.base_offset))
+        is_continued = begin <= self._checked_bytes
+        before, before_offset, is_after_gap, expected = begin, -1, False, -1
+        skipped = -1  # position of a wrong batch before the span
+        for first, last, position, _, _ in self._steps(begin):
+            if first < expected or last >= self.next_offset:
+                wrong = (before, before_offset) if is_after_gap and first < expected else (position, expected)
+                if wrong[0] > start:
+                    return start, *wrong
+                if wrong[0] == start:
+                    raise self._corrupt(start)
+                skipped = wrong[0]
+            elif is_continued:
+                self._checked_bytes = max(self._checked_bytes, position)
+            if position == start and skipped >= 0 and not first <= offset:
+                raise self._corrupt(skipped)
+            if position >= end:
+                break
+            before, before_offset, is_after_gap, expected = position, expected, -1 < expected < first, last + 1
+        return start, end, next_offset
+
+    def _span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
         start, first_offset = self._locate(offset)
         end, next_offset = (
             (self.size, self.next_offset) if up_to_offset >= self.next_offset else self._locate(up_to_offset)

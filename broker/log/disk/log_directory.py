@@ -245,10 +245,14 @@ class LogDirectory:
             return {}
 
     def _topic_id(self, name: str) -> str:
+        path = f"{self.path}/{name}/{PARTITION_METADATA}"
         try:
-            with open(f"{self.path}/{name}/{PARTITION_METADATA}", encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
         except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError as error:
+            log.warning("rewriting an unreadable topic id", extra={"file": path, "reason": str(error)})
             return ""
         return lines.get("topic_id", "")
 

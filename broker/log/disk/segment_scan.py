@@ -89,6 +89,9 @@ def _scan(
             if first_offset < next_offset or delta < 0 or relative_offset > MAX_RELATIVE_OFFSET:
                 problem = f"wrong base offset; expected at least {next_offset}, got {first_offset}"
                 break
+            if first_offset > next_offset and _next_offset(handle, position + end, size) <= last_offset:
+                problem = f"wrong base offset {first_offset}; the next batch begins before its end"
+                break
             if last_offset >= trusted and checksum != checksum_of(view[at + ATTRIBUTES_AT : end]):
                 problem = "checksum mismatch"
                 break
@@ -116,6 +119,11 @@ def _scan(
                 view.release()
                 buffer = bytearray(length + LOG_OVERHEAD)  # for a larger batch
     return Scanned(position, next_offset, problem)
+
+
+def _next_offset(handle: int, position: int, size: int) -> int:
+    """Return the base offset of the batch at `position`; a compacted log has gaps, but batches never overlap."""
+    return int.from_bytes(os.pread(handle, 8, position), signed=True) if position < size else 2**63 - 1
 
 
 def _magic_problem(magic: int, offset: int) -> str:

@@ -55,6 +55,18 @@ def test_directory_of_another_broker_is_rejected_with_a_one_line_error(tmp_path:
     assert "\n" not in str(raised.value)
 
 
+def test_unreadable_topic_id_is_written_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    disk = Disk(tmp_path)
+    append(disk.log(), batch())
+    path = disk.file("partition.metadata")
+    before = path.read_bytes()
+    path.write_bytes(b"\xff" + before)
+    disk.stop()
+    assert batches_in(disk.log()) == [(0, 0)]
+    assert "rewriting an unreadable topic id" in caplog.messages
+    assert path.read_bytes() == before
+
+
 def test_file_instead_of_a_directory_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()

@@ -8,6 +8,7 @@ import pytest
 
 from sluice.broker.log.disk.file_names import SNAPSHOT, file_name
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in, end_transaction
 
@@ -93,6 +94,47 @@ def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
     cut = [record for record in caplog.records if record.message == "truncating the log"]
     assert [(record.byte, record.offset) for record in cut] == [(start, 5)]  # type: ignore[attr-defined]
     assert cut[0].file == str(path)  # type: ignore[attr-defined]
+
+
+BASE_OFFSETS = [
+    pytest.param(1, 4, id="too high, so that it overlaps the next batch"),
+    pytest.param(2, 1, id="too low, so that it overlaps the previous batch"),
+    pytest.param(2, 4, id="too low, so that a search skips it"),
+    pytest.param(2, 64, id="beyond the end of the log"),
+]
+
+
+def flip_base_offset(disk: Disk, log: PartitionLog, number: int, flipped: int) -> None:
+    path = disk.file(LAST_SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[log.segments[-1].span(BATCHES[number][0], 0, 15, False)[0] + 7] ^= flipped
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
+def test_read_ends_before_a_batch_with_a_wrong_base_offset(tmp_path: Path, number: int, flipped: int) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    disk.stop()
+    flip_base_offset(disk, log, number, flipped)
+    reopened = disk.log()
+    assert batches_in(reopened) == BATCHES[:number]
+    damaged = reopened.read(BATCHES[number][0], 1000, 15, True)
+    assert damaged.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert batches_in(reopened, BATCHES[-1][0]) == BATCHES[-1:], "later batches are available"
+
+
+@pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
+def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
+    tmp_path: Path, number: int, flipped: int
+) -> None:
+    disk = Disk(tmp_path)
+    log = disk.log()
+    write_batches(log)
+    flip_base_offset(disk, log, number, flipped)
+    disk.crash()
+    assert batches_in(disk.log()) == BATCHES[:number]
 
 
 def test_segments_after_a_truncation_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
