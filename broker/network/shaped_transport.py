@@ -276,6 +276,9 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._unsent_bytes > HIGH_WATER_BYTES:
             self._pause_writing_above()
 
+    def get_write_buffer_size(self) -> int:
+        return self._unsent_bytes + (0 if self._socket is None else self._socket.get_write_buffer_size())
+
     def close(self) -> None:
         if not self._closing:
             self._closing = True
@@ -340,9 +343,10 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         while self._unsent and not self._socket_full:
             self._active_ms = now_ms
             if self._out is None:
-                parts, self._unsent, self._unsent_bytes = list(self._unsent), deque(), 0
-                self._socket.writelines(parts)
-                break
+                data = self._unsent.popleft()
+                self._unsent_bytes -= len(data)
+                self._socket.write(data)
+                continue
             wait_ms = self._out.wait_ms(now_ms)
             if wait_ms > 0:
                 self._sending_later = True

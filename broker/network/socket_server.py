@@ -14,6 +14,8 @@ from sluice.quotas.store import Address
 
 from .connection import Connection
 from .listener import Listener
+from .unsent_responses import PROPERTY as UNSENT_RESPONSE_BYTES
+from .unsent_responses import UnsentResponses
 
 if TYPE_CHECKING:
     from .acceptor import Acceptor
@@ -75,6 +77,8 @@ class SocketServer:
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
         self._pool = FramePool(budget if budget >= 0 else None)
+        limit = config.integer(UNSENT_RESPONSE_BYTES)
+        self._unsent_responses = UnsentResponses(limit if limit >= 0 else None)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
@@ -149,7 +153,10 @@ class SocketServer:
             oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
             for connection in list(self.connections):
                 if connection.last_active_ms < oldest_ms and not connection.waiting:
-                    connection.abort()
+                    if connection.closed:  # its client does not read the last responses
+                        connection.cut()
+                    else:
+                        connection.abort()
         self.broker.scheduler.delay(_IdleCheck(self))
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
@@ -176,7 +183,9 @@ class SocketServer:
 
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
-        connection = Connection(self.broker.dispatcher, reader, advertised, self._turns, self._made, self._lost)
+        connection = Connection(
+            self.broker.dispatcher, reader, advertised, self._turns, self._unsent_responses, self._made, self._lost
+        )
         self.connections[connection] = None
         self.accepted += 1
         return connection

@@ -210,6 +210,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if not self._socket_full and self._state is State.OPEN:
             self._send_rest()
 
+    def get_write_buffer_size(self) -> int:
+        buffered = 0 if self._socket is None else self._socket.get_write_buffer_size()
+        return buffered + sum(map(len, self._unsent))
+
     def close(self) -> None:
         if self._state is State.OPEN:
             self._state = State.CLOSING

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice.cli")
 
+# Python versions whose `transport.writelines` never pauses its protocol (CVE-2024-12254): from, fixed in.
+_WRITELINES_BUG = (((3, 12, 0), (3, 12, 9)), ((3, 13, 0), (3, 13, 2)))
 # Short enough to type a seed from a log line.
 SEEDS = 2**32
 
@@ -87,9 +89,18 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     release = config.text("sluice.kafka.release")
     if not_served := missing(release):
         log.info("not served", extra={"release": release, "apis": " ".join(not_served)})
+    if has_writelines_bug(sys.version_info[:3]):
+        log.info(
+            "this Python has CVE-2024-12254: asyncio clients may buffer without limit; update to 3.12.9, 3.13.2 or "
+            "later. The broker's listeners are not affected"
+        )
     await stop.wait()
     await server.stop()
     log.info("stopped")
+
+
+def has_writelines_bug(version: tuple[int, int, int]) -> bool:
+    return any(since <= version < fixed for since, fixed in _WRITELINES_BUG)
 
 
 def stop_by_signal(stop: Callable[[], None]) -> None:

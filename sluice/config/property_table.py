@@ -118,6 +118,8 @@ _ROWS: tuple[Property, ...] = (
              "Maximum request size in bytes; a larger request closes its connection."),
     Property("queued.max.request.bytes", size(1, also=-1), "536870912", "KIP-72",
              "Bytes of requests in flight above which no connection is read; -1, Kafka's default: no limit."),
+    Property("sluice.queued.max.response.bytes", size(1, also=-1), "134217728", "sluice",
+             "Response bytes waiting for clients that do not read, above which the slowest are closed; -1: no limit."),
     Property("connections.max.idle.ms", integer(-LONG_MAX - 1, LONG_MAX), "600000", "Kafka",
              "Idle time after which a connection is closed; negative: never."),
     Property("message.max.bytes", size(0, INT_MAX), "1048588", "Kafka",

@@ -147,6 +147,9 @@ class Transport(asyncio.Transport):
     def writelines(self, parts: Sequence[bytes | memoryview]) -> None:  # type: ignore[override]  # fewer types are sent
         self.write(b"".join(parts))
 
+    def get_write_buffer_size(self) -> int:
+        return len(self.unsent)
+
     def drain(self) -> None:
         """Remove the sent bytes from the buffer, as a reading client does."""
         data, self.unsent = bytes(self.unsent), bytearray()

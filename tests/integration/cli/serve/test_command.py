@@ -225,6 +225,16 @@ def not_reading(broker: BrokerProcess, stack: ExitStack) -> None:
         client.send(fetch(0), 11)
 
 
+def not_reading_long_pipelines(broker: BrokerProcess, stack: ExitStack) -> None:
+    """Pipeline requests of about 5 ms, for more seconds than the broker has to stop."""
+    clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(10)]
+    topic = CreatableTopic(name="t", num_partitions=1000, replication_factor=1)
+    clients[0].ask(CreateTopicsRequest(topics=[topic]), 5)
+    for client in clients:
+        for _ in range(300):
+            client.send(MetadataRequest(topics=None), 9)
+
+
 def scraped(broker: BrokerProcess, stack: ExitStack) -> None:
     connection = HTTPConnection(broker.admin.removeprefix("http://"), timeout=10)
     stack.callback(connection.close)
@@ -247,6 +257,7 @@ def about_to_be_scraped(broker: BrokerProcess, stack: ExitStack) -> None:
         pytest.param(throttled(9), id="muted connections"),
         pytest.param(half_sent, id="an incomplete request"),
         pytest.param(not_reading, id="a client that does not read"),
+        pytest.param(not_reading_long_pipelines, id="clients that pipeline requests and do not read"),
         pytest.param(scraped, id="a scraper that stays connected"),
         pytest.param(about_to_be_scraped, id="a scraper that has just connected"),
     ],

@@ -1,0 +1,72 @@
+"""The bound on responses that the clients of one broker do not read (`sluice.queued.max.response.bytes`).
+
+Kafka has one response per connection in flight, and no bound on all of them together. Here, a connection whose
+responses do not leave handles no further request. When all such connections exceed the bound, those that accepted no
+bytes for the longest time are closed: clients that read continue.
+
+Record bytes are not counted: responses reference them in the log.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+PROPERTY = "sluice.queued.max.response.bytes"
+# Responses up to this size are joined and written by one send; then the transport reports whether the client keeps up.
+JOIN_BYTES = 64 * 1024
+# The transport gets large responses in pieces of this size. Until 3.12 it copies what the socket does not accept.
+PIECE_BYTES = 128 * 1024
+
+
+class Closable(Protocol):
+    def close(self, reason: str) -> None:
+        """Abort, and log `reason`."""
+
+
+class UnsentResponses:
+    def __init__(self, limit_bytes: int | None) -> None:
+        """Accept up to `limit_bytes`, or more of a single connection; None: no limit."""
+        self._limit_bytes = limit_bytes
+        self._held: dict[Closable, int] = {}  # the last one accepted bytes last
+        self.held_bytes = 0
+
+    def hold(self, connection: Closable, size: int) -> None:
+        """Set the unsent bytes of a connection that has just queued or sent some; close others above the bound."""
+        self.release(connection)
+        self._held[connection] = size
+        self.held_bytes += size
+        while self._limit_bytes is not None and self.held_bytes > self._limit_bytes and len(self._held) > 1:
+            slowest = next(iter(self._held))
+            self.release(slowest)
+            slowest.close(
+                f"unsent responses exceed {PROPERTY}={self._limit_bytes}; this client did not read for longest"
+            )
+
+    def release(self, connection: Closable) -> None:
+        self.held_bytes -= self._held.pop(connection, 0)
+
+
+def memory_of(parts: Iterable[memoryview]) -> int:
+    """Return the bytes that only `parts` keep in memory; records are in the log's memory, which is not `bytes`."""
+    responses = (part.obj for part in parts)
+    return sum(len(response) for response in responses if isinstance(response, bytes))
+
+
+def take_piece(parts: deque[memoryview]) -> bytes | memoryview:
+    """Remove the next bytes: a piece of a large part, by reference, or several small parts, joined."""
+    if len(parts[0]) >= JOIN_BYTES:
+        return _cut(parts, PIECE_BYTES)
+    piece: list[memoryview] = []
+    room = JOIN_BYTES
+    while parts and room:
+        piece.append(_cut(parts, room))
+        room -= len(piece[-1])
+    return b"".join(piece)
+
+
+def _cut(parts: deque[memoryview], most: int) -> memoryview:
+    part = parts.popleft()
+    if len(part) > most:
+        parts.appendleft(part[most:])
+        part = part[:most]
+    return part
