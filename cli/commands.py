@@ -48,13 +48,6 @@ class Group(click.Group):
         write_page(self, _path(ctx), formatter)
 
 
-def no_such_option(error: click.NoSuchOption) -> click.UsageError:
-    """Add a suggestion and the known options."""
-    params = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
-    known = [max(param.opts, key=len) for param in params if isinstance(param, click.Option)]
-    return click.UsageError(f"{error.option_name}: {unknown('option', error.option_name, known)}")
-
-
 def _sentence(command: click.Command) -> str:
     """Return the help's first sentence on one line."""
     first, end, _ = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")

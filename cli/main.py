@@ -15,7 +15,8 @@ import click
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
-from .commands import Group, no_such_option
+from .commands import Group
+from .usage_errors import usage_error
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -95,13 +96,8 @@ def _errors_in_one_line() -> Iterator[None]:
         raise click.ClickException(str(error)) from None
     except click.exceptions.NoArgsIsHelpError:  # help, not an error
         raise
-    except click.NoSuchOption as error:
-        raise no_such_option(error) from None
-    except click.MissingParameter as error:  # of a choice, click's message has several lines
-        raise click.UsageError(" ".join(error.format_message().split())) from None
     except click.UsageError as error:
-        error.ctx = None  # without a context click omits the usage lines
-        raise
+        raise usage_error(error) from None
 
 
 def fail(error: SluiceError) -> Never:

@@ -6,6 +6,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import source, versions_of
 from sluice.protocol.message import Message
+from sluice.text.error_text import one_of
 
 from .commands import Group
 from .completion_values import apis
@@ -37,7 +38,5 @@ def _messages(name: str) -> list[type[Message]]:
         by_name[api.request.__name__] = [api.request]
         by_name[api.response.__name__] = [api.response]
     if name not in by_name:
-        raise click.BadParameter(
-            f"expected one of {', '.join(api.name for api in API_KEYS.values())}, got {name}", param_hint="NAME"
-        )
+        raise click.BadParameter(one_of((api.name for api in API_KEYS.values()), name), param_hint="NAME")
     return by_name[name]

@@ -12,6 +12,7 @@ import click
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
 from sluice.cli.options import format_option
+from sluice.text.error_text import expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ class _Time(click.ParamType[float, str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
         match = re.fullmatch(r"(\d+)(s|m|h)", value)
         if not match or not int(match[1]):
-            self.fail(f"{value!r} is not a time such as 90s, 6m or 1h", param, ctx)
+            self.fail(expected("a time such as 90s, 6m or 1h", value), param, ctx)
         return float(match[1]) * _SECONDS[match[2]]
 
 

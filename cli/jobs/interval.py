@@ -4,6 +4,8 @@ import re
 
 import click
 
+from sluice.text.error_text import expected
+
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 
@@ -15,5 +17,5 @@ class Interval(click.ParamType[str, str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         match = re.fullmatch(r"(\d+)(ms|s|m|h)", value)
         if not match:
-            self.fail(f"{value!r} is not a time such as 500ms, 10s, 2m or 1h", param, ctx)
+            self.fail(expected("a time such as 500ms, 10s, 2m or 1h", value), param, ctx)
         return f"{int(match[1])} {_UNITS[match[2]]}"

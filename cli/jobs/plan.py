@@ -15,7 +15,7 @@ from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.cli.progress import progress
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
-from sluice.text.error_text import one_of
+from sluice.text.error_text import expected, one_of
 
 if TYPE_CHECKING:
     from sluice.pipeline.charges.sources import Split
@@ -37,7 +37,7 @@ class _Rate(click.ParamType[float, str]):
         try:
             return parse_rate(value)
         except ValueError:
-            self.fail(f"{value!r} is not bytes per second, such as 500k, 2M or 1048576", param, ctx)
+            self.fail(expected("bytes per second, such as 500k, 2M or 1048576", value), param, ctx)
 
 
 @click.command(cls=Command)

@@ -105,7 +105,7 @@ def test_json_is_short_for_format_json() -> None:
 WRONG = {
     "a command": (["surve"], ", completion. Did you mean serve?\n"),
     "an unknown command": (["xyz"], "xyz: unknown command; expected one of serve, "),
-    "a number": (["serve", "--port", "abc"], "Invalid value for '--port': 'abc' is not a valid integer.\n"),
+    "a number": (["serve", "--port", "abc"], "--port: expected an integer from 0 to 65535, got abc\n"),
     "a group's command": (
         ["quota", "lst"],
         "lst: unknown command; expected one of delete, explain, list, set. Did you mean list?\n",

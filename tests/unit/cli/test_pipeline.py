@@ -28,7 +28,11 @@ def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
     ("args", "line"),
     [
         pytest.param(["compress"], "unknown command; expected one of backoff, plan, throttle", id="an unknown job"),
-        pytest.param(["throttle", "--window", "10"], "'10' is not a time such as 500ms, 10s, 2m or 1h", id="a time"),
+        pytest.param(
+            ["throttle", "--window", "10"],
+            "--window: expected a time such as 500ms, 10s, 2m or 1h, got 10",
+            id="a time",
+        ),
         pytest.param(
             ["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a checkpoint folder"
         ),

@@ -196,9 +196,10 @@ def test_client_that_could_not_run_fails_the_command(audits: Audits, tmp_path: P
         (["--probe", "reconect-closed"], "--probe reconect-closed: unknown probe, KIP or statement. "
          "Did you mean reconnect-closed?"),
         (["--probe", "KIP-5800"], "Did you mean KIP-580?"),
-        (["--budget", "soon"], "'soon' is not a time such as 90s, 6m or 1h"),
-        (["--budget", "0s"], "'0s' is not a time"),
-        (["--fail-on", "all"], "'all' is not one of 'violates', 'differs', 'deviates', 'inconclusive', 'findings'"),
+        (["--budget", "soon"], "--budget: expected a time such as 90s, 6m or 1h, got soon"),
+        (["--budget", "0s"], "--budget: expected a time such as 90s, 6m or 1h, got 0s"),
+        (["--fail-on", "all"], "--fail-on: expected one of violates, differs, deviates, inconclusive, "
+         "findings, got all\n"),
         (["--subject", "java", "--virtual"], "--subject java: not supported in virtual time; "
          "expected one of aiokafka, sluice"),
         (["--probe", "KIP-572"], "--probe KIP-572: a broker cannot observe it: it happens inside"),

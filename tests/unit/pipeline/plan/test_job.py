@@ -150,14 +150,24 @@ def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        pytest.param(["--quota", "fast"], "'fast' is not bytes per second, such as 500k", id="an invalid quota"),
+        pytest.param(
+            ["--quota", "fast"],
+            "--quota: expected bytes per second, such as 500k, 2M or 1048576, got fast",
+            id="an invalid quota",
+        ),
         pytest.param(
             ["--profile", "kafka-9"],
             ", got kafka-9. Did you mean kafka-3.9?",
             id="an unknown profile",
         ),
-        pytest.param(["--by", "colour"], "'colour' is not one of", id="an unknown level"),
-        pytest.param(["--max-throttled", "7"], "0<=x<=1", id="a share above 1"),
+        pytest.param(
+            ["--by", "colour"],
+            "--by: expected one of client-id, user, user+client-id, got colour",
+            id="an unknown level",
+        ),
+        pytest.param(
+            ["--max-throttled", "7"], "--max-throttled: expected a number from 0 to 1, got 7", id="a share above 1"
+        ),
     ],
 )
 def test_wrong_usage(arguments: list[str], line: str, log: Path, tmp_path: Path) -> None:
