@@ -26,8 +26,7 @@ def test_metrics_have_the_accepted_format(accept: str, content_type: str) -> Non
     assert [name for name in METRICS if f"# HELP {name.removesuffix('_total')}" not in body] == []
 
 
-def test_scrape_returns_current_values() -> None:
-    broker = VirtualBroker()
+def test_scrape_returns_current_values(broker: VirtualBroker) -> None:
     app = application(broker.cluster_server)
     assert "\nsluice_connections 0.0\n" in call(app, "/metrics")[2]
     broker.client()

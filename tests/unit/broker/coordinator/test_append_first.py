@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -40,8 +40,7 @@ class FailingAppends:
         return sum(partition.log.log_end_offset for partition in self._topic.partitions)
 
 
-def test_failed_append_creates_no_classic_group() -> None:
-    broker = VirtualBroker()
+def test_failed_append_creates_no_classic_group(broker: VirtualBroker) -> None:
     member = Member(broker, instance_id="i")
     with FailingAppends(broker):
         member.send_join()
@@ -66,8 +65,7 @@ def test_failed_append_keeps_an_empty_consumer_group() -> None:
     assert broker.broker.groups.groups == {"group": group}
 
 
-def test_failed_append_keeps_a_static_member_and_its_member_id() -> None:
-    broker = VirtualBroker()
+def test_failed_append_keeps_a_static_member_and_its_member_id(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1, instance_id="i")
     again = Member(broker, instance_id="i")
     with FailingAppends(broker):
@@ -81,8 +79,7 @@ def test_failed_append_keeps_a_static_member_and_its_member_id() -> None:
     assert classic_group(broker).state is EMPTY
 
 
-def test_failed_append_of_an_assignment_starts_a_rebalance() -> None:
-    broker = VirtualBroker()
+def test_failed_append_of_an_assignment_starts_a_rebalance(broker: VirtualBroker) -> None:
     member = Member(broker, instance_id="i")
     member.send_join()
     broker.advance(3_000)
@@ -93,18 +90,14 @@ def test_failed_append_of_an_assignment_starts_a_rebalance() -> None:
     assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_failed_append_commits_no_offset_and_creates_no_group() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_failed_append_commits_no_offset_and_creates_no_group(topic: Topic, broker: VirtualBroker) -> None:
     with FailingAppends(broker):
         assert commit_code(broker.client().ask(commit_request(), 9)) == FAILED
     groups = broker.broker.groups
     assert (groups.groups, dict(groups.offsets.of_group("group"))) == ({}, {})
 
 
-def test_failed_append_leaves_no_pending_transactional_offset() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_failed_append_leaves_no_pending_transactional_offset(topic: Topic, broker: VirtualBroker) -> None:
     producer = begun(broker, NEW)
     with FailingAppends(broker):
         assert producer.commit_offset("group", 3) == FAILED
@@ -124,8 +117,7 @@ def _delete_offset(broker: VirtualBroker) -> int:
 
 
 @pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
-def test_failed_append_deletes_nothing(delete: Callable[[VirtualBroker], int]) -> None:
-    broker = VirtualBroker()
+def test_failed_append_deletes_nothing(broker: VirtualBroker, delete: Callable[[VirtualBroker], int]) -> None:
     broker.topic()
     broker.client().ask(commit_request(), 9)
     with FailingAppends(broker):

@@ -497,8 +497,7 @@ def test_transaction_state_is_not_written_below_min_insync_replicas() -> None:
     assert producer.init() == ErrorCode.NONE
 
 
-def test_single_broker_coordinates_every_group() -> None:
-    broker = VirtualBroker()
+def test_single_broker_coordinates_every_group(broker: VirtualBroker) -> None:
     stable_group(broker)
     heartbeat = HeartbeatRequest(group_id="group", member_id="member", generation_id=1)
     assert broker.client().ask(heartbeat, 4).error_code == ErrorCode.NONE

@@ -159,9 +159,7 @@ def test_auto_created_topic_is_charged_and_rejected_like_others() -> None:
     assert request_metadata(client, "b") == 0, "a retry succeeds"
 
 
-def test_mutations_without_a_quota_are_not_counted() -> None:
-    broker = VirtualBroker()
-    client = broker.client()
+def test_mutations_without_a_quota_are_not_counted(client: Client, broker: VirtualBroker) -> None:
     client.send(create(5_000), 7)
     answer = client.answer()
     assert (results_of(answer), answer.throttle_time_ms) == ([("n0", 0)], 0)

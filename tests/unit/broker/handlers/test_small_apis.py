@@ -117,8 +117,7 @@ def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_each_producer_gets_its_own_id_with_epoch_0(version: int) -> None:
-    broker = VirtualBroker()
+def test_each_producer_gets_its_own_id_with_epoch_0(broker: VirtualBroker, version: int) -> None:
     responses = [broker.client().ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
     assert [(r.error_code, r.producer_id, r.producer_epoch) for r in responses] == [(0, n, 0) for n in range(3)]
 

@@ -492,8 +492,7 @@ def test_unclean_election_is_recorded_with_its_lost_records() -> None:
 # -- disabled journal, clock -------------------------------------------------------------------------------------------
 
 
-def test_broker_without_journal_events_has_no_journal() -> None:
-    broker = VirtualBroker()
+def test_broker_without_journal_events_has_no_journal(broker: VirtualBroker) -> None:
     assert broker.cluster.journal is None
     broker.client().ask(MetadataRequest(), 9)
 

@@ -44,8 +44,7 @@ def limit_address(broker: VirtualBroker, address: str | None, rate: float | None
     broker.cluster.client_quotas.alter({"ip": address}, {"connection_creation_rate": rate})
 
 
-def test_broker_without_limits_has_no_acceptor() -> None:
-    broker = VirtualBroker()
+def test_broker_without_limits_has_no_acceptor(broker: VirtualBroker) -> None:
     assert answered_ms(connect(broker, 50)) == [0] * 50
     assert broker.server.acceptor is None
 
@@ -140,8 +139,7 @@ def test_connection_above_the_limit_of_its_address_is_closed() -> None:
 # -- creation rate per address -----------------------------------------------------------------------------------------
 
 
-def test_connection_above_the_creation_rate_of_its_address_is_closed_after_a_delay() -> None:
-    broker = VirtualBroker()
+def test_connection_above_the_creation_rate_of_its_address_is_closed_after_a_delay(broker: VirtualBroker) -> None:
     limit_address(broker, "10.0.0.1", 1.0)
     assert answered_ms(connect(broker, 10, host="10.0.0.1")) == [0] * 10
     (rejected,) = connect(broker, host="10.0.0.1")
@@ -156,8 +154,7 @@ def test_connection_above_the_creation_rate_of_its_address_is_closed_after_a_del
     )
 
 
-def test_default_creation_rate_applies_to_each_address() -> None:
-    broker = VirtualBroker()
+def test_default_creation_rate_applies_to_each_address(broker: VirtualBroker) -> None:
     limit_address(broker, None, 1.0)
     for host in ("10.0.0.1", "10.0.0.2"):
         assert answered_ms(connect(broker, 11, host=host)) == [0] * 10 + [None]
@@ -168,8 +165,7 @@ def test_default_creation_rate_applies_to_each_address() -> None:
 # -- changes at runtime ------------------------------------------------------------------------------------------------
 
 
-def test_existing_connections_count_when_a_limit_is_set() -> None:
-    broker = VirtualBroker()
+def test_existing_connections_count_when_a_limit_is_set(broker: VirtualBroker) -> None:
     first, _ = connect(broker, 2)
     configure(broker, max_connections="2")
     waiting = connect(broker)
@@ -189,8 +185,7 @@ def test_raised_limit_admits_waiting_connections() -> None:
     assert answered_ms(clients)[250] is None
 
 
-def test_lowered_limit_closes_the_least_recently_used_connections() -> None:
-    broker = VirtualBroker()
+def test_lowered_limit_closes_the_least_recently_used_connections(broker: VirtualBroker) -> None:
     clients = connect(broker, 3)
     broker.advance(1_000)
     clients[1].send(ApiVersionsRequest(), 0)
@@ -229,8 +224,7 @@ def test_connection_limit_of_a_listener_can_be_altered() -> None:
         ({"max.connections.per.ip.overrides": "a"}, "expected HOST:COUNT, separated by commas"),
     ],
 )
-def test_invalid_dynamic_config_is_rejected(configs: dict[str, str], message: str) -> None:
-    broker = VirtualBroker()
+def test_invalid_dynamic_config_is_rejected(broker: VirtualBroker, configs: dict[str, str], message: str) -> None:
     rejection = broker.broker.configs.replace(BROKER, "", configs, validate_only=False)
     assert rejection is not None
     assert message in (rejection.message or "")
@@ -253,8 +247,7 @@ def test_invalid_limit_fails_the_start(property_: str, message: str) -> None:
         VirtualBroker(property_)
 
 
-def test_rates_of_idle_addresses_are_removed() -> None:
-    broker = VirtualBroker()
+def test_rates_of_idle_addresses_are_removed(broker: VirtualBroker) -> None:
     limit_address(broker, None, 1.0)
     connect(broker)
     acceptor = broker.server.acceptor

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.turn_queue import TURN_MS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
@@ -38,10 +39,7 @@ def field(record: logging.LogRecord, name: str) -> str:
 # -- order -------------------------------------------------------------------------------------------------------------
 
 
-def test_requests_of_one_read_are_answered_in_order_with_one_write() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_requests_of_one_read_are_answered_in_order_with_one_write(topic: Topic, client: Client) -> None:
     client.send_together(*[(produce(9), 9)] * 20, (fetch(0), 11), (MetadataRequest(topics=None), 9))
     answers = client.take_answers()
     assert [answer.correlation_id for answer in answers] == list(range(1, 23))
@@ -49,8 +47,7 @@ def test_requests_of_one_read_are_answered_in_order_with_one_write() -> None:
     assert len(client.transport.writes) == 1, "all responses to one read are sent in one write"
 
 
-def test_requests_beyond_one_turn_are_answered_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
+def test_requests_beyond_one_turn_are_answered_in_order(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     slow_requests(monkeypatch, broker, work_ms=0.01)
     client = broker.client()
     client.send_together(*[(ApiVersionsRequest(), 0)] * 1000)
@@ -85,10 +82,7 @@ def slow_requests(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_m
     monkeypatch.setattr(Dispatcher, "dispatch", work)
 
 
-def test_request_after_a_waiting_one_is_answered_after_it() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_request_after_a_waiting_one_is_answered_after_it(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send_together((fetch(0, max_wait_ms=500), 11), (ApiVersionsRequest(), 0))
     assert client.take_answers() == [], "a response does not overtake that of an earlier request"
     broker.advance(500)
@@ -98,10 +92,8 @@ def test_request_after_a_waiting_one_is_answered_after_it() -> None:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def test_request_split_at_any_byte_is_answered_when_complete() -> None:
-    broker = VirtualBroker()
+def test_request_split_at_any_byte_is_answered_when_complete(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     data = client.frame(produce(9), 9) + client.frame(fetch(0), 12)
     client._last_id = 0
     wrong = []
@@ -150,8 +142,7 @@ def traced_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_announced_frame_size_allocates_no_memory() -> None:
-    broker = VirtualBroker()
+def test_announced_frame_size_allocates_no_memory(broker: VirtualBroker) -> None:
     clients = [broker.client() for _ in range(100)]
     for client in clients:  # allocates the read buffers before the measurement
         client.send_bytes(b"\0")
@@ -179,9 +170,7 @@ def test_memory_of_a_large_request_grows_with_the_received_bytes() -> None:
     assert 1 * MIB <= allocated < 4 * MIB, f"{allocated} bytes allocated for 1 MiB received of 100 MiB"
 
 
-def test_closed_connection_releases_its_request_memory() -> None:
-    broker = VirtualBroker()
-    client = broker.client()
+def test_closed_connection_releases_its_request_memory(client: Client) -> None:
     client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
     assert client.connection._reader._pool.reserved_bytes > 100 * MIB
     client.leave()
@@ -265,9 +254,8 @@ def sized(body: bytes) -> bytes:
 )
 @pytest.mark.parametrize("earlier", [False, True], ids=["as the first request", "after a valid request"])
 def test_malformed_request_closes_the_connection_and_logs_one_line(
-    data: bytes, api: str, reason: str, earlier: bool, caplog: pytest.LogCaptureFixture
+    broker: VirtualBroker, data: bytes, api: str, reason: str, earlier: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker = VirtualBroker()
     broker.topic()
     client = broker.client("good-client")
     if earlier:
@@ -293,11 +281,9 @@ def test_log_line_of_a_malformed_request_has_the_client_id_and_api(
     assert (field(line, "client_id"), field(line, "api")) == ("some-client", "Produce v9")
 
 
-def test_bytes_after_a_request_body_are_ignored_as_in_kafka() -> None:
+def test_bytes_after_a_request_body_are_ignored_as_in_kafka(client: Client, broker: VirtualBroker) -> None:
     # librdkafka sends three after a Metadata request for all topics (its issue 5049).
-    broker = VirtualBroker()
     broker.topic()
-    client = broker.client()
     body = client.frame(MetadataRequest(topics=None), 9)[4:] + b"\1\0\0"
     client.send_bytes(sized(body))
     assert [topic.name for topic in client.answer().message.topics] == ["t"]
@@ -305,11 +291,11 @@ def test_bytes_after_a_request_body_are_ignored_as_in_kafka() -> None:
 
 
 def test_requests_before_a_malformed_one_are_answered_and_later_ones_are_not(
+    topic: Topic,
+    client: Client,
+    broker: VirtualBroker,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
     client.send_bytes(client.frame(produce(9), 9) + sized(b"") + client.frame(produce(9), 9))
     assert client.answer().correlation_id == 1
     assert broker.partition().log.log_end_offset == 1, "a request after a malformed one is not handled"
@@ -329,11 +315,11 @@ def test_unsupported_api_versions_version_returns_version_0_with_error_35(versio
 
 
 def test_failed_produce_with_acks_0_closes_the_connection(
+    topic: Topic,
+    client: Client,
+    broker: VirtualBroker,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
     client.send_together((produce(9, topic="nowhere", acks=0), 9), (produce(9), 9))
     assert client.closed_at_ms == 0
     assert client.take_answers() == []
@@ -343,10 +329,7 @@ def test_failed_produce_with_acks_0_closes_the_connection(
     assert "UNKNOWN_TOPIC_OR_PARTITION" in field(line, "reason")
 
 
-def test_produce_with_acks_0_has_no_response() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_produce_with_acks_0_has_no_response(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send_together((produce(9, acks=0), 9), (produce(9), 9))
     assert client.answer().correlation_id == 2
     assert broker.partition().log.log_end_offset == 2
@@ -362,8 +345,7 @@ def parked_fetch(broker: VirtualBroker) -> Client:
     return client
 
 
-def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request() -> None:
-    broker = VirtualBroker()
+def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request(broker: VirtualBroker) -> None:
     broker.topic()
     client = parked_fetch(broker)
     assert len(broker.broker.replicas.fetches) == 1
@@ -378,10 +360,8 @@ def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request()
     broker.advance(60_000)
 
 
-def test_disconnect_is_noticed_despite_requests_after_a_parked_one() -> None:
-    broker = VirtualBroker()
+def test_disconnect_is_noticed_despite_requests_after_a_parked_one(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     client.send_together((fetch(0, max_wait_ms=1000), 11), *[(ApiVersionsRequest(), 0)] * 3)
     client.leave()
     broker.advance(1000)
@@ -389,9 +369,7 @@ def test_disconnect_is_noticed_despite_requests_after_a_parked_one() -> None:
     assert broker.server.connections == {}
 
 
-def test_connection_is_not_read_further_while_a_request_is_parked() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_connection_is_not_read_further_while_a_request_is_parked(topic: Topic, broker: VirtualBroker) -> None:
     client = parked_fetch(broker)
     client.send_bytes(b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(10_000)))
     assert client.unread_bytes >= 10_000 * 20 - PARKED_READ_BYTES, "TCP buffers the requests, not the broker"
@@ -424,10 +402,9 @@ def test_half_close_after_a_long_pipeline_takes_effect_after_all_requests() -> N
 
 
 def test_half_close_without_requests_closes_the_connection_without_a_log_line(
+    client: Client,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker = VirtualBroker()
-    client = broker.client()
     client.ask(ApiVersionsRequest(), 0)
     client.end()
     assert client.closed_at_ms == 0
@@ -437,8 +414,7 @@ def test_half_close_without_requests_closes_the_connection_without_a_log_line(
 # -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
-def test_requests_of_a_client_that_does_not_read_its_responses_are_not_handled() -> None:
-    broker = VirtualBroker()
+def test_requests_of_a_client_that_does_not_read_its_responses_are_not_handled(broker: VirtualBroker) -> None:
     broker.topic()
     client = broker.client()
     client.ask(produce(9, batch(bytes(200_000))), 9)
@@ -452,10 +428,8 @@ def test_requests_of_a_client_that_does_not_read_its_responses_are_not_handled()
     assert client.transport.reading
 
 
-def test_client_that_resumes_reading_still_waits_for_its_parked_request() -> None:
-    broker = VirtualBroker()
+def test_client_that_resumes_reading_still_waits_for_its_parked_request(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     client.ask(produce(9, batch(bytes(200_000))), 9)
     client.stop_reading()
     client.send_together((fetch(0), 11), (fetch(1, max_wait_ms=1000), 11), (ApiVersionsRequest(), 0))
@@ -557,9 +531,8 @@ def test_waiting_produce_requests_reference_no_record_bytes(overrides: list[str]
 
 
 def test_internal_error_in_a_delayed_response_closes_its_connection(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    broker: VirtualBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = VirtualBroker()
     partition = broker.partition(broker.topic().name)
     waiting, other = broker.client(), broker.client()
     waiting.send(fetch(0, max_wait_ms=500), 11)

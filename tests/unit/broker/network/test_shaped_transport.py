@@ -25,19 +25,16 @@ def shaped(client: Client) -> ShapedTransport:
     return transport
 
 
-def test_connection_keeps_its_shaped_transport(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_connection_keeps_its_shaped_transport(client: Client) -> None:
     assert shaped(client) is shaped(client)
 
 
-def test_closed_connection_gets_no_shaped_transport(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_closed_connection_gets_no_shaped_transport(client: Client, broker: VirtualBroker) -> None:
     client.leave()
     assert shape_transport(client.connection, broker.broker) is None
 
 
-def test_shaped_transport_without_limits_changes_nothing(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_shaped_transport_without_limits_changes_nothing(client: Client, broker: VirtualBroker) -> None:
     shaped(client)
     for _ in range(3):
         client.send(ApiVersionsRequest(), 0)
@@ -49,8 +46,7 @@ def test_shaped_transport_without_limits_changes_nothing(broker: VirtualBroker) 
 # -- limited -----------------------------------------------------------------------------------------------------------
 
 
-def test_duration_of_a_response_follows_the_send_rate(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_duration_of_a_response_follows_the_send_rate(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     began_ms = broker.now_ms
@@ -60,8 +56,7 @@ def test_duration_of_a_response_follows_the_send_rate(broker: VirtualBroker) -> 
     assert answer.at_ms - began_ms == pytest.approx(answer.size / RATE * 1e3, abs=60)
 
 
-def test_limited_responses_are_sent_at_a_steady_rate(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_limited_responses_are_sent_at_a_steady_rate(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     client.send(fetch(0), 11)
@@ -87,8 +82,7 @@ def test_duration_of_a_request_follows_the_receive_rate_with_back_pressure(broke
     assert client.answer().at_ms - began_ms == pytest.approx(len(request) / RATE * 1e3, abs=60)
 
 
-def test_limit_of_one_byte_per_second_makes_progress(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_limit_of_one_byte_per_second_makes_progress(client: Client, broker: VirtualBroker) -> None:
     shaped(client).limit(1, None)
     size = len(client.frame(ApiVersionsRequest(), 0))
     client.send(ApiVersionsRequest(), 0)
@@ -98,8 +92,7 @@ def test_limit_of_one_byte_per_second_makes_progress(broker: VirtualBroker) -> N
     assert client.answer()
 
 
-def test_removed_limit_releases_delayed_bytes(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_removed_limit_releases_delayed_bytes(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce_of(50_000, 9, "client"), 9)
     remove_limit = shaped(client).limit(RATE, RATE)
     client.send(fetch(0), 11)
@@ -110,8 +103,7 @@ def test_removed_limit_releases_delayed_bytes(broker: VirtualBroker) -> None:
     client.ask(produce_of(50_000, 9, "client"), 9)
 
 
-def test_requests_wait_while_earlier_responses_are_unsent(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_requests_wait_while_earlier_responses_are_unsent(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce_of(200_000, 9, "client"), 9)
     shaped(client).limit(None, 100_000)
     for request, version in ((fetch(0), 11), (MetadataRequest(topics=[]), 9), (produce_of(200, 9, "client"), 9)):
@@ -122,8 +114,7 @@ def test_requests_wait_while_earlier_responses_are_unsent(broker: VirtualBroker)
     assert [answer.api for answer in client.take_answers()] == ["Fetch", "Metadata", "Produce"]
 
 
-def test_half_closed_connection_sends_pending_bytes_before_it_closes(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_half_closed_connection_sends_pending_bytes_before_it_closes(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce_of(30_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     client.send(fetch(0), 11)
@@ -135,8 +126,7 @@ def test_half_closed_connection_sends_pending_bytes_before_it_closes(broker: Vir
     assert not client.is_open
 
 
-def test_slowest_of_several_limits_applies_until_it_is_removed(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_slowest_of_several_limits_applies_until_it_is_removed(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.limit(RATE, None)
     remove_limit = transport.limit(1, None)
@@ -163,8 +153,7 @@ def test_connection_closed_during_a_limited_response_handles_no_more_requests(br
 # -- held --------------------------------------------------------------------------------------------------------------
 
 
-def test_held_connection_handles_no_request_until_released(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_held_connection_handles_no_request_until_released(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.hold()
     client.send(ApiVersionsRequest(), 0)
@@ -175,8 +164,7 @@ def test_held_connection_handles_no_request_until_released(broker: VirtualBroker
     assert client.answer()
 
 
-def test_responses_of_a_held_connection_wait_until_released(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_responses_of_a_held_connection_wait_until_released(client: Client, broker: VirtualBroker) -> None:
     client.send(fetch(0, max_wait_ms=100), 11)
     transport = shaped(client)
     transport.hold()
@@ -196,8 +184,7 @@ def test_disconnect_of_a_held_connection_is_noticed(broker: VirtualBroker) -> No
     assert broker.partition().log.log_end_offset == 0
 
 
-def test_held_connection_applies_back_pressure(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_held_connection_applies_back_pressure(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.hold()
     for _ in range(5):
@@ -208,8 +195,7 @@ def test_held_connection_applies_back_pressure(broker: VirtualBroker) -> None:
     assert len(client.take_answers()) == 5
 
 
-def test_connection_held_twice_continues_after_two_releases(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_connection_held_twice_continues_after_two_releases(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.hold()
     transport.hold()
@@ -238,8 +224,7 @@ def test_requests_received_while_held_are_throttled_after_the_release() -> None:
     assert client.answer().at_ms == throttle_ms
 
 
-def test_close_of_a_held_connection_takes_effect_at_the_release(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_close_of_a_held_connection_takes_effect_at_the_release(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.hold()
     client.connection.abort()
@@ -249,8 +234,7 @@ def test_close_of_a_held_connection_takes_effect_at_the_release(broker: VirtualB
     assert not client.is_open
 
 
-def test_cut_of_a_held_connection_takes_effect_immediately(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_cut_of_a_held_connection_takes_effect_immediately(client: Client, broker: VirtualBroker) -> None:
     shaped(client).hold()
     client.connection.cut()
     broker.settle()
@@ -261,8 +245,7 @@ def test_cut_of_a_held_connection_takes_effect_immediately(broker: VirtualBroker
 # -- dropped -----------------------------------------------------------------------------------------------------------
 
 
-def test_dropped_connection_sends_no_response_and_stays_open(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_dropped_connection_sends_no_response_and_stays_open(client: Client, broker: VirtualBroker) -> None:
     client.send(fetch(0, max_wait_ms=100), 11)
     shaped(client).drop()
     client.send(ApiVersionsRequest(), 0)
@@ -271,23 +254,20 @@ def test_dropped_connection_sends_no_response_and_stays_open(broker: VirtualBrok
     assert client.unread_bytes == 0, "a dropped transport discards received bytes"
 
 
-def test_request_on_a_dropped_connection_is_not_handled(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_request_on_a_dropped_connection_is_not_handled(client: Client, broker: VirtualBroker) -> None:
     shaped(client).drop()
     client.send(produce_of(200, 9, "client"), 9)
     broker.advance(1_000)
     assert broker.partition().log.log_end_offset == 0
 
 
-def test_disconnect_of_a_dropped_connection_is_noticed(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_disconnect_of_a_dropped_connection_is_noticed(client: Client, broker: VirtualBroker) -> None:
     shaped(client).drop()
     client.leave()
     assert not broker.server.connections
 
 
-def test_connection_is_dropped_after_the_idle_time(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_connection_is_dropped_after_the_idle_time(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.drop_when_idle(1_000, lambda: None)
     for _ in range(5):
@@ -299,8 +279,7 @@ def test_connection_is_dropped_after_the_idle_time(broker: VirtualBroker) -> Non
     assert (client.answers, transport.dropped) == ([], True)
 
 
-def test_responses_reset_the_idle_time(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_responses_reset_the_idle_time(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     transport.drop_when_idle(1_000, lambda: None)
     client.send(fetch(0, max_wait_ms=900), 11)
@@ -309,8 +288,7 @@ def test_responses_reset_the_idle_time(broker: VirtualBroker) -> None:
     assert not transport.dropped
 
 
-def test_connection_is_not_dropped_after_the_idle_rule_ends(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_connection_is_not_dropped_after_the_idle_rule_ends(client: Client, broker: VirtualBroker) -> None:
     transport = shaped(client)
     end = transport.drop_when_idle(1_000, lambda: None)
     broker.advance(500)
@@ -319,8 +297,7 @@ def test_connection_is_not_dropped_after_the_idle_rule_ends(broker: VirtualBroke
     client.ask(ApiVersionsRequest(), 0)
 
 
-def test_reset_closes_the_connection_immediately(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_reset_closes_the_connection_immediately(client: Client, broker: VirtualBroker) -> None:
     shaped(client).reset()
     broker.settle()
     assert client.closed_at_ms == broker.now_ms

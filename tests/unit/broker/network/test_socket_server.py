@@ -75,8 +75,7 @@ def test_connection_accepted_just_before_its_broker_stops_is_closed(overrides: l
     assert not broker.server.connections
 
 
-def test_metadata_returns_the_bound_port() -> None:
-    broker = VirtualBroker()
+def test_metadata_returns_the_bound_port(broker: VirtualBroker) -> None:
     (endpoint,) = broker.server.endpoints
     assert endpoint.port > 0
     (advertised,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
@@ -121,8 +120,7 @@ def test_scheduler_removes_quota_state_of_clients_after_an_idle_hour() -> None:
     assert broker.broker.quotas.produce.snapshot(broker.clock.wall_ms()) == []
 
 
-def test_listener_accepts_again_after_every_refusal_ended_and_keeps_its_connections() -> None:
-    broker = VirtualBroker()
+def test_listener_accepts_again_after_every_refusal_ended_and_keeps_its_connections(broker: VirtualBroker) -> None:
     before = broker.client()
     (endpoint,) = broker.server.endpoints
     ends = [broker.server.refuse("PLAINTEXT"), broker.server.refuse("PLAINTEXT")]
@@ -135,8 +133,7 @@ def test_listener_accepts_again_after_every_refusal_ended_and_keeps_its_connecti
     broker.client().ask(ApiVersionsRequest(), 0)
 
 
-def test_refusal_that_ends_after_its_server_closed_opens_no_port() -> None:
-    broker = VirtualBroker()
+def test_refusal_that_ends_after_its_server_closed_opens_no_port(broker: VirtualBroker) -> None:
     (endpoint,) = broker.server.endpoints
     end = broker.server.refuse("PLAINTEXT")
     broker.server.close()

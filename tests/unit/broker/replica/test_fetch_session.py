@@ -106,8 +106,7 @@ def session_count(broker: VirtualBroker) -> int:
 
 
 @pytest.mark.parametrize("version", VERSIONS_WITH_SESSIONS)
-def test_full_fetch_opens_a_session_that_returns_only_changes(version: int) -> None:
-    broker = VirtualBroker()
+def test_full_fetch_opens_a_session_that_returns_only_changes(broker: VirtualBroker, version: int) -> None:
     broker.topic(partitions=2)
     append_record(broker)
     reader = Reader(broker, version)
@@ -122,16 +121,13 @@ def test_full_fetch_opens_a_session_that_returns_only_changes(version: int) -> N
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_fetch_below_version_7_opens_no_session(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_fetch_below_version_7_opens_no_session(topic: Topic, broker: VirtualBroker, version: int) -> None:
     reader = Reader(broker, version)
     assert len(reader.fetch_partitions({("t", 0): 0})) == 1
     assert session_count(broker) == 0
 
 
-def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_closes_it() -> None:
-    broker = VirtualBroker()
+def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_closes_it(broker: VirtualBroker) -> None:
     broker.topic()
     reader = Reader(broker)
     reader.fetch({("t", 0): 0})
@@ -145,9 +141,7 @@ def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_clo
     assert (reader.session_id, session_count(broker)) == (0, 0)
 
 
-def test_full_fetch_without_partitions_opens_a_session() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_full_fetch_without_partitions_opens_a_session(topic: Topic, broker: VirtualBroker) -> None:
     reader = Reader(broker)
     assert reader.fetch_partitions() == []
     assert reader.session_id != 0
@@ -155,8 +149,7 @@ def test_full_fetch_without_partitions_opens_a_session() -> None:
 
 
 @BY_NAME_AND_BY_ID
-def test_session_without_partitions_is_closed(version: int) -> None:
-    broker = VirtualBroker()
+def test_session_without_partitions_is_closed(broker: VirtualBroker, version: int) -> None:
     broker.topic(partitions=2)
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0, ("t", 1): 0})
@@ -170,8 +163,7 @@ def test_session_without_partitions_is_closed(version: int) -> None:
 
 
 @BY_NAME_AND_BY_ID
-def test_forgetting_an_unknown_partition_changes_nothing(version: int) -> None:
-    broker = VirtualBroker()
+def test_forgetting_an_unknown_partition_changes_nothing(broker: VirtualBroker, version: int) -> None:
     broker.topic(partitions=2)
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0})
@@ -194,10 +186,8 @@ def test_forgetting_an_unknown_partition_changes_nothing(version: int) -> None:
     ],
 )
 def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
-    version: int, other_id: int | None, other_epoch: int | None, code: int
+    topic: Topic, broker: VirtualBroker, version: int, other_id: int | None, other_epoch: int | None, code: int
 ) -> None:
-    broker = VirtualBroker()
-    broker.topic()
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0})
     request = reader.request({("t", 0): 7})
@@ -209,9 +199,7 @@ def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
     assert reader.fetch_partitions() == []
 
 
-def test_repeated_request_returns_invalid_fetch_session_epoch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_repeated_request_returns_invalid_fetch_session_epoch(topic: Topic, broker: VirtualBroker) -> None:
     reader = Reader(broker)
     reader.fetch({("t", 0): 0})
     repeated = reader.request()
@@ -230,9 +218,7 @@ def test_session_cannot_switch_between_topic_names_and_topic_ids(opened_in: int,
     assert reader.fetch_partitions() == []
 
 
-def test_session_epoch_wraps_around_to_1() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_session_epoch_wraps_around_to_1(topic: Topic, broker: VirtualBroker) -> None:
     reader = Reader(broker)
     reader.fetch({("t", 0): 0})
     session = broker.broker.fetch_sessions._sessions[reader.session_id]
@@ -242,8 +228,7 @@ def test_session_epoch_wraps_around_to_1() -> None:
     assert reader.fetch().error_code == 0
 
 
-def test_fetch_overtaken_by_the_next_fetch_of_its_session_returns_invalid_epoch() -> None:
-    broker = VirtualBroker()
+def test_fetch_overtaken_by_the_next_fetch_of_its_session_returns_invalid_epoch(broker: VirtualBroker) -> None:
     broker.topic()
     reader, other = Reader(broker), broker.client()
     reader.fetch({("t", 0): 0})
@@ -262,9 +247,7 @@ def test_fetch_overtaken_by_the_next_fetch_of_its_session_returns_invalid_epoch(
 
 
 @BY_NAME_AND_BY_ID
-def test_partition_is_returned_when_its_log_start_moves(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_partition_is_returned_when_its_log_start_moves(topic: Topic, broker: VirtualBroker, version: int) -> None:
     append_record(broker)
     append_record(broker)
     reader = Reader(broker, version)
@@ -301,8 +284,7 @@ def test_partition_with_an_error_is_returned_every_time_and_once_after_its_recov
 
 
 @BY_NAME_AND_BY_ID
-def test_partitions_with_returned_records_move_to_the_end_of_the_session(version: int) -> None:
-    broker = VirtualBroker()
+def test_partitions_with_returned_records_move_to_the_end_of_the_session(broker: VirtualBroker, version: int) -> None:
     broker.topic(partitions=3)
     reader = Reader(broker, version)
     reader.fetch({("t", index): 0 for index in range(3)})
@@ -361,8 +343,7 @@ def restore(broker: VirtualBroker, topic: Topic) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (13, ErrorCode.UNKNOWN_TOPIC_ID)]
 )
-def test_unknown_topic_in_a_session_is_found_after_its_creation(version: int, code: int) -> None:
-    broker = VirtualBroker()
+def test_unknown_topic_in_a_session_is_found_after_its_creation(broker: VirtualBroker, version: int, code: int) -> None:
     topic = broker.topic()
     reader = Reader(broker, version)
     reader.id_of("t")
@@ -374,9 +355,7 @@ def test_unknown_topic_in_a_session_is_found_after_its_creation(version: int, co
     assert reader.fetch_partitions() == []
 
 
-def test_session_by_name_continues_with_a_recreated_topic() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_session_by_name_continues_with_a_recreated_topic(topic: Topic, broker: VirtualBroker) -> None:
     append_record(broker)
     reader = Reader(broker, 12)
     reader.fetch({("t", 0): 1})
@@ -387,8 +366,7 @@ def test_session_by_name_continues_with_a_recreated_topic() -> None:
     assert reader.fetch_partitions({("t", 0): 0}) == [("t", 0, 0, 0, 0)]
 
 
-def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic() -> None:
-    broker = VirtualBroker()
+def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(broker: VirtualBroker) -> None:
     broker.topic()
     reader = Reader(broker, 13)
     reader.fetch({("t", 0): 0})
@@ -409,9 +387,7 @@ def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic() -> 
     assert reader.fetch_partitions() == []
 
 
-def test_deleting_a_topic_completes_a_waiting_fetch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_deleting_a_topic_completes_a_waiting_fetch(topic: Topic, broker: VirtualBroker) -> None:
     reader = Reader(broker)
     reader.fetch({("t", 0): 0})
     request = reader.request()

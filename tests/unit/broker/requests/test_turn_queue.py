@@ -113,8 +113,7 @@ def test_request_shorter_than_a_turn_is_answered_at_once(monkeypatch: pytest.Mon
     assert len(client.transport.writes) == 1
 
 
-def test_long_request_of_a_disconnected_client_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
+def test_long_request_of_a_disconnected_client_ends(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     long_api_versions(broker, monkeypatch, [TURN_MS] * 100)
     client = broker.client()
     client._gone = True
@@ -126,9 +125,8 @@ def test_long_request_of_a_disconnected_client_ends(monkeypatch: pytest.MonkeyPa
 
 
 def test_error_in_a_later_turn_closes_the_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker = VirtualBroker()
     long_api_versions(broker, monkeypatch, [TURN_MS, "x"])  # type: ignore[list-item]  # adding it raises TypeError
     client = broker.client()
     api_versions(client)

@@ -8,6 +8,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 import sluice
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.server.metrics import registry
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS
@@ -17,7 +18,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
 from tests.support.sasl import SASL, logged_in
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker
 
 EVERYONE = {"client-id": None}
 QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
@@ -82,10 +83,8 @@ def test_names_follow_prometheus_conventions(metric: "sluice.metrics.Metric") ->
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def test_requests_are_counted_by_api_version_and_first_error_code() -> None:
-    broker = VirtualBroker()
+def test_requests_are_counted_by_api_version_and_first_error_code(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     client.ask(produce(9), 9)
     client.ask(produce(9), 9)
     client.ask(produce(9, topic="nowhere"), 9)
@@ -99,16 +98,12 @@ def test_requests_are_counted_by_api_version_and_first_error_code() -> None:
     }
 
 
-def test_request_without_a_response_is_counted() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_request_without_a_response_is_counted(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().send(produce(9, acks=0), 9)
     assert value(broker, "sluice_requests_total", api="Produce", version="9", error="NONE") == 1
 
 
-def test_unsupported_version_of_api_versions_is_counted_as_version_0() -> None:
-    broker = VirtualBroker()
-    client = broker.client()
+def test_unsupported_version_of_api_versions_is_counted_as_version_0(client: Client, broker: VirtualBroker) -> None:
     data = client.frame(ApiVersionsRequest(), 0)
     client.send_bytes(data[:6] + (99).to_bytes(2) + data[8:])
     client.answer()
@@ -116,10 +111,8 @@ def test_unsupported_version_of_api_versions_is_counted_as_version_0() -> None:
     assert value(broker, "sluice_request_duration_seconds_sum", api="ApiVersions") == 0
 
 
-def test_durations_include_the_wait_and_are_cumulative_by_bucket() -> None:
-    broker = VirtualBroker()
+def test_durations_include_the_wait_and_are_cumulative_by_bucket(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     client.ask(fetch(0), 11)
     client.send(fetch(0, max_wait_ms=400), 12)
     broker.advance(1_000)
@@ -143,9 +136,7 @@ def test_throttle_time_is_exported_under_each_name() -> None:
     assert value(broker, "sluice_throttle_seconds_total", resource="Produce", user="", client_id="client") == 2
 
 
-def test_broker_without_quotas_has_no_client_series() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_broker_without_quotas_has_no_client_series(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().ask(produce(9), 9)
     assert scrape(broker)["kafka_server_produce_byte_rate"].samples == []
 
@@ -174,8 +165,7 @@ def test_delayed_operations_are_counted_while_they_wait() -> None:
     assert value(broker, "sluice_purgatory_lateness_seconds_bucket", le="0.001") >= 3
 
 
-def test_delayed_group_operations_are_counted_after_the_first_group() -> None:
-    broker = VirtualBroker()
+def test_delayed_group_operations_are_counted_after_the_first_group(broker: VirtualBroker) -> None:
     family = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
     assert "Heartbeat" not in {sample.labels["delayedOperation"] for sample in scrape(broker)[family].samples}
     member = Member(broker)
@@ -188,16 +178,14 @@ def test_delayed_group_operations_are_counted_after_the_first_group() -> None:
     assert value(broker, family, delayedOperation="Heartbeat") == 1
 
 
-def test_open_and_total_connections_are_counted() -> None:
-    broker = VirtualBroker()
+def test_open_and_total_connections_are_counted(broker: VirtualBroker) -> None:
     first, _ = broker.client(), broker.client()
     first.leave()
     assert value(broker, "sluice_connections") == 1
     assert value(broker, "sluice_connections_total") == 2
 
 
-def test_topic_traffic_is_counted() -> None:
-    broker = VirtualBroker()
+def test_topic_traffic_is_counted(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     client = broker.client()
     request = produce(9)
@@ -344,9 +332,7 @@ def test_scrapes_do_not_change_throttle_times() -> None:
 # -- quotas ------------------------------------------------------------------------------------------------------------
 
 
-def test_request_time_and_mutations_are_exported_under_both_kafka_names() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_request_time_and_mutations_are_exported_under_both_kafka_names(topic: Topic, broker: VirtualBroker) -> None:
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = broker.client()
     client.ask(DeleteTopicsRequest(topic_names=["t"]), 3)

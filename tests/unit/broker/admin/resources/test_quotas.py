@@ -25,8 +25,7 @@ def ask(
     return status, json.loads(response)
 
 
-def test_quotas_can_be_set_listed_and_deleted() -> None:
-    broker = VirtualBroker()
+def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
     app = application(broker.cluster_server)
     quotas = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
     assert ask(app, "PUT", body={"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})

@@ -136,8 +136,7 @@ def test_telemetry_metrics_count_accepted_pushes_and_bytes() -> None:
     assert samples() == [1, len(METRICS)]
 
 
-def test_telemetry_metrics_are_zero_without_pushes() -> None:
-    broker = VirtualBroker()
+def test_telemetry_metrics_are_zero_without_pushes(broker: VirtualBroker) -> None:
     assert registry(broker.cluster_server).get_sample_value("sluice_telemetry_pushes_total") == 0
     assert broker.broker.telemetry_in_use is None
 

@@ -37,8 +37,7 @@ def test_internal_topic_is_created_on_first_use_with_kafkas_settings(name: str) 
     assert log.partition_of("abc") is partition
 
 
-def test_records_are_appended_as_one_batch_and_are_readable_immediately() -> None:
-    broker = VirtualBroker()
+def test_records_are_appended_as_one_batch_and_are_readable_immediately(broker: VirtualBroker) -> None:
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     assert log.append("group", [(b"k1", b"v1"), (b"k2", None)], WALL_START_MS) == ErrorCode.NONE
     written = log.partition_of("group").log
@@ -47,8 +46,7 @@ def test_records_are_appended_as_one_batch_and_are_readable_immediately() -> Non
     assert [(record.key, record.value) for record in iter_records(part)] == [(b"k1", b"v1"), (b"k2", None)]
 
 
-def test_open_transaction_limits_the_last_stable_offset() -> None:
-    broker = VirtualBroker()
+def test_open_transaction_limits_the_last_stable_offset(broker: VirtualBroker) -> None:
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     for _ in range(2):  # coordinators, unlike producers, write no sequence numbers
         assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE

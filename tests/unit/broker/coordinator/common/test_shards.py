@@ -45,8 +45,7 @@ def test_load_led_loads_all_led_partitions() -> None:
     assert coordinator.events == [("recovered", index) for index in range(3)]
 
 
-def test_load_led_does_not_create_the_topic() -> None:
-    broker = VirtualBroker()
+def test_load_led_does_not_create_the_topic(broker: VirtualBroker) -> None:
     log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
     CoordinatorShards(broker.broker, log, lambda _: None, lambda _: None).load_led()
     assert GROUP_METADATA_TOPIC not in broker.broker.cluster.topics

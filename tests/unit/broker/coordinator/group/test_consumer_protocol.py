@@ -33,8 +33,7 @@ def test_subscribed_topics_are_read_from_well_formed_metadata(metadata: bytes, t
     assert subscribed_topics(metadata) == topics
 
 
-def test_group_is_subscribed_to_the_topics_of_all_members() -> None:
-    broker = VirtualBroker()
+def test_group_is_subscribed_to_the_topics_of_all_members(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(2)]
     for member, topic in zip(members, "tu", strict=True):
         member.send_join(protocol("range", subscription(topic)))
@@ -43,8 +42,7 @@ def test_group_is_subscribed_to_the_topics_of_all_members() -> None:
     assert classic_group(broker).subscribed_topics == frozenset({"t", "u"})
 
 
-def test_unreadable_subscription_counts_as_subscribed_to_every_topic() -> None:
-    broker = VirtualBroker()
+def test_unreadable_subscription_counts_as_subscribed_to_every_topic(broker: VirtualBroker) -> None:
     broker.topic()
     member = Member(broker)
     member.send_join(protocol("range", b"?"))

@@ -7,6 +7,7 @@ import pytest
 from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
 from sluice.broker.coordinator.group.record_keys import GroupMetadataKey
 from sluice.broker.coordinator.group.records import OffsetCommitKey, OffsetCommitValue
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.codec.compile import decoder
@@ -146,8 +147,7 @@ def test_offsets_do_not_expire_if_the_subscription_is_unreadable() -> None:
 # -- deleted topics ----------------------------------------------------------------------------------------------------
 
 
-def test_deleting_a_topic_deletes_its_offsets_but_not_the_group() -> None:
-    broker = VirtualBroker()
+def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualBroker) -> None:
     broker.topic("t")
     broker.topic("u")
     client = broker.client()
@@ -162,9 +162,7 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group() -> None:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def test_commit_writes_an_offset_record() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().ask(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
     assert written(broker) == [
         (
@@ -177,15 +175,12 @@ def test_commit_writes_an_offset_record() -> None:
     ]
 
 
-def test_offset_commit_version_1_sets_the_commit_timestamp() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_offset_commit_version_1_sets_the_commit_timestamp(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().ask(commit_request(commit_timestamp=1234), 1)
     assert written(broker)[0][2].commit_timestamp == 1234
 
 
-def test_classic_group_writes_a_record_per_state_change() -> None:
-    broker = VirtualBroker()
+def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -> None:
     member = Member(broker, instance_id="i", client_id="client")
     member.send_join()
     broker.advance(3_000)
@@ -229,8 +224,7 @@ def test_classic_group_writes_a_record_per_state_change() -> None:
     ]
 
 
-def test_offset_record_bytes_equal_kafkas() -> None:
-    broker = VirtualBroker()
+def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
     broker.topic("t", partitions=2).topic_id = bytes(range(16))
     broker.client().ask(commit_request(5, partition=1), 9)
     log = broker.broker.groups.log.partition_of("group").log

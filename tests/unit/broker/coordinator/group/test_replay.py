@@ -11,6 +11,7 @@ from sluice.broker.coordinator.group.consumer.group import ConsumerGroup, TimerK
 from sluice.broker.coordinator.group.consumer.member import ClassicMetadata, MemberState
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
 from sluice.broker.coordinator.group.offsets import CommittedOffset
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
@@ -27,7 +28,7 @@ from tests.support.groups import (
     subscription,
 )
 from tests.support.transactions import begun
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 
 T = bytes(range(16))
 OFFSET_KEY = "0001 0001 67 0001 74 00000002"  # group "g", topic "t", partition 2
@@ -207,9 +208,7 @@ def test_records_of_unsupported_group_types_are_skipped_and_logged_once(caplog: 
 # -- records of Sluice -------------------------------------------------------------------------------------------------
 
 
-def test_classic_group_is_unchanged_after_a_load() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_classic_group_is_unchanged_after_a_load(topic: Topic, broker: VirtualBroker) -> None:
     members = settled_group(broker, 3)
     members[0].commit(5)
     before = pictured(broker)
@@ -221,8 +220,7 @@ def test_classic_group_is_unchanged_after_a_load() -> None:
     assert members[2].commit(6) == ErrorCode.NONE
 
 
-def test_load_restarts_member_sessions() -> None:
-    broker = VirtualBroker()
+def test_load_restarts_member_sessions(broker: VirtualBroker) -> None:
     settled_group(broker, 1)
     broker.advance(SESSION_MS - 1)
     reload_groups(broker)
@@ -232,8 +230,7 @@ def test_load_restarts_member_sessions() -> None:
     assert classic_group(broker).state is EMPTY
 
 
-def test_static_member_keeps_its_new_member_id_after_a_load() -> None:
-    broker = VirtualBroker()
+def test_static_member_keeps_its_new_member_id_after_a_load(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1, instance_id="i")
     again = Member(broker, instance_id="i")
     again.send_join()
@@ -292,8 +289,7 @@ def test_load_restarts_the_rebalance_timeout_of_a_member_that_must_revoke() -> N
     assert "a" not in group.members
 
 
-def test_classic_member_of_a_consumer_group_is_unchanged_after_a_load() -> None:
-    broker = VirtualBroker()
+def test_classic_member_of_a_consumer_group_is_unchanged_after_a_load(broker: VirtualBroker) -> None:
     groups = broker.broker.groups
     group = ConsumerGroup("g")
     group.put(KnownMember("m", 1, classic=ClassicMetadata(9, (("range", b"\1"),))))
@@ -334,10 +330,8 @@ def test_partition_owned_by_two_members_in_the_records_goes_to_the_first() -> No
     assert [member.assigned for member in members.values()] == [{T: {1: 3}}, {}]
 
 
-def test_pending_transactional_offset_stays_pending_after_a_load() -> None:
-    broker = VirtualBroker()
+def test_pending_transactional_offset_stays_pending_after_a_load(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     client.ask(commit_request(3), 9)
     producer = begun(broker)
     assert producer.add_offsets("group") == ErrorCode.NONE
@@ -352,10 +346,7 @@ def test_pending_transactional_offset_stays_pending_after_a_load() -> None:
     assert fetched(client.ask(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
 
 
-def test_deleted_group_stays_deleted_after_a_load() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_deleted_group_stays_deleted_after_a_load(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.ask(commit_request(), 9)
     client.ask(DeleteGroupsRequest(groups_names=["group"]), 2)
     reload_groups(broker)
@@ -378,8 +369,7 @@ def committed_offsets(broker: VirtualBroker) -> list[tuple[str, int]]:
     return list(broker.broker.groups.offsets.of_group("group"))
 
 
-def test_load_during_a_rebalance_restores_the_last_generation() -> None:
-    broker = VirtualBroker()
+def test_load_during_a_rebalance_restores_the_last_generation(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()
@@ -392,8 +382,7 @@ def test_load_during_a_rebalance_restores_the_last_generation() -> None:
     assert [member.heartbeat() for member in members] == [ErrorCode.NONE] * 2
 
 
-def test_load_fails_a_pending_sync_with_not_coordinator() -> None:
-    broker = VirtualBroker()
+def test_load_fails_a_pending_sync_with_not_coordinator(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     for member in members:
         member.send_join(protocols=[])  # rejected: nothing changes

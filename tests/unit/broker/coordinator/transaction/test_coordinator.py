@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from sluice.broker.coordinator.common.coordinator_log import java_hash
 from sluice.broker.coordinator.transaction.records import TransactionLogKey, TransactionLogValue
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.codec.compile import decoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.record import iter_records
@@ -39,9 +40,7 @@ def test_transaction_is_aborted_at_the_first_check_after_its_timeout(versions: d
     assert len(broker.partition().log.aborted_transactions(0, 2)) == 1
 
 
-def test_transaction_as_old_as_its_timeout_is_not_aborted() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_transaction_as_old_as_its_timeout_is_not_aborted(topic: Topic, broker: VirtualBroker) -> None:
     begun(broker, timeout_ms=CHECK_MS)
     broker.advance(CHECK_MS)
     assert state(broker) == "Ongoing"
@@ -49,9 +48,7 @@ def test_transaction_as_old_as_its_timeout_is_not_aborted() -> None:
     assert state(broker) == "CompleteAbort"
 
 
-def test_transaction_timeout_starts_with_the_first_partition() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_transaction_timeout_starts_with_the_first_partition(topic: Topic, broker: VirtualBroker) -> None:
     producer = Producer(broker, timeout_ms=5_000)
     producer.init()
     broker.advance(4 * CHECK_MS)
@@ -63,9 +60,7 @@ def test_transaction_timeout_starts_with_the_first_partition() -> None:
     assert state(broker) == "CompleteAbort"
 
 
-def test_timed_out_producer_is_fenced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_timed_out_producer_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     producer = begun(broker, timeout_ms=1_000)
     broker.advance(CHECK_MS)
     assert producer.send(b"w") == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -76,8 +71,7 @@ def test_timed_out_producer_is_fenced() -> None:
     assert producer.epoch == 1
 
 
-def test_timed_out_producer_of_transaction_version_2_may_abort_and_continue() -> None:
-    broker = VirtualBroker()
+def test_timed_out_producer_of_transaction_version_2_may_abort_and_continue(broker: VirtualBroker) -> None:
     broker.topic()
     producer = begun(broker, NEW, timeout_ms=1_000)
     broker.advance(CHECK_MS)
@@ -88,9 +82,7 @@ def test_timed_out_producer_of_transaction_version_2_may_abort_and_continue() ->
     assert (producer.epoch, broker.partition().log.last_stable_offset) == (2, 4)
 
 
-def test_timeout_completes_a_pending_fetch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_timeout_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) -> None:
     begun(broker, timeout_ms=1_000)
     reader = broker.client()
     reader.send(fetch(0, isolation_level=1, max_wait_ms=60_000), 11)
@@ -177,8 +169,7 @@ def written(broker: VirtualBroker) -> list[tuple[str, TransactionLogValue | None
     return decoded
 
 
-def test_each_state_change_writes_a_record() -> None:
-    broker = VirtualBroker()
+def test_each_state_change_writes_a_record(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     producer = Producer(broker, timeout_ms=30_000)
     producer.init()
@@ -212,8 +203,7 @@ def test_each_state_change_writes_a_record() -> None:
     assert {value.transaction_timeout_ms for value in values} == {30_000}
 
 
-def test_transaction_record_above_the_message_size_limit_is_rejected() -> None:
-    broker = VirtualBroker()
+def test_transaction_record_above_the_message_size_limit_is_rejected(broker: VirtualBroker) -> None:
     broker.topic(partitions=200)
     producer = Producer(broker)
     producer.init()

@@ -16,7 +16,7 @@ from sluice.broker.coordinator.transaction.metadata import (
     TransactionState,
 )
 from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, TopicPartition
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic, TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import broker_with_recorded, reload_transactions
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
@@ -85,8 +85,7 @@ KEY = from_hex("0000 0002 7478")  # "tx"
         ),
     ],
 )
-def test_records_of_all_versions_are_read(value: str, expected: TransactionMetadata) -> None:
-    broker = VirtualBroker()
+def test_records_of_all_versions_are_read(broker: VirtualBroker, value: str, expected: TransactionMetadata) -> None:
     write(broker, [(KEY, from_hex(value))])
     assert known(broker) == expected
 
@@ -104,15 +103,13 @@ def test_records_written_by_apache_kafka_are_read() -> None:
     assert still_open.partitions == {T_0, TopicPartition("__consumer_offsets", 0)}
 
 
-def test_tombstone_removes_a_transactional_id() -> None:
-    broker = VirtualBroker()
+def test_tombstone_removes_a_transactional_id(broker: VirtualBroker) -> None:
     metadata = TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3)
     write(broker, [(key_bytes("tx"), value_bytes(metadata, 2)), (key_bytes("tx"), None)])
     assert broker.broker.transactions.get("tx") is None
 
 
-def test_unknown_states_are_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    broker = VirtualBroker()
+def test_unknown_states_are_skipped_and_logged(broker: VirtualBroker, caplog: pytest.LogCaptureFixture) -> None:
     value = "0000 0000000000000007 0003 0000ea60 63 ffffffff 0000000000000009 ffffffffffffffff"
     write(broker, [(KEY, from_hex(value)), (from_hex("0009 00"), b"\0\0")])
     with caplog.at_level(logging.WARNING, "sluice.broker"):
@@ -124,9 +121,7 @@ def test_unknown_states_are_skipped_and_logged(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
-def test_open_transaction_continues_after_a_load(versions: dict[str, int]) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_open_transaction_continues_after_a_load(topic: Topic, broker: VirtualBroker, versions: dict[str, int]) -> None:
     producer = begun(broker, versions)
     before = list(broker.broker.transactions)
     reload_transactions(broker)
@@ -137,9 +132,7 @@ def test_open_transaction_continues_after_a_load(versions: dict[str, int]) -> No
     producer.commit_values(b"x")
 
 
-def test_load_does_not_change_when_a_transaction_times_out() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_load_does_not_change_when_a_transaction_times_out(topic: Topic, broker: VirtualBroker) -> None:
     producer = begun(broker, timeout_ms=20_000)
     broker.advance(15_000)
     reload_transactions(broker)
@@ -178,9 +171,7 @@ def test_load_completes_a_prepared_transaction(state: TransactionState, final_st
     producer.commit_values(b"again")
 
 
-def test_fenced_producer_stays_fenced_after_a_load() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_fenced_producer_stays_fenced_after_a_load(topic: Topic, broker: VirtualBroker) -> None:
     old, new = Producer(broker), Producer(broker)
     assert old.init() == new.init() == ErrorCode.NONE
     reload_transactions(broker)

@@ -319,8 +319,7 @@ def test_bandwidth_for_a_principal_starts_after_authentication() -> None:
     assert fault.hits == 1
 
 
-def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(client: Client, broker: VirtualBroker) -> None:
     slow, slower = (add(broker, Rule(Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
     client.send(produce_of(10_000, 9, "client"), 9)
     broker.advance(2_000)

@@ -11,7 +11,7 @@ from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, commit_request
 from tests.support.records import fetch, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
 FULL = [ErrorCode.KAFKA_STORAGE_ERROR]
@@ -51,8 +51,7 @@ def test_large_writes_take_longer(broker: VirtualBroker) -> None:
     assert broker.partition().log.log_end_offset == 1
 
 
-def test_reads_of_records_are_delayed_and_empty_reads_are_not(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_reads_of_records_are_delayed_and_empty_reads_are_not(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce(9), 9)
     fault = add(broker, Rule(SlowDisk("100ms")))
     began_ms = broker.now_ms
@@ -92,8 +91,7 @@ def test_slow_disk_without_latency_or_rate_is_rejected(broker: VirtualBroker) ->
 # -- full disks --------------------------------------------------------------------------------------------------------
 
 
-def test_full_disk_rejects_appends_and_serves_reads(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_full_disk_rejects_appends_and_serves_reads(client: Client, broker: VirtualBroker) -> None:
     client.ask(produce(9), 9)
     fault = add(broker, Rule("disk-full"))
     assert error_codes(client.ask(produce(9), 9)) == FULL

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -60,8 +61,7 @@ def test_directory_on_disk_is_accepted(tmp_path: Path) -> None:
     assert altered(broker, ("memory", "t", 0)) == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND}
 
 
-def test_unknown_directory_returns_log_dir_not_found() -> None:
-    broker = VirtualBroker()
+def test_unknown_directory_returns_log_dir_not_found(broker: VirtualBroker) -> None:
     broker.topic("t", partitions=2)
     known_dir = log_dir(broker)
     assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 1)) == {
@@ -70,15 +70,11 @@ def test_unknown_directory_returns_log_dir_not_found() -> None:
     }
 
 
-def test_last_directory_of_a_replica_counts() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_last_directory_of_a_replica_counts(topic: Topic, broker: VirtualBroker) -> None:
     known_dir = log_dir(broker)
     assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 0)) == {("t", 0): 0}
 
 
-def test_missing_replica_returns_replica_not_available() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_missing_replica_returns_replica_not_available(topic: Topic, broker: VirtualBroker) -> None:
     broker.partition().replicas = (broker.broker.node_id + 1,)
     assert altered(broker, (log_dir(broker), "t", 0)) == {("t", 0): ErrorCode.REPLICA_NOT_AVAILABLE}

@@ -43,9 +43,8 @@ def sizes(result: Any) -> dict[str, dict[int, int]]:
     ],
 )
 def test_partition_sizes_are_returned(
-    topics: list[DescribableLogDirTopic] | None, expected: dict[str, dict[int, int]]
+    broker: VirtualBroker, topics: list[DescribableLogDirTopic] | None, expected: dict[str, dict[int, int]]
 ) -> None:
-    broker = VirtualBroker()
     broker.topic("a", partitions=2)
     broker.topic("b")
     broker.client().ask(produce(9, topic="a"), 9)

@@ -35,8 +35,7 @@ def test_election_for_all_partitions_omits_those_that_need_none() -> None:
     assert elect(PREFERRED, None) == (0, {"t": []})
 
 
-def test_omitted_partitions_are_not_counted_as_errors() -> None:
-    broker = VirtualBroker()
+def test_omitted_partitions_are_not_counted_as_errors(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     broker.client().ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None), 2)
     assert [route.errors for route in broker.broker.dispatcher.routes] == [{}]

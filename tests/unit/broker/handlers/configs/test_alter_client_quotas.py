@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch_of, fetch, produce
@@ -53,9 +54,7 @@ def test_new_quota_applies_from_the_next_request_and_counts_earlier_bytes(versio
     assert throttled_ms(client) == 0
 
 
-def test_user_quota_precedes_client_id_quota() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_user_quota_precedes_client_id_quota(topic: Topic, broker: VirtualBroker) -> None:
     alter(broker, entry(GOLD, (P, 1_000_000.0)), entry([("user", "ANONYMOUS")], (P, 1000.0)))
     assert throttled_ms(broker.client("gold")) > 0
 
@@ -70,17 +69,14 @@ def test_fetch_quota_is_separate_from_the_produce_quota() -> None:
     assert client.answer().throttle_time_ms > 0
 
 
-def test_validate_only_changes_no_quota() -> None:
-    broker = VirtualBroker()
+def test_validate_only_changes_no_quota(broker: VirtualBroker) -> None:
     good, bad = entry(GOLD, (P, 5.0)), entry([("user", "u")], (P, 0.5))
     expected = (ErrorCode.INVALID_REQUEST, f"{P} cannot be a fractional value.")
     assert alter(broker, good, bad, validate_only=True) == [(GOLD, 0, None), ([("user", "u")], *expected)]
     assert not broker.broker.quotas.produce.quotas_enabled
 
 
-def test_rejected_entity_does_not_affect_the_others() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_rejected_entity_does_not_affect_the_others(topic: Topic, broker: VirtualBroker) -> None:
     bad, good = entry([("user", "u")], (P, 5.0), ("x", 1.0)), entry(GOLD, (P, 1000.0))
     assert alter(broker, bad, good) == [
         ([("user", "u")], ErrorCode.INVALID_REQUEST, "Invalid configuration key x"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
@@ -27,8 +28,7 @@ def alter(
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_omitted_configs_return_to_their_defaults(version: int) -> None:
-    broker = VirtualBroker()
+def test_omitted_configs_return_to_their_defaults(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(retention_ms="5", flush_ms="6")
     assert alter(broker, resource(TOPIC, "t", ("retention.ms", "7")), version=version) == [(0, None)]
     assert topic.config.own == {"retention.ms": "7"}
@@ -37,9 +37,7 @@ def test_omitted_configs_return_to_their_defaults(version: int) -> None:
     assert broker.partition().log.config.retention_ms == 604_800_000
 
 
-def test_broker_and_group_configs_are_replaced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_broker_and_group_configs_are_replaced(topic: Topic, broker: VirtualBroker) -> None:
     resources = (
         resource(BROKER, "1", ("log.retention.ms", "5")),
         resource(GROUP, "g", ("consumer.session.timeout.ms", "46000")),
@@ -51,8 +49,7 @@ def test_broker_and_group_configs_are_replaced() -> None:
     assert list(broker.broker.configs.groups.names()) == []
 
 
-def test_validate_only_changes_nothing() -> None:
-    broker = VirtualBroker()
+def test_validate_only_changes_nothing(broker: VirtualBroker) -> None:
     topic = broker.topic(retention_ms="5")
     assert alter(broker, resource(TOPIC, "t"), validate_only=True) == [(0, None)]
     assert topic.config.own == {"retention.ms": "5"}
@@ -103,16 +100,14 @@ def test_validate_only_changes_nothing() -> None:
     ],
 )
 def test_invalid_resource_is_rejected_and_unchanged(
-    altered: AlterConfigsResource, code: ErrorCode, message: str
+    broker: VirtualBroker, altered: AlterConfigsResource, code: ErrorCode, message: str
 ) -> None:
-    broker = VirtualBroker()
     topic = broker.topic(flush_ms="5")
     assert alter(broker, altered) == [(code, message)]
     assert topic.config.own == {"flush.ms": "5"}
 
 
-def test_duplicate_resource_is_rejected_and_unchanged() -> None:
-    broker = VirtualBroker()
+def test_duplicate_resource_is_rejected_and_unchanged(broker: VirtualBroker) -> None:
     topic = broker.topic(flush_ms="5")
     rejected = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     assert alter(broker, resource(TOPIC, "t"), resource(TOPIC, "t")) == [rejected, rejected]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES
 from sluice.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
@@ -35,9 +36,7 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
     return {config.name: config for config in result.configs}
 
 
-def test_topic_has_all_public_topic_configs() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_topic_has_all_public_topic_configs(topic: Topic, broker: VirtualBroker) -> None:
     assert set(by_name(describe(broker, TOPIC, "t"))) == set(TOPIC_PROPERTIES) - {"internal.segment.bytes"}
 
 
@@ -61,9 +60,7 @@ def test_config_source_is_returned(version: int) -> None:
     }
 
 
-def test_only_requested_keys_are_returned() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_only_requested_keys_are_returned(topic: Topic, broker: VirtualBroker) -> None:
     result = describe(broker, TOPIC, "t", "retention.ms", "no.such.config", "cleanup.policy")
     assert set(by_name(result)) == {"retention.ms", "cleanup.policy"}
 
@@ -103,9 +100,7 @@ def test_sensitive_value_is_never_returned() -> None:
     ]
 
 
-def test_only_dynamic_broker_configs_are_not_read_only() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_only_dynamic_broker_configs_are_not_read_only(topic: Topic, broker: VirtualBroker) -> None:
     configs = by_name(describe(broker, BROKER, "1"))
     assert {name for name, config in configs.items() if not config.read_only} == {
         *TOPIC_DEFAULT_OF.values(),

@@ -220,8 +220,7 @@ class TestBrokers:
         alter(broker, BROKER, "1", ("log.retention.ms", SET, "7777"))
         assert broker.partition().log.config.retention_ms == 5
 
-    def test_topics_created_later_get_the_altered_broker_configs(self) -> None:
-        broker = VirtualBroker()
+    def test_topics_created_later_get_the_altered_broker_configs(self, broker: VirtualBroker) -> None:
         alter(broker, BROKER, "1", ("log.cleanup.policy", APPEND, "compact"), ("min.insync.replicas", SET, "2"))
         topic = broker.topic()
         assert (topic.config.names("cleanup.policy"), topic.min_insync_replicas) == (("delete", "compact"), 2)
@@ -293,8 +292,7 @@ class TestBrokers:
 
 
 class TestGroups:
-    def test_configs_are_stored_per_group(self) -> None:
-        broker = VirtualBroker()
+    def test_configs_are_stored_per_group(self, broker: VirtualBroker) -> None:
         alter(broker, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000"))
         key = "consumer.session.timeout.ms"
         assert [configs_of(broker, GROUP, name, key)[key] for name in ("g", "h")] == [("50000", 8), ("45000", 5)]
@@ -356,8 +354,7 @@ class TestGroups:
 
 
 class TestClientMetrics:
-    def test_subscription_exists_while_one_of_its_configs_is_set(self) -> None:
-        broker = VirtualBroker()
+    def test_subscription_exists_while_one_of_its_configs_is_set(self, broker: VirtualBroker) -> None:
         alter(broker, CLIENT_METRICS, "m", ("metrics", SET, "a.,b."), ("match", SET, "client_id=x.*"))
         assert configs_of(broker, CLIENT_METRICS, "m", "metrics", "interval.ms") == {
             "metrics": ("a.,b.", 7),
@@ -441,8 +438,7 @@ class TestLoggers:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
 
-    def test_logger_level_is_set_and_removed(self) -> None:
-        broker = VirtualBroker()
+    def test_logger_level_is_set_and_removed(self, broker: VirtualBroker) -> None:
         alter(broker, BROKER_LOGGER, "1", ("root", SET, "ERROR"), ("sluice.broker", SET, "TRACE"))
         assert configs_of(broker, BROKER_LOGGER, "1", "sluice.broker") == {"sluice.broker": ("TRACE", 6)}
         alter(broker, BROKER_LOGGER, "1", ("sluice.broker", DELETE, None))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, commit_request, fetch_request, fetched, settled_group, stable_group
@@ -9,9 +10,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_each_group_has_its_own_result(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_each_group_has_its_own_result(topic: Topic, broker: VirtualBroker, version: int) -> None:
     stable_group(broker, "busy")
     client = broker.client()
     client.ask(commit_request(group_id="simple"), 9)
@@ -26,8 +25,7 @@ def test_each_group_has_its_own_result(version: int) -> None:
     assert fetched(client.ask(fetch_request(group_id="simple"), 9)) == {("t", 0): (-1, 0)}
 
 
-def test_deleted_group_is_created_again_without_its_pending_members() -> None:
-    broker = VirtualBroker()
+def test_deleted_group_is_created_again_without_its_pending_members(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     member.leave()
     pending = Member(broker)

@@ -22,8 +22,7 @@ def describe(broker: VirtualBroker, group_id: str = "group", version: int = 6, o
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_stable_group_is_fully_described(version: int) -> None:
-    broker = VirtualBroker()
+def test_stable_group_is_fully_described(broker: VirtualBroker, version: int) -> None:
     member = Member(broker, instance_id="i", client_id="client")
     member.send_join(protocol("range", subscription("t")), protocol("sticky", b"other"))
     broker.advance(3_000)
@@ -38,8 +37,7 @@ def test_stable_group_is_fully_described(version: int) -> None:
     assert (item.member_metadata, item.member_assignment) == (subscription("t"), member.member_id.encode())
 
 
-def test_rebalancing_group_is_described_without_protocol_and_metadata() -> None:
-    broker = VirtualBroker()
+def test_rebalancing_group_is_described_without_protocol_and_metadata(broker: VirtualBroker) -> None:
     member = Member(broker)
     member.send_join()
     states = [describe(broker)]
@@ -62,8 +60,7 @@ def test_unknown_group_is_dead(version: int) -> None:
     assert group.authorized_operations == (GROUP_OPERATIONS if 3 <= version < 6 else NOT_REQUESTED)
 
 
-def test_empty_group_keeps_its_protocol_type() -> None:
-    broker = VirtualBroker()
+def test_empty_group_keeps_its_protocol_type(broker: VirtualBroker) -> None:
     member = Member(broker)
     member.send_join()
     broker.advance(3_000)

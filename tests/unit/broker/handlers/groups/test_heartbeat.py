@@ -31,16 +31,14 @@ def test_heartbeat_validates_its_fields(version: int, fields: dict[str, Any], co
     assert broker.client().ask(HeartbeatRequest(**(known | fields)), version).error_code == code
 
 
-def test_replaced_static_member_is_fenced() -> None:
-    broker = VirtualBroker()
+def test_replaced_static_member_is_fenced(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1, instance_id="i")
     assert member.heartbeat(member_id="i-another") == ErrorCode.FENCED_INSTANCE_ID
     assert member.heartbeat(group_instance_id="other") == ErrorCode.UNKNOWN_MEMBER_ID
     assert member.heartbeat() == ErrorCode.NONE
 
 
-def test_heartbeat_returns_rebalance_in_progress_until_the_member_rejoins() -> None:
-    broker = VirtualBroker()
+def test_heartbeat_returns_rebalance_in_progress_until_the_member_rejoins(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()

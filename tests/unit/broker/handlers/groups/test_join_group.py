@@ -57,8 +57,7 @@ def test_join_that_is_inconsistent_with_the_group_is_rejected(fields: dict[str, 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_new_member_must_rejoin_with_its_member_id_from_version_4(version: int) -> None:
-    broker = VirtualBroker()
+def test_new_member_must_rejoin_with_its_member_id_from_version_4(broker: VirtualBroker, version: int) -> None:
     member = Member(broker, version=version, client_id="client")
     member.client.send(member.join_request(), version)
     if version >= 4:
@@ -84,8 +83,7 @@ def test_static_member_joins_at_once_and_its_member_id_starts_with_its_instance_
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_the_leader_receives_the_member_list(version: int) -> None:
-    broker = VirtualBroker()
+def test_only_the_leader_receives_the_member_list(broker: VirtualBroker, version: int) -> None:
     members = [Member(broker, version=version) for _ in range(3)]
     for number, member in enumerate(members):
         member.send_join(protocol("range", subscription(f"t{number}")))
@@ -140,8 +138,7 @@ def test_pending_member_id_cannot_join_as_a_static_member() -> None:
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_pending_member_id_expires_after_the_session_timeout() -> None:
-    broker = VirtualBroker()
+def test_pending_member_id_expires_after_the_session_timeout(broker: VirtualBroker) -> None:
     member = Member(broker)
     pending_id = member.client.ask(member.join_request(), 9).member_id
     broker.advance(SESSION_MS)

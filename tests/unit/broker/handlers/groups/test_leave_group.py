@@ -39,8 +39,7 @@ def test_empty_group_id_rejects_the_whole_request(version: int) -> None:
     assert (response.error_code, response.members) == (ErrorCode.INVALID_GROUP_ID, [])
 
 
-def test_members_leave_by_member_id_or_instance_id() -> None:
-    broker = VirtualBroker()
+def test_members_leave_by_member_id_or_instance_id(broker: VirtualBroker) -> None:
     remaining, dynamic = Member(broker), Member(broker)
     static, fenced = Member(broker, instance_id="s"), Member(broker, instance_id="f")
     members = [remaining, dynamic, static, fenced]
@@ -65,16 +64,14 @@ def test_members_leave_by_member_id_or_instance_id() -> None:
     assert list(classic_group(broker).members) == [remaining.member_id, fenced.member_id]
 
 
-def test_leave_of_unknown_members_starts_no_rebalance() -> None:
-    broker = VirtualBroker()
+def test_leave_of_unknown_members_starts_no_rebalance(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     broker.client().ask(LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="unknown")]), 5)
     broker.client().ask(LeaveGroupRequest(group_id="group", members=[]), 5)
     assert member.heartbeat() == ErrorCode.NONE
 
 
-def test_pending_member_id_may_leave() -> None:
-    broker = VirtualBroker()
+def test_pending_member_id_may_leave(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     pending = Member(broker)
     pending.member_id = pending.client.ask(pending.join_request(), 9).member_id

@@ -2,15 +2,14 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from tests.support.groups import commit_request, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_listed_fields_depend_on_the_version(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_listed_fields_depend_on_the_version(topic: Topic, broker: VirtualBroker, version: int) -> None:
     stable_group(broker, "busy")
     client = broker.client()
     client.ask(commit_request(group_id="simple"), 9)
@@ -46,7 +45,6 @@ def test_groups_are_filtered_by_state_and_type(states: list[str], types: list[st
     assert [group.group_id for group in response.groups] == expected
 
 
-def test_listing_without_groups_does_not_create_the_offsets_topic() -> None:
-    broker = VirtualBroker()
+def test_listing_without_groups_does_not_create_the_offsets_topic(broker: VirtualBroker) -> None:
     assert broker.client().ask(ListGroupsRequest(), 5).groups == []
     assert broker.broker.cluster.topics == {}

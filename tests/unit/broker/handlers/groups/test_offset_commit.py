@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.offset_commit import OffsetCommitRequestPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
@@ -15,15 +16,14 @@ from tests.support.groups import (
     settled_group,
     stable_group,
 )
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker
 
 VERSIONS = range(11)
 MEMBER: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_commit_without_a_member_creates_a_simple_group(version: int) -> None:
-    broker = VirtualBroker()
+def test_commit_without_a_member_creates_a_simple_group(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(partitions=3)
     client = broker.client()
     response = client.ask(commit_request(5, partition=2, topic_id=topic.topic_id), version)
@@ -81,26 +81,20 @@ def test_group_with_members_accepts_only_their_commits(version: int, fields: dic
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_generation_of_an_unknown_group_is_rejected(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_generation_of_an_unknown_group_is_rejected(topic: Topic, broker: VirtualBroker, version: int) -> None:
     request = commit_request(topic_id=topic.topic_id, **MEMBER)
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
     assert commit_code(broker.client().ask(request, version)) == expected
     assert broker.broker.groups.groups == {}
 
 
-def test_replaced_static_member_is_fenced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_replaced_static_member_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1, instance_id="i")
     assert member.commit() == ErrorCode.NONE
     assert member.commit(member_id="i-another") == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_commit_is_rejected_only_between_join_and_sync() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_commit_is_rejected_only_between_join_and_sync(topic: Topic, broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()
@@ -113,18 +107,14 @@ def test_commit_is_rejected_only_between_join_and_sync() -> None:
     assert members[0].commit(generation_id_or_member_epoch=1) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_later_commit_with_a_lower_offset_replaces_offset_and_metadata() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_later_commit_with_a_lower_offset_replaces_offset_and_metadata(topic: Topic, client: Client) -> None:
     client.ask(commit_request(9, committed_metadata="nine"), 9)
     client.ask(commit_request(5, committed_metadata="five", committed_leader_epoch=3), 9)
     [partition] = client.ask(fetch_request(), 9).groups[0].topics[0].partitions
     assert (partition.committed_offset, partition.metadata, partition.committed_leader_epoch) == (5, "five", 3)
 
 
-def test_commit_without_a_valid_partition_creates_no_group() -> None:
-    broker = VirtualBroker()
+def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker) -> None:
     broker.client().ask(commit_request(topic="u"), 9)
     assert broker.broker.groups_in_use is None
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -31,24 +32,18 @@ def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, i
         pytest.param("workers", ErrorCode.NON_EMPTY_GROUP, id="members with unreadable subscriptions"),
     ],
 )
-def test_invalid_group_is_rejected(group_id: str, code: ErrorCode) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_invalid_group_is_rejected(topic: Topic, broker: VirtualBroker, group_id: str, code: ErrorCode) -> None:
     stable_group(broker, "workers").protocol_type = "connect"
     assert delete(broker.client(), "t", group_id=group_id) == code
 
 
-def test_offsets_of_a_simple_group_are_deleted() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_offsets_of_a_simple_group_are_deleted(topic: Topic, client: Client) -> None:
     client.ask(commit_request(), 9)
     assert delete(client, "t", "u") == {"t": 0, "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
-def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
-    broker = VirtualBroker()
+def test_offsets_of_subscribed_topics_are_not_deleted(broker: VirtualBroker) -> None:
     for name in ("t", "u"):
         broker.topic(name)
     (member,) = settled_group(broker, 1)  # subscribed to t
@@ -59,8 +54,7 @@ def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     assert fetched(member.client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}
 
 
-def test_deleting_a_missing_offset_writes_no_record() -> None:
-    broker = VirtualBroker()
+def test_deleting_a_missing_offset_writes_no_record(broker: VirtualBroker) -> None:
     topic = broker.topic(partitions=2)
     client = broker.client()
     client.ask(commit_request(partition=1, topic_id=topic.topic_id), 9)

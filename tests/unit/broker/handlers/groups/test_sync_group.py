@@ -41,8 +41,7 @@ def test_invalid_group_member_or_generation_is_rejected(version: int, fields: di
         pytest.param({"protocol_name": None}, id="no protocol"),
     ],
 )
-def test_version_5_requires_the_groups_protocol_type_and_name(fields: dict[str, Any]) -> None:
-    broker = VirtualBroker()
+def test_version_5_requires_the_groups_protocol_type_and_name(broker: VirtualBroker, fields: dict[str, Any]) -> None:
     stable_group(broker)
     member = Member(broker)
     member.member_id, member.generation_id = "member", 1
@@ -51,8 +50,7 @@ def test_version_5_requires_the_groups_protocol_type_and_name(fields: dict[str, 
     assert member.client.ask(member.sync_request(**NO_PROTOCOL), 4).error_code == 0
 
 
-def test_followers_wait_for_the_leaders_assignment() -> None:
-    broker = VirtualBroker()
+def test_followers_wait_for_the_leaders_assignment(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(3)]
     for member in members:
         member.send_join()
@@ -80,8 +78,7 @@ def test_repeated_sync_returns_the_same_assignment() -> None:
         assert member.client.answer().message.assignment == member.member_id.encode()
 
 
-def test_sync_during_a_rebalance_returns_rebalance_in_progress() -> None:
-    broker = VirtualBroker()
+def test_sync_during_a_rebalance_returns_rebalance_in_progress(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     newcomer = Member(broker)
     newcomer.send_join()
@@ -89,8 +86,7 @@ def test_sync_during_a_rebalance_returns_rebalance_in_progress() -> None:
     assert members[0].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_new_member_fails_a_pending_sync_with_rebalance_in_progress() -> None:
-    broker = VirtualBroker()
+def test_new_member_fails_a_pending_sync_with_rebalance_in_progress(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()
@@ -103,8 +99,7 @@ def test_new_member_fails_a_pending_sync_with_rebalance_in_progress() -> None:
     assert members[1].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_removal_of_a_member_fails_its_pending_sync() -> None:
-    broker = VirtualBroker()
+def test_removal_of_a_member_fails_its_pending_sync(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()
@@ -117,8 +112,7 @@ def test_removal_of_a_member_fails_its_pending_sync() -> None:
     assert members[1].client.answer().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance() -> None:
-    broker = VirtualBroker()
+def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()

@@ -92,8 +92,7 @@ def test_invalid_partition_is_rejected_without_affecting_others(name: str, index
     assert results(response) == {("t", 0): (2, 0), (name, index): (-1, code)}
 
 
-def test_topic_with_compact_and_delete_policy_accepts_delete_records() -> None:
-    broker = VirtualBroker()
+def test_topic_with_compact_and_delete_policy_accepts_delete_records(broker: VirtualBroker) -> None:
     broker.topic(cleanup_policy="compact,delete")
     assert results(broker.client().ask(request({("t", 0): HIGH_WATERMARK}), 2)) == {("t", 0): (0, 0)}
 

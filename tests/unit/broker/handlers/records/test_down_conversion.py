@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import batch_bounds, read_header
@@ -34,8 +35,7 @@ def values(data: bytes) -> list[bytes | None]:
 
 @pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("version", range(4))
-def test_batches_are_down_converted_for_versions_up_to_3(version: int, compression: int) -> None:
-    broker = VirtualBroker()
+def test_batches_are_down_converted_for_versions_up_to_3(broker: VirtualBroker, version: int, compression: int) -> None:
     broker.topic()
     client = broker.client()
     client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
@@ -46,8 +46,7 @@ def test_batches_are_down_converted_for_versions_up_to_3(version: int, compressi
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_zstd_topic_requires_fetch_version_10(version: int) -> None:
-    broker = VirtualBroker()
+def test_zstd_topic_requires_fetch_version_10(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(compression_type="zstd")
     client = broker.client()
     client.ask(produce(9, batch(b"a")), 9)
@@ -88,8 +87,7 @@ def test_message_downconversion_enable_false_rejects_old_clients(version: int, t
     assert (data.error_code, bool(records_of(data))) == expected
 
 
-def test_down_conversion_error_is_not_repeated_in_an_unchanged_session() -> None:
-    broker = VirtualBroker()
+def test_down_conversion_error_is_not_repeated_in_an_unchanged_session(broker: VirtualBroker) -> None:
     broker.topic(compression_type="zstd")
     client = broker.client()
     request = fetch(0)
@@ -103,9 +101,7 @@ def test_down_conversion_error_is_not_repeated_in_an_unchanged_session() -> None
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_batches_are_returned_as_stored_from_version_4(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_batches_are_returned_as_stored_from_version_4(topic: Topic, broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     sent = batch(b"a", b"b", compression=1)
     client.ask(produce(9, sent), 9)

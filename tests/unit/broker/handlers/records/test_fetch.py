@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.errors import ErrorCode
@@ -12,7 +13,7 @@ from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import iter_records
 from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 from tests.support.wire import error_codes
 
 VERSIONS = range(19)
@@ -31,10 +32,7 @@ def values(data: bytes) -> list[bytes | None]:
 # -- long polls --------------------------------------------------------------------------------------------------------
 
 
-def test_fetch_waits_max_wait_ms_for_min_bytes() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_fetch_waits_max_wait_ms_for_min_bytes(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send(fetch(0, max_wait_ms=500), 11)
     broker.advance(499)
     assert client.take_answers() == []
@@ -43,36 +41,25 @@ def test_fetch_waits_max_wait_ms_for_min_bytes() -> None:
     assert (answer.at_ms, fetched(answer.message).error_code, fetched_bytes(answer.message)) == (500, 0, b"")
 
 
-def test_fetch_of_available_records_does_not_wait() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_fetch_of_available_records_does_not_wait(topic: Topic, client: Client) -> None:
     client.ask(produce(9, batch_of(1_000)), 9)
     client.send(fetch(0, max_wait_ms=500, min_bytes=1_000), 11)
     assert client.answer().at_ms == 0
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1])
-def test_fetch_without_max_wait_returns_immediately(max_wait_ms: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_fetch_without_max_wait_returns_immediately(topic: Topic, client: Client, max_wait_ms: int) -> None:
     client.send(fetch(0, max_wait_ms=max_wait_ms, min_bytes=1_000), 11)
     assert client.answer().at_ms == 0
 
 
 @pytest.mark.parametrize("min_bytes", [0, -1])
-def test_fetch_without_min_bytes_returns_immediately(min_bytes: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_fetch_without_min_bytes_returns_immediately(topic: Topic, client: Client, min_bytes: int) -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=min_bytes), 11)
     assert client.answer().at_ms == 0
 
 
-def test_produce_that_reaches_min_bytes_completes_a_pending_fetch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_produce_that_reaches_min_bytes_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) -> None:
     consumer, producer = broker.client(), broker.client()
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=2_500), 11)
     for second in range(2):
@@ -85,9 +72,7 @@ def test_produce_that_reaches_min_bytes_completes_a_pending_fetch() -> None:
     assert (answer.at_ms, len(fetched_bytes(answer.message))) == (3_000, 3_000)
 
 
-def test_bytes_found_before_a_fetch_waits_are_sent_and_counted_once() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_bytes_found_before_a_fetch_waits_are_sent_and_counted_once(topic: Topic, broker: VirtualBroker) -> None:
     consumer, producer = broker.client(), broker.client()
     producer.ask(produce(9, batch_of(1_000)), 9)
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=1_500), 11)
@@ -97,9 +82,7 @@ def test_bytes_found_before_a_fetch_waits_are_sent_and_counted_once() -> None:
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 2_000
 
 
-def test_produce_response_precedes_the_fetch_that_it_completes() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_produce_response_precedes_the_fetch_that_it_completes(topic: Topic, broker: VirtualBroker) -> None:
     consumer, producer = broker.client(), broker.client()
     order: list[str] = []
     consumer.on_bytes = lambda data: order.append("fetch")
@@ -109,8 +92,7 @@ def test_produce_response_precedes_the_fetch_that_it_completes() -> None:
     assert order == ["produce", "fetch"]
 
 
-def test_min_bytes_counts_the_bytes_of_all_partitions() -> None:
-    broker = VirtualBroker()
+def test_min_bytes_counts_the_bytes_of_all_partitions(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     consumer, producer = broker.client(), broker.client()
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
@@ -124,9 +106,7 @@ def test_min_bytes_counts_the_bytes_of_all_partitions() -> None:
     assert len(broker.broker.replicas.fetches) == 0
 
 
-def test_produce_completes_all_pending_fetches_of_a_partition() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_produce_completes_all_pending_fetches_of_a_partition(topic: Topic, broker: VirtualBroker) -> None:
     consumers = [broker.client() for _ in range(3)]
     for consumer in consumers:
         consumer.send(fetch(0, max_wait_ms=10_000), 11)
@@ -135,17 +115,13 @@ def test_produce_completes_all_pending_fetches_of_a_partition() -> None:
 
 
 @pytest.mark.parametrize("topics", [[], [FetchTopic(topic="t", partitions=[])]], ids=["no topic", "no partition"])
-def test_fetch_without_partitions_does_not_wait(topics: list[FetchTopic]) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_fetch_without_partitions_does_not_wait(topic: Topic, broker: VirtualBroker, topics: list[FetchTopic]) -> None:
     client = broker.client()
     client.send(FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=topics), 11)
     assert client.answer().at_ms == 0
 
 
-def test_topic_deletion_completes_pending_fetches() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualBroker) -> None:
     consumer, admin = broker.client(), broker.client()
     consumer.send(fetch(0, max_wait_ms=10_000), 11)
     assert error_codes(admin.ask(DeleteTopicsRequest(topic_names=["t"]), 5)) == []
@@ -186,10 +162,7 @@ def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], siz
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
 
 
-def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes(topic: Topic, client: Client) -> None:
     for _ in range(2):
         client.ask(produce(9, batch_of(1_000)), 9)
     client.send(fetch(0, max_wait_ms=10_000, min_bytes=5_000, max_bytes=2_000), 11)
@@ -220,9 +193,7 @@ def append_transaction(broker: VirtualBroker) -> None:
     log.advance_high_watermark(3)
 
 
-def test_read_committed_returns_records_below_the_last_stable_offset() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_read_committed_returns_records_below_the_last_stable_offset(topic: Topic, broker: VirtualBroker) -> None:
     append_transaction(broker)
     client = broker.client()
     committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
@@ -230,9 +201,7 @@ def test_read_committed_returns_records_below_the_last_stable_offset() -> None:
     assert values(fetched_bytes(client.ask(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
 
 
-def test_read_committed_returns_aborted_transactions() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_read_committed_returns_aborted_transactions(topic: Topic, broker: VirtualBroker) -> None:
     append_transaction(broker)
     marker = build_transaction_marker(
         ABORT, offset=0, timestamp=WALL_START_MS, producer_id=7, producer_epoch=0, coordinator_epoch=0
@@ -247,9 +216,7 @@ def test_read_committed_returns_aborted_transactions() -> None:
     assert fetched(client.ask(fetch(0), 11)).aborted_transactions is None, "only read_committed requests them"
 
 
-def test_read_committed_fetch_waits_for_the_end_of_a_transaction() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, broker: VirtualBroker) -> None:
     append_transaction(broker)
     client = broker.client()
     client.send(fetch(0, isolation_level=1, max_wait_ms=1_000), 11)
@@ -270,9 +237,7 @@ def test_unreplicated_records_are_not_visible() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_response_contains_the_offsets_of_the_log(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_response_contains_the_offsets_of_the_log(topic: Topic, broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     for _ in range(3):
         client.ask(produce(9), 9)
@@ -315,26 +280,18 @@ def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any],
 
 
 @pytest.mark.parametrize("epoch", [-1, 5])
-def test_matching_or_omitted_leader_epoch_is_accepted(epoch: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_matching_or_omitted_leader_epoch_is_accepted(topic: Topic, broker: VirtualBroker, epoch: int) -> None:
     broker.partition().leader_epoch = 5
     assert fetched(broker.client().ask(fetch(0, current_leader_epoch=epoch), 11)).error_code == 0
 
 
-def test_offset_at_the_log_end_is_in_range() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_offset_at_the_log_end_is_in_range(topic: Topic, client: Client) -> None:
     client.ask(produce(9), 9)
     data = fetched(client.ask(fetch(1), 11))
     assert (data.error_code, records_of(data)) == (0, b"")
 
 
-def test_out_of_range_response_contains_no_offsets() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_out_of_range_response_contains_no_offsets(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     for _ in range(3):
         client.ask(produce(9), 9)
     broker.partition().log.delete_records_before(2)
@@ -343,10 +300,7 @@ def test_out_of_range_response_contains_no_offsets() -> None:
     assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
 
 
-def test_failing_partition_does_not_affect_others() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_failing_partition_does_not_affect_others(topic: Topic, client: Client) -> None:
     client.ask(produce(9), 9)
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
     response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
@@ -357,10 +311,8 @@ def test_failing_partition_does_not_affect_others() -> None:
     ], "as in Kafka, unknown partitions come last"
 
 
-def test_unknown_partition_does_not_complete_a_pending_fetch() -> None:
-    broker = VirtualBroker()
+def test_unknown_partition_does_not_complete_a_pending_fetch(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
     client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
     broker.advance(500)
@@ -369,8 +321,7 @@ def test_unknown_partition_does_not_complete_a_pending_fetch() -> None:
     assert error_codes(answer.message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_last_entry_of_a_duplicate_partition_counts() -> None:
-    broker = VirtualBroker()
+def test_last_entry_of_a_duplicate_partition_counts(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     client = broker.client()
     for _ in range(3):

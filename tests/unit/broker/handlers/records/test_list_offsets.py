@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -88,15 +89,11 @@ def test_leader_epoch_is_returned_from_version_4() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST])
-def test_empty_log_starts_and_ends_at_offset_0(timestamp: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_empty_log_starts_and_ends_at_offset_0(topic: Topic, broker: VirtualBroker, timestamp: int) -> None:
     assert look_up(broker, 7, timestamp).offset == 0
 
 
-def test_empty_log_has_no_offset_by_time() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_empty_log_has_no_offset_by_time(topic: Topic, broker: VirtualBroker) -> None:
     for timestamp in (MAX_TIMESTAMP, 0):
         result = look_up(broker, 7, timestamp)
         assert (result.error_code, result.timestamp, result.offset) == (0, -1, -1)
@@ -167,9 +164,7 @@ def test_version_0_returns_segment_base_offsets_in_descending_order(
     assert (result.error_code, result.old_style_offsets) == (0, expected)
 
 
-def test_version_0_returns_0_for_an_empty_log() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_version_0_returns_0_for_an_empty_log(topic: Topic, broker: VirtualBroker) -> None:
     assert look_up(broker, 0, LATEST).old_style_offsets == [0]
 
 
@@ -256,7 +251,5 @@ def test_unreadable_records_return_unknown_server_error() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, EARLIEST_LOCAL])
-def test_empty_log_returns_the_current_leader_epoch(timestamp: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_empty_log_returns_the_current_leader_epoch(topic: Topic, broker: VirtualBroker, timestamp: int) -> None:
     assert look_up(broker, 8, timestamp).leader_epoch == 0

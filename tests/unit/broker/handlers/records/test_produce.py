@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.produce import (
@@ -18,7 +19,7 @@ from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import batch, batch_of, fetch, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 
 VERSIONS = range(14)
 ALL = -1
@@ -36,9 +37,7 @@ def produced(response: Message) -> PartitionProduceResponse:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_base_offset_is_the_offset_of_the_first_record(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_base_offset_is_the_offset_of_the_first_record(topic: Topic, broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     for base_offset in (0, 3, 6):
         request = produce(version, records_for(version, b"a", b"b", b"c"), topic_id=topic.topic_id)
@@ -48,8 +47,7 @@ def test_base_offset_is_the_offset_of_the_first_record(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(version: int) -> None:
-    broker = VirtualBroker()
+def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic()
     client = broker.client()
     client.ask(produce(version, records_for(version, b"a", None), topic_id=topic.topic_id), version)
@@ -57,16 +55,14 @@ def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(version: in
     assert (header.magic, header.last_offset, header.base_offset) == (2, 1, 0)
 
 
-def test_log_append_time_is_returned() -> None:
-    broker = VirtualBroker()
+def test_log_append_time_is_returned(broker: VirtualBroker) -> None:
     broker.topic(message_timestamp_type="LogAppendTime")
     broker.advance(1234)
     answer = produced(broker.client().ask(produce(9, batch(b"a", timestamp=5)), 9))
     assert answer.log_append_time_ms == WALL_START_MS + 1234
 
 
-def test_partitions_succeed_and_fail_independently() -> None:
-    broker = VirtualBroker()
+def test_partitions_succeed_and_fail_independently(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 1)]
     response = broker.client().ask(
@@ -123,9 +119,7 @@ def test_invalid_produce_returns_an_error_and_appends_nothing(
     assert client.is_open, "a partition error does not close the connection"
 
 
-def test_version_8_names_the_invalid_record_and_the_reason() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_version_8_names_the_invalid_record_and_the_reason(topic: Topic, broker: VirtualBroker) -> None:
     future = WALL_START_MS + 7_200_000  # log.message.timestamp.after.max.ms is an hour
     answer = produced(broker.client().ask(produce(9, batch(b"a", timestamp=future)), 9))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
@@ -149,8 +143,7 @@ def test_min_insync_replicas_is_capped_at_the_replication_factor() -> None:
     assert produced(broker.client().ask(produce(9, acks=ALL), 9)).error_code == 0
 
 
-def test_not_enough_replicas_returns_the_log_start_offset() -> None:
-    broker = VirtualBroker()
+def test_not_enough_replicas_returns_the_log_start_offset(broker: VirtualBroker) -> None:
     log = broker.topic(min_insync_replicas="2").partitions[0].log
     broker.partition().replicas = (1, 2)
     client = broker.client()
@@ -176,16 +169,13 @@ def test_clients_cannot_produce_to_internal_topics(version: int, name: str, clie
     assert topic.partitions[0].log.log_end_offset == (0 if code else 1)
 
 
-def test_record_errors_precede_the_acks_error() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_record_errors_precede_the_acks_error(topic: Topic, broker: VirtualBroker) -> None:
     answer = produced(broker.client().ask(produce(9, b"", acks=5), 9))
     assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_RECORD, None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_last_records_of_a_duplicate_partition_are_appended(version: int) -> None:
-    broker = VirtualBroker()
+def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(partitions=2)
     sent = [(0, b"a"), (1, b"b"), (0, b"c")]
     data = [PartitionProduceData(index=index, records=records_for(version, value)) for index, value in sent]
@@ -214,10 +204,8 @@ def sequenced(sequence: int, *, epoch: int = 0, records: int = 1, producer_id: i
     return batch(*[b"v"] * records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
 
-def test_duplicate_batch_is_stored_once_and_gets_the_same_response() -> None:
-    broker = VirtualBroker()
+def test_duplicate_batch_is_stored_once_and_gets_the_same_response(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     producer_id = client.ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
     client.ask(produce(9, batch()), 9)
     for _ in range(3):
@@ -234,8 +222,7 @@ def test_duplicate_batch_is_stored_once_and_gets_the_same_response() -> None:
         pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch, sequence above 0"),
     ],
 )
-def test_out_of_order_sequence_or_older_epoch_is_rejected(data: bytes, code: ErrorCode) -> None:
-    broker = VirtualBroker()
+def test_out_of_order_sequence_or_older_epoch_is_rejected(broker: VirtualBroker, data: bytes, code: ErrorCode) -> None:
     broker.topic()
     client = broker.client()
     assert produced(client.ask(produce(9, sequenced(0, epoch=1)), 9)).error_code == 0
@@ -246,10 +233,7 @@ def test_out_of_order_sequence_or_older_epoch_is_rejected(data: bytes, code: Err
 # -- acks=all ----------------------------------------------------------------------------------------------------------
 
 
-def test_acks_all_without_replication_delay_returns_immediately() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_acks_all_without_replication_delay_returns_immediately(topic: Topic, client: Client) -> None:
     client.send(produce(9, acks=ALL), 9)
     assert client.answer().at_ms == 0
 

@@ -14,7 +14,7 @@ from sluice.broker.handlers.records.general_fetch import Fetch
 from sluice.broker.handlers.records.single_partition_fetch import eligible_partition
 from sluice.broker.handlers.services import RecordServices
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.metadata.topic import Partition
+from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
@@ -267,9 +267,7 @@ def with_fields(**fields: int) -> FetchRequest:
 
 
 @pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
-def test_long_poll_takes_the_fast_path(isolation_level: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_long_poll_takes_the_fast_path(topic: Topic, broker: VirtualBroker, isolation_level: int) -> None:
     assert takes_fast_path(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import ATTRIBUTES_AT, TRANSACTIONAL_FLAG
@@ -99,9 +99,7 @@ def test_produce_requires_the_producer_of_the_transactional_id(
 
 
 @pytest.mark.parametrize("version", BY_NAME)
-def test_older_epoch_is_rejected_by_the_partition(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_older_epoch_is_rejected_by_the_partition(topic: Topic, broker: VirtualBroker, version: int) -> None:
     begun(broker)
     for _ in range(2):
         Producer(broker).init()
@@ -170,9 +168,7 @@ def test_non_transactional_records_need_no_transaction() -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_old_message_sets_are_never_transactional(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_old_message_sets_are_never_transactional(topic: Topic, broker: VirtualBroker, version: int) -> None:
     record = Record(
         0, 0x10 << 24, b"\x10", b"v"
     )  # at the offset of the attributes, magic 1 has its timestamp and magic 0 its key

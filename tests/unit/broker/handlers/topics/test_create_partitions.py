@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -33,8 +34,7 @@ def partitions_of(broker: VirtualBroker, name: str) -> list[int]:
     return [partition.index for partition in broker.broker.cluster.topics[name].partitions]
 
 
-def test_topic_gets_the_requested_partitions_and_keeps_its_records() -> None:
-    broker = VirtualBroker()
+def test_topic_gets_the_requested_partitions_and_keeps_its_records(broker: VirtualBroker) -> None:
     broker.topic(partitions=2, max_message_bytes="5000")
     client = broker.client()
     client.ask(produce(9), 9)
@@ -47,9 +47,7 @@ def test_topic_gets_the_requested_partitions_and_keeps_its_records() -> None:
     assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
 
 
-def test_validate_only_creates_nothing() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_validate_only_creates_nothing(topic: Topic, broker: VirtualBroker) -> None:
     assert create(broker, increase("t", 4, [1], [1], [1]), validate_only=True) == {"t": (0, None)}
     assert partitions_of(broker, "t") == [0]
 
@@ -106,16 +104,14 @@ INVALID_ASSIGNMENT = "The manual partition assignment includes "
     ],
 )
 def test_invalid_request_is_rejected_with_kafkas_error(
-    topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
+    broker: VirtualBroker, topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> None:
-    broker = VirtualBroker()
     broker.topic(partitions=2)
     assert create(broker, topic) == {topic.name: (code, message)}
     assert partitions_of(broker, "t") == [0, 1]
 
 
-def test_duplicate_topic_is_rejected_without_affecting_others() -> None:
-    broker = VirtualBroker()
+def test_duplicate_topic_is_rejected_without_affecting_others(broker: VirtualBroker) -> None:
     broker.topic("a")
     broker.topic("b")
     assert create(broker, increase("a", 3), increase("a", 4), increase("b", 2)) == {
@@ -125,8 +121,7 @@ def test_duplicate_topic_is_rejected_without_affecting_others() -> None:
     assert (partitions_of(broker, "a"), partitions_of(broker, "b")) == ([0], [0, 1])
 
 
-def test_too_many_new_partitions_reject_all_topics() -> None:
-    broker = VirtualBroker()
+def test_too_many_new_partitions_reject_all_topics(broker: VirtualBroker) -> None:
     broker.topic("a")
     broker.topic("b")
     codes = {name: code for name, (code, _) in create(broker, increase("a", 6000), increase("b", 6000)).items()}

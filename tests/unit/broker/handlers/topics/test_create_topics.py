@@ -48,8 +48,7 @@ def creatable(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_topic_is_created_with_the_requested_partitions_and_configs(version: int) -> None:
-    broker = VirtualBroker()
+def test_topic_is_created_with_the_requested_partitions_and_configs(broker: VirtualBroker, version: int) -> None:
     (result,) = create(broker, creatable(partitions=3, retention_ms="1234"), version=version)
     topic = broker.broker.cluster.topics["new"]
     assert len(topic.partitions) == 3
@@ -148,40 +147,35 @@ def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: Creatabl
     assert list(broker.broker.cluster.topics) == ["there.is"]
 
 
-def test_duplicate_partition_assignment_is_rejected() -> None:
-    broker = VirtualBroker()
+def test_duplicate_partition_assignment_is_rejected(broker: VirtualBroker) -> None:
     topic = creatable(partitions=-1, replicas=-1, assignments={0: [1]})
     topic.assignments *= 2
     (result,) = create(broker, topic)
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_duplicate_topic_name_is_rejected_once() -> None:
-    broker = VirtualBroker()
+def test_duplicate_topic_name_is_rejected_once(broker: VirtualBroker) -> None:
     results = create(broker, creatable("twice"), creatable("once"), creatable("twice"))
     assert {result.name: result.error_code for result in results} == {"twice": ErrorCode.INVALID_REQUEST, "once": 0}
     assert len(results) == 2
     assert list(broker.broker.cluster.topics) == ["once"]
 
 
-def test_total_partitions_above_the_request_limit_create_nothing() -> None:
-    broker = VirtualBroker()
+def test_total_partitions_above_the_request_limit_create_nothing(broker: VirtualBroker) -> None:
     results = create(broker, *[creatable(f"topic-{number}", partitions=1_000) for number in range(11)])
     assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
     assert broker.broker.cluster.topics == {}
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_validate_only_returns_the_results_and_creates_nothing(version: int) -> None:
-    broker = VirtualBroker()
+def test_validate_only_returns_the_results_and_creates_nothing(broker: VirtualBroker, version: int) -> None:
     good, bad = create(broker, creatable("good"), creatable("bad", partitions=0), version=version, validate_only=True)
     assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_PARTITIONS)
     assert broker.broker.cluster.topics == {}
     assert error_codes(broker.client().ask(CreateTopicsRequest(topics=[creatable("good")]), version)) == []
 
 
-def test_failed_topic_does_not_affect_others() -> None:
-    broker = VirtualBroker()
+def test_failed_topic_does_not_affect_others(broker: VirtualBroker) -> None:
     results = create(broker, creatable("bad", partitions=0), creatable("good"))
     assert [result.error_code for result in results] == [ErrorCode.INVALID_PARTITIONS, 0]
     assert list(broker.broker.cluster.topics) == ["good"]

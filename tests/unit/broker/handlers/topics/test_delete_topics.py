@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
@@ -31,9 +32,7 @@ def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTop
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_deleted_topic_is_unknown(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_deleted_topic_is_unknown(topic: Topic, broker: VirtualBroker, version: int) -> None:
     (result,) = delete(broker, version, "t")
     assert (result.name, result.error_code) == ("t", 0)
     assert result.topic_id == (topic.topic_id if version >= 6 else ZERO_UUID)
@@ -43,16 +42,13 @@ def test_deleted_topic_is_unknown(version: int) -> None:
     assert error_codes(client.ask(produce(9), 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_topic_is_deleted_by_id() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_topic_is_deleted_by_id(topic: Topic, broker: VirtualBroker) -> None:
     (result,) = delete(broker, 6, topic.topic_id)
     assert (result.name, result.topic_id, result.error_code) == ("t", topic.topic_id, 0)
     assert broker.broker.cluster.topics == {}
 
 
-def test_recreated_topic_is_empty_and_has_a_new_id() -> None:
-    broker = VirtualBroker()
+def test_recreated_topic_is_empty_and_has_a_new_id(broker: VirtualBroker) -> None:
     first = broker.topic()
     broker.client().ask(produce(9), 9)
     delete(broker, 6, "t")
@@ -73,10 +69,8 @@ def test_recreated_topic_is_empty_and_has_a_new_id() -> None:
     ],
 )
 def test_invalid_deletion_is_rejected_with_kafkas_error(
-    targets: tuple[str | bytes | DeleteTopicState, ...], code: ErrorCode
+    topic: Topic, broker: VirtualBroker, targets: tuple[str | bytes | DeleteTopicState, ...], code: ErrorCode
 ) -> None:
-    broker = VirtualBroker()
-    broker.topic()
     (result,) = delete(broker, 6, *targets)
     assert result.error_code == code
     assert result.error_message
@@ -84,9 +78,7 @@ def test_invalid_deletion_is_rejected_with_kafkas_error(
 
 
 @pytest.mark.parametrize("times_by_id", [1, 2], ids=["once", "twice"])
-def test_topic_named_by_name_and_id_is_not_deleted(times_by_id: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_topic_named_by_name_and_id_is_not_deleted(topic: Topic, broker: VirtualBroker, times_by_id: int) -> None:
     results = delete(broker, 6, DeleteTopicState(name="t"), *[topic.topic_id] * times_by_id)
     expected: list[tuple[str | None, bytes, str]] = [
         ("t", topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
@@ -98,9 +90,7 @@ def test_topic_named_by_name_and_id_is_not_deleted(times_by_id: int) -> None:
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
-def test_duplicate_name_does_not_affect_deletion_by_id() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_duplicate_name_does_not_affect_deletion_by_id(topic: Topic, broker: VirtualBroker) -> None:
     codes = [result.error_code for result in delete(broker, 6, "t", "t", topic.topic_id)]
     assert sorted(codes) == [0, ErrorCode.INVALID_REQUEST]
     assert broker.broker.cluster.topics == {}
@@ -116,8 +106,7 @@ def test_delete_topic_enable_false_rejects_all_deletions(version: int) -> None:
     assert list(broker.broker.cluster.topics) == ["t"]
 
 
-def test_failed_topic_does_not_affect_others() -> None:
-    broker = VirtualBroker()
+def test_failed_topic_does_not_affect_others(broker: VirtualBroker) -> None:
     broker.topic("a")
     broker.topic("b")
     results = delete(broker, 5, "a", "nowhere", "b")

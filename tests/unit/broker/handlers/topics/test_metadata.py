@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
@@ -58,9 +59,7 @@ def test_all_topics_are_requested_by_an_empty_list_in_version_0_and_by_null_late
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
-def test_empty_list_requests_no_topics_from_version_1(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_empty_list_requests_no_topics_from_version_1(topic: Topic, broker: VirtualBroker, version: int) -> None:
     assert topics(broker, version) == []
 
 
@@ -96,22 +95,18 @@ def test_client_that_cannot_forbid_creation_creates_the_topic() -> None:
 
 @pytest.mark.parametrize("create", [True, False])
 @pytest.mark.parametrize("name", ["", ".", "a b", "a" * 250, "a/b"])
-def test_invalid_name_is_rejected_and_creates_nothing(name: str, create: bool) -> None:
-    broker = VirtualBroker()
+def test_invalid_name_is_rejected_and_creates_nothing(broker: VirtualBroker, name: str, create: bool) -> None:
     assert [topic.error_code for topic in topics(broker, 9, name, create=create)] == [ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert broker.broker.cluster.topics == {}
 
 
-def test_name_that_collides_in_metric_names_is_not_created() -> None:
-    broker = VirtualBroker()
+def test_name_that_collides_in_metric_names_is_not_created(broker: VirtualBroker) -> None:
     broker.topic("a.b")
     assert topics(broker, 9, "a_b", create=True)[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_topic_is_found_by_id(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_topic_is_found_by_id(topic: Topic, broker: VirtualBroker, version: int) -> None:
     known, unknown = topics(
         broker,
         version,
@@ -124,8 +119,7 @@ def test_topic_is_found_by_id(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_topic_id_is_rejected_in_versions_10_and_11(version: int) -> None:
-    broker = VirtualBroker()
+def test_topic_id_is_rejected_in_versions_10_and_11(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic()
     found = topics(broker, version, MetadataRequestTopic(topic_id=topic.topic_id, name=None), "t")
     assert [(topic.name, topic.error_code) for topic in found] == [
@@ -134,8 +128,7 @@ def test_topic_id_is_rejected_in_versions_10_and_11(version: int) -> None:
     ]
 
 
-def test_duplicate_topic_is_returned_once() -> None:
-    broker = VirtualBroker()
+def test_duplicate_topic_is_returned_once(broker: VirtualBroker) -> None:
     assert len(topics(broker, 9, "new", "new", create=True)) == 1
 
 
@@ -151,16 +144,13 @@ def test_single_topic_and_list_return_the_same_metadata(version: int, name: str,
 
 
 @pytest.mark.parametrize("topic_id", [None, UNKNOWN_ID], ids=["known", "unknown"])
-def test_single_topic_id_and_list_return_the_same_metadata(topic_id: bytes | None) -> None:
-    broker = VirtualBroker()
+def test_single_topic_id_and_list_return_the_same_metadata(broker: VirtualBroker, topic_id: bytes | None) -> None:
     by_id = MetadataRequestTopic(topic_id=topic_id or broker.topic().topic_id, name=None)
     assert topics(broker, 12, by_id) == topics(broker, 12, by_id, "other")[:1]
 
 
 @pytest.mark.parametrize("version", range(8, 14))
-def test_authorized_operations_are_returned_only_on_request(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_authorized_operations_are_returned_only_on_request(topic: Topic, broker: VirtualBroker, version: int) -> None:
     names = [MetadataRequestTopic(name="t")]
     plain = broker.client().ask(MetadataRequest(topics=names), version)
     assert (plain.topics[0].topic_authorized_operations, plain.cluster_authorized_operations) == (NOT_REQUESTED,) * 2
@@ -177,13 +167,11 @@ def test_authorized_operations_are_returned_only_on_request(version: int) -> Non
         assert response.cluster_authorized_operations == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 
-def test_consumer_offsets_topic_is_internal() -> None:
-    broker = VirtualBroker()
+def test_consumer_offsets_topic_is_internal(broker: VirtualBroker) -> None:
     broker.topic("__consumer_offsets")
     assert topics(broker, 9, "__consumer_offsets")[0].is_internal
 
 
-def test_journal_topic_is_not_internal_because_spark_skips_internal_topics() -> None:
-    broker = VirtualBroker()
+def test_journal_topic_is_not_internal_because_spark_skips_internal_topics(broker: VirtualBroker) -> None:
     broker.topic("__sluice_journal")
     assert not topics(broker, 9, "__sluice_journal")[0].is_internal

@@ -33,8 +33,7 @@ def added_partitions(broker: VirtualBroker) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_added_partitions_extend_the_transaction(broker: VirtualBroker, version: int) -> None:
-    client = broker.client()
+def test_added_partitions_extend_the_transaction(client: Client, broker: VirtualBroker, version: int) -> None:
     for partitions in ((T_0,), (T_0, ("t", 1)), (T_0,)):
         assert set(added_codes(client.ask(add_request(version, 0, 1, partitions), version)).values()) == {0}
     assert added_partitions(broker) == {T_0, ("t", 1)}
@@ -109,9 +108,8 @@ def test_broker_adds_partitions_to_several_transactions_in_one_request(broker: V
     ],
 )
 def test_verify_only_adds_no_partitions(
-    broker: VirtualBroker, version: int, producer_id: int, epoch: int, codes: dict[tuple[str, int], int]
+    client: Client, broker: VirtualBroker, version: int, producer_id: int, epoch: int, codes: dict[tuple[str, int], int]
 ) -> None:
-    client = broker.client()
     client.ask(add_request(version, 0, 1), version)
     request = add_request(version, producer_id, epoch, (T_0, ("t", 1)), verify_only=True)
     assert added_codes(client.ask(request, version)) == codes

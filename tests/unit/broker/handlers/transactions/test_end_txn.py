@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from sluice.broker.coordinator.transaction.metadata import TransactionState
-from sluice.broker.metadata.topic import TopicPartition
+from sluice.broker.metadata.topic import Topic, TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, end_request, init_request, stored
 from tests.support.virtual_broker import VirtualBroker
@@ -27,8 +27,7 @@ def state(broker: VirtualBroker) -> str:
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
 @pytest.mark.parametrize("version", range(6))
-def test_transaction_ends_in_every_partition(version: int, committed: bool) -> None:
-    broker = VirtualBroker()
+def test_transaction_ends_in_every_partition(broker: VirtualBroker, version: int, committed: bool) -> None:
     broker.topic(partitions=3)
     producer = begun(broker)
     producer.add(("t", 1), ("t", 2))
@@ -79,9 +78,7 @@ def test_result_for_a_legacy_client_depends_on_the_transaction_state(state_name:
 
 
 @pytest.mark.parametrize(("version", "fenced"), [(0, 47), (1, 47), (2, 90), (3, 90), (4, 90), (5, 90)])
-def test_other_producer_id_or_epoch_is_rejected(version: int, fenced: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_other_producer_id_or_epoch_is_rejected(topic: Topic, broker: VirtualBroker, version: int, fenced: int) -> None:
     begun(broker)
     assert ended(broker, version, 0, 1, COMMIT)[0] == fenced
     assert ended(broker, version, 7, 0, COMMIT)[0] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -113,9 +110,8 @@ VERSION_2_RESULTS: dict[tuple[str, bool], tuple[int | str, int | str]] = {
 @pytest.mark.parametrize("epochs_back", [0, 1], ids=["current epoch", "previous epoch"])
 @pytest.mark.parametrize(("state_name", "committed"), VERSION_2_RESULTS)
 def test_result_for_transaction_version_2_depends_on_state_and_epoch(
-    state_name: str, committed: bool, epochs_back: int
+    broker: VirtualBroker, state_name: str, committed: bool, epochs_back: int
 ) -> None:
-    broker = VirtualBroker()
     Producer(broker).init()  # so that a previous epoch exists
     producer = producer_in_state(broker, state_name, NEW)
     expected = VERSION_2_RESULTS[state_name, committed][epochs_back]
@@ -130,9 +126,7 @@ def test_result_for_transaction_version_2_depends_on_state_and_epoch(
         assert state(broker) == state_name
 
 
-def test_each_transaction_of_version_2_raises_the_epoch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_each_transaction_of_version_2_raises_the_epoch(topic: Topic, broker: VirtualBroker) -> None:
     producer = Producer(broker, NEW)
     producer.init()
     for number in range(3):
@@ -142,8 +136,7 @@ def test_each_transaction_of_version_2_raises_the_epoch() -> None:
 
 
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
-def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(committed: bool) -> None:
-    broker = VirtualBroker()
+def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(broker: VirtualBroker, committed: bool) -> None:
     broker.topic()
     producer = Producer(broker, NEW)
     producer.init()
@@ -245,9 +238,7 @@ def test_transaction_of_a_disconnected_client_still_ends() -> None:
     assert state(broker) == "CompleteCommit"
 
 
-def test_deleted_partition_needs_no_marker() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_deleted_partition_needs_no_marker(topic: Topic, broker: VirtualBroker) -> None:
     producer = begun(broker)
     broker.broker.delete_topic(topic)
     assert producer.end() == 0

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
 from tests.support.virtual_broker import VirtualBroker
@@ -25,8 +26,7 @@ def initialized(
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_each_init_raises_the_epoch(version: int) -> None:
-    broker = VirtualBroker()
+def test_each_init_raises_the_epoch(broker: VirtualBroker, version: int) -> None:
     assert [initialized(broker, version) for _ in range(3)] == [(0, 0, 0), (0, 0, 1), (0, 0, 2)]
     assert initialized(broker, version, "other") == (0, 1, 0)
 
@@ -54,8 +54,7 @@ def test_empty_transactional_id_is_rejected() -> None:
 # -- producer id and epoch in the request (KIP-360) --------------------------------------------------------------------
 
 
-def test_current_epoch_in_the_request_returns_the_next_epoch_also_on_retry() -> None:
-    broker = VirtualBroker()
+def test_current_epoch_in_the_request_returns_the_next_epoch_also_on_retry(broker: VirtualBroker) -> None:
     assert initialized(broker) == (0, 0, 0)
     assert initialized(broker, producer_id=0, producer_epoch=0) == (0, 0, 1)
     assert initialized(broker, producer_id=0, producer_epoch=0) == (0, 0, 1), "the retry returns the same epoch"
@@ -72,9 +71,8 @@ def test_current_epoch_in_the_request_returns_the_next_epoch_also_on_retry() -> 
     ],
 )
 def test_request_with_another_producer_id_or_epoch_is_fenced(
-    version: int, code: int, producer_id: int, epoch: int
+    broker: VirtualBroker, version: int, code: int, producer_id: int, epoch: int
 ) -> None:
-    broker = VirtualBroker()
     assert [initialized(broker) for _ in range(2)] == [(0, 0, 0), (0, 0, 1)]
     assert initialized(broker, version, producer_id=producer_id, producer_epoch=epoch) == (code, -1, -1)
 
@@ -86,31 +84,26 @@ def test_expired_producer_id_is_replaced() -> None:
 # -- exhausted epochs --------------------------------------------------------------------------------------------------
 
 
-def test_last_epoch_is_followed_by_a_new_producer_id() -> None:
-    broker = VirtualBroker()
+def test_last_epoch_is_followed_by_a_new_producer_id(broker: VirtualBroker) -> None:
     initialized(broker)
     set_epoch(broker, LAST_EPOCH - 1)
     assert [initialized(broker) for _ in range(3)] == [(0, 0, LAST_EPOCH), (0, 1, 0), (0, 1, 1)]
 
 
-def test_retry_with_the_last_epoch_returns_the_same_new_producer_id() -> None:
-    broker = VirtualBroker()
+def test_retry_with_the_last_epoch_returns_the_same_new_producer_id(broker: VirtualBroker) -> None:
     initialized(broker)
     set_epoch(broker, LAST_EPOCH)
     assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
     assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH) == (0, 1, 0)
 
 
-def test_older_epoch_after_the_last_epoch_returns_unknown_server_error() -> None:
-    broker = VirtualBroker()
+def test_older_epoch_after_the_last_epoch_returns_unknown_server_error(broker: VirtualBroker) -> None:
     initialized(broker)
     set_epoch(broker, LAST_EPOCH)
     assert initialized(broker, producer_id=0, producer_epoch=LAST_EPOCH - 1)[0] == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_fencing_the_last_epoch_leads_to_a_new_producer_id() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_fencing_the_last_epoch_leads_to_a_new_producer_id(topic: Topic, broker: VirtualBroker) -> None:
     producer = Producer(broker)
     producer.init()
     set_epoch(broker, LAST_EPOCH)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.txn_offset_commit import (
@@ -111,18 +112,14 @@ def test_member_fields_are_validated(version: int, fields: dict[str, Any], code:
 
 
 @pytest.mark.parametrize("version", range(3, 7))
-def test_generation_of_an_unknown_group_is_rejected(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_generation_of_an_unknown_group_is_rejected(topic: Topic, broker: VirtualBroker, version: int) -> None:
     member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION
     assert commit_code(ask(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_group_outside_the_transaction_is_rejected_or_added(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_group_outside_the_transaction_is_rejected_or_added(topic: Topic, broker: VirtualBroker, version: int) -> None:
     producer = Producer(broker)
     assert producer.init() == 0
     if version < 4:
@@ -132,17 +129,13 @@ def test_group_outside_the_transaction_is_rejected_or_added(version: int) -> Non
     assert commit_code(ask(producer, version, topic_id=topic.topic_id)) == expected
 
 
-def test_replaced_producer_is_fenced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_replaced_producer_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     older = in_transaction(broker)
     Producer(broker).init()
     assert commit_code(ask(older, 3)) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_unknown_transactional_id_is_rejected() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_unknown_transactional_id_is_rejected(topic: Topic, broker: VirtualBroker) -> None:
     producer = in_transaction(broker)
     producer.transactional_id = "other"
     assert commit_code(ask(producer, 3)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -162,10 +155,7 @@ def test_offsets_are_pending_until_the_transaction_ends(commits: bool, expected:
     assert committed(client) == committed(client, require_stable=True) == expected
 
 
-def test_later_plain_commit_is_not_replaced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
-    client = broker.client()
+def test_later_plain_commit_is_not_replaced(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     producer = in_transaction(broker)
     ask(producer, 3, 7)
     client.ask(commit_request(9), 9)
@@ -173,8 +163,7 @@ def test_later_plain_commit_is_not_replaced() -> None:
     assert committed(client) == (9, 0)
 
 
-def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends() -> None:
-    broker = VirtualBroker()
+def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends(broker: VirtualBroker) -> None:
     broker.topic()
     client = broker.client()
     first, second = in_transaction(broker, "one"), in_transaction(broker, "two")
@@ -186,10 +175,8 @@ def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends() ->
     assert committed(client, require_stable=True) == (8, 0)
 
 
-def test_pending_offsets_are_deleted_with_their_topic_and_group() -> None:
-    broker = VirtualBroker()
+def test_pending_offsets_are_deleted_with_their_topic_and_group(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client = broker.client()
     producer = in_transaction(broker)
     ask(producer, 3, 7)
     client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -46,8 +47,7 @@ def codes(broker: VirtualBroker, version: int, *markers: WritableTxnMarker) -> d
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_each_partition_of_each_producer_has_its_own_result(version: int) -> None:
-    broker = VirtualBroker()
+def test_each_partition_of_each_producer_has_its_own_result(broker: VirtualBroker, version: int) -> None:
     broker.topic(partitions=2)
     markers = (marker(7, 0, 1, 0, 5), marker(8, 0), marker(7, 0, topic="nowhere"))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -60,8 +60,7 @@ def test_each_partition_of_each_producer_has_its_own_result(version: int) -> Non
 
 @pytest.mark.parametrize("committed", [True, False], ids=["commit", "abort"])
 @pytest.mark.parametrize("version", range(3))
-def test_marker_ends_the_transaction_of_its_partition(version: int, committed: bool) -> None:
-    broker = VirtualBroker()
+def test_marker_ends_the_transaction_of_its_partition(broker: VirtualBroker, version: int, committed: bool) -> None:
     broker.topic()
     begun(broker)
     assert codes(broker, version, marker(0, 0, committed=committed)) == {0: {("t", 0): 0}}
@@ -90,9 +89,7 @@ def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnM
     assert codes(broker, 2, sent) == {0: {("t", 0): code}}
 
 
-def test_older_coordinator_is_fenced() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_older_coordinator_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     codes(broker, 1, marker(7, 0, coordinator_epoch=3))
     assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {
         7: {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
@@ -117,9 +114,7 @@ def test_response_waits_up_to_30_seconds_for_the_replicas(delay_ms: int, code: i
     assert [partition.error_code for partition in partitions] == [code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_marker_completes_a_pending_read_committed_fetch() -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_marker_completes_a_pending_read_committed_fetch(topic: Topic, broker: VirtualBroker) -> None:
     begun(broker)
     reader = broker.client()
     reader.send(fetch(0, isolation_level=1, max_wait_ms=10_000), 11)

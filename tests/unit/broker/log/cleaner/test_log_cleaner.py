@@ -50,8 +50,7 @@ def remaining_offsets(partition: Partition) -> list[int]:
     ]
 
 
-def test_dirty_log_is_compacted_after_the_backoff() -> None:
-    broker = VirtualBroker()
+def test_dirty_log_is_compacted_after_the_backoff(broker: VirtualBroker) -> None:
     partition = compacted_topic(broker)
     append(partition, b"a", b"b", b"a", b"c", b"b", at_ms=0)
     broker.advance(BACKOFF_MS - 1)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
@@ -52,8 +53,7 @@ def test_initial_rebalance_waits_for_more_members(
 # -- later rebalances --------------------------------------------------------------------------------------------------
 
 
-def test_rebalance_completes_when_all_members_have_joined() -> None:
-    broker = VirtualBroker()
+def test_rebalance_completes_when_all_members_have_joined(broker: VirtualBroker) -> None:
     members = settled_group(broker, 3)
     newcomer = Member(broker)
     newcomer.send_join()
@@ -67,8 +67,7 @@ def test_rebalance_completes_when_all_members_have_joined() -> None:
     assert {member.generation_id for member in (*members, newcomer)} == {2}
 
 
-def test_rebalance_after_a_leave_completes_when_the_remaining_members_have_rejoined() -> None:
-    broker = VirtualBroker()
+def test_rebalance_after_a_leave_completes_when_the_remaining_members_have_rejoined(broker: VirtualBroker) -> None:
     leaving, *remaining = settled_group(broker, 3)
     leaving.leave()
     started_ms = broker.now_ms
@@ -79,8 +78,7 @@ def test_rebalance_after_a_leave_completes_when_the_remaining_members_have_rejoi
     assert {member.generation_id for member in remaining} == {2}
 
 
-def test_members_that_miss_the_rebalance_timeout_are_removed() -> None:
-    broker = VirtualBroker()
+def test_members_that_miss_the_rebalance_timeout_are_removed(broker: VirtualBroker) -> None:
     members = settled_group(broker, 3)
     newcomer = Member(broker)
     newcomer.send_join()
@@ -100,8 +98,7 @@ def test_members_that_miss_the_rebalance_timeout_are_removed() -> None:
     assert members[2].leads
 
 
-def test_rebalance_waits_for_a_pending_member_id() -> None:
-    broker = VirtualBroker()
+def test_rebalance_waits_for_a_pending_member_id(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     started_ms = broker.now_ms
     pending = Member(broker)
@@ -114,8 +111,7 @@ def test_rebalance_waits_for_a_pending_member_id() -> None:
     assert member.joined().generation_id == 2
 
 
-def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin() -> None:
-    broker = VirtualBroker()
+def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin(broker: VirtualBroker) -> None:
     members = [Member(broker) for _ in range(3)]
     for member in members:
         member.send_join()
@@ -135,8 +131,7 @@ def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin() ->
     assert codes == [ErrorCode.REBALANCE_IN_PROGRESS] * 2 + [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_group_that_all_members_left_is_empty_and_delays_its_next_rebalance() -> None:
-    broker = VirtualBroker()
+def test_group_that_all_members_left_is_empty_and_delays_its_next_rebalance(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     for member in members:
         assert member.leave().members[0].error_code == 0
@@ -181,8 +176,7 @@ def test_rejoin_of_a_stable_group_starts_a_rebalance_for_the_leader_or_new_topic
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_repeated_join_request_returns_the_same_response(index: int) -> None:
-    broker = VirtualBroker()
+def test_repeated_join_request_returns_the_same_response(broker: VirtualBroker, index: int) -> None:
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()
@@ -193,8 +187,7 @@ def test_repeated_join_request_returns_the_same_response(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(index: int) -> None:
-    broker = VirtualBroker()
+def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(broker: VirtualBroker, index: int) -> None:
     members = [Member(broker) for _ in range(2)]
     for member in members:
         member.send_join()
@@ -206,9 +199,8 @@ def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(index: in
     assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_second_join_of_a_member_replaces_its_pending_join() -> None:
+def test_second_join_of_a_member_replaces_its_pending_join(broker: VirtualBroker) -> None:
     # A client does this after it dropped its connection. As in Kafka, the first join gets no response.
-    broker = VirtualBroker()
     members = settled_group(broker, 2)
     members[0].send_join()
     again = broker.client()
@@ -235,8 +227,7 @@ def test_second_join_of_a_member_replaces_its_pending_join() -> None:
         ),
     ],
 )
-def test_protocol_is_chosen_by_the_members_votes(preferences: list[str], chosen: str) -> None:
-    broker = VirtualBroker()
+def test_protocol_is_chosen_by_the_members_votes(broker: VirtualBroker, preferences: list[str], chosen: str) -> None:
     members = [Member(broker) for _ in preferences]
     for member, names in zip(members, preferences, strict=True):
         member.send_join(*(protocol(name) for name in names.split()))
@@ -247,8 +238,7 @@ def test_protocol_is_chosen_by_the_members_votes(preferences: list[str], chosen:
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
-    broker = VirtualBroker()
+def test_member_without_heartbeats_is_removed_when_its_session_ends(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     broker.advance(SESSION_MS - 1)
     assert members[0].heartbeat() == ErrorCode.NONE
@@ -258,17 +248,14 @@ def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
 
 
 @pytest.mark.parametrize("api", ["heartbeat", "commit"])
-def test_heartbeat_or_commit_extends_the_session(api: str) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+def test_heartbeat_or_commit_extends_the_session(topic: Topic, broker: VirtualBroker, api: str) -> None:
     (member,) = settled_group(broker, 1)
     for _ in range(3):
         broker.advance(SESSION_MS - 1)
         assert (member.heartbeat if api == "heartbeat" else member.commit)() == ErrorCode.NONE
 
 
-def test_members_in_a_pending_join_or_sync_need_no_heartbeats() -> None:
-    broker = VirtualBroker()
+def test_members_in_a_pending_join_or_sync_need_no_heartbeats(broker: VirtualBroker) -> None:
     members = settled_group(broker, 3)
     members[0].send_join()  # rebalance
     joined_ms = broker.now_ms
@@ -291,8 +278,7 @@ def test_members_in_a_pending_join_or_sync_need_no_heartbeats() -> None:
     assert members[1].heartbeat() == ErrorCode.NONE
 
 
-def test_join_of_a_new_member_fails_after_five_minutes() -> None:
-    broker = VirtualBroker()
+def test_join_of_a_new_member_fails_after_five_minutes(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1, version=3)
     newcomer = Member(broker, version=3)
     newcomer.send_join(rebalance_timeout_ms=900_000)
@@ -305,8 +291,7 @@ def test_join_of_a_new_member_fails_after_five_minutes() -> None:
     assert answer.at_ms == started_ms + 300_000
 
 
-def test_member_that_disconnects_during_a_join_stays_until_its_session_ends() -> None:
-    broker = VirtualBroker()
+def test_member_that_disconnects_during_a_join_stays_until_its_session_ends(broker: VirtualBroker) -> None:
     members = settled_group(broker, 2)
     members[0].send_join()
     members[0].client.leave()
@@ -320,8 +305,7 @@ def test_member_that_disconnects_during_a_join_stays_until_its_session_ends() ->
     assert members[1].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_timers_are_removed_when_the_last_member_leaves() -> None:
-    broker = VirtualBroker()
+def test_timers_are_removed_when_the_last_member_leaves(broker: VirtualBroker) -> None:
     members = settled_group(broker, 3)
     groups = broker.broker.groups
     assert (len(groups.rebalances), len(groups.heartbeats)) == (0, 3)
@@ -367,8 +351,7 @@ def test_returning_static_member_keeps_its_assignment_without_a_rebalance(versio
     assert returned.client.answer().message.assignment == old_id.encode()
 
 
-def test_returning_static_member_with_other_protocols_starts_a_rebalance() -> None:
-    broker = VirtualBroker()
+def test_returning_static_member_with_other_protocols_starts_a_rebalance(broker: VirtualBroker) -> None:
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
         member.send_join(protocol("range"), protocol("sticky"))
@@ -382,8 +365,7 @@ def test_returning_static_member_with_other_protocols_starts_a_rebalance() -> No
     assert returned.joined().protocol_name == "sticky"
 
 
-def test_returning_static_member_in_the_sync_phase_starts_a_rebalance() -> None:
-    broker = VirtualBroker()
+def test_returning_static_member_in_the_sync_phase_starts_a_rebalance(broker: VirtualBroker) -> None:
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
         member.send_join()
@@ -398,8 +380,7 @@ def test_returning_static_member_in_the_sync_phase_starts_a_rebalance() -> None:
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_second_join_of_a_static_member_fences_its_first() -> None:
-    broker = VirtualBroker()
+def test_second_join_of_a_static_member_fences_its_first(broker: VirtualBroker) -> None:
     members = static_group(broker)
     members[0].send_join()  # the leader's join starts a rebalance
     returned = Member(broker, instance_id="i0")
@@ -412,8 +393,7 @@ def test_second_join_of_a_static_member_fences_its_first() -> None:
     assert returned.leads
 
 
-def test_static_member_that_misses_the_rebalance_timeout_stays_a_member() -> None:
-    broker = VirtualBroker()
+def test_static_member_that_misses_the_rebalance_timeout_stays_a_member(broker: VirtualBroker) -> None:
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
         member.send_join(session_timeout_ms=600_000)
@@ -426,8 +406,7 @@ def test_static_member_that_misses_the_rebalance_timeout_stays_a_member() -> Non
     assert members[1].heartbeat() == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end() -> None:
-    broker = VirtualBroker()
+def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end(broker: VirtualBroker) -> None:
     members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
         member.send_join(session_timeout_ms=100_000)
@@ -448,8 +427,7 @@ def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end(
 # -- pipelined requests ------------------------------------------------------------------------------------------------
 
 
-def test_pipelined_leave_is_handled_after_the_pending_join_completes() -> None:
-    broker = VirtualBroker()
+def test_pipelined_leave_is_handled_after_the_pending_join_completes(broker: VirtualBroker) -> None:
     first, second = settled_group(broker, 2, version=3)
     # It pipelines a join and a leave: the leave is handled after all members have received the generation.
     first.client.send_together(

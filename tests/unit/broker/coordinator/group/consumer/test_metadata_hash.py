@@ -9,8 +9,7 @@ def test_hash_of_no_topics_is_zero() -> None:
     assert metadata_hash([]) == 0
 
 
-def test_hash_depends_on_topic_ids_names_and_partition_counts_but_not_on_order() -> None:
-    broker = VirtualBroker()
+def test_hash_depends_on_topic_ids_names_and_partition_counts_but_not_on_order(broker: VirtualBroker) -> None:
     one, two = broker.topic("one", 1), broker.topic("two", 2)
     hashes = [metadata_hash(topics) for topics in ([one], [two], [one, two])]
     assert len(set(hashes)) == 3
@@ -23,8 +22,7 @@ def test_hash_depends_on_topic_ids_names_and_partition_counts_but_not_on_order()
     assert metadata_hash([broker.topic("one", 1)]) != hashes[0], "the hash depends on the topic id"
 
 
-def test_hash_is_a_signed_64_bit_number() -> None:
-    broker = VirtualBroker()
+def test_hash_is_a_signed_64_bit_number(broker: VirtualBroker) -> None:
     hashes = [metadata_hash([broker.topic(f"t{number}")]) for number in range(20)]
     assert all(-(2**63) <= value < 2**63 for value in hashes)
     assert min(hashes) < 0

@@ -63,8 +63,7 @@ def test_partitions_of_a_leaving_member_are_reassigned() -> None:
     assert consumer_group(broker).state is ConsumerState.EMPTY
 
 
-def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
-    broker = VirtualBroker()
+def test_new_assignment_waits_for_the_minimum_assignment_interval(broker: VirtualBroker) -> None:
     broker.topic("t", 4)
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
