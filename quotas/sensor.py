@@ -9,7 +9,8 @@ All times are parameters (wall-clock milliseconds), and may step back.
 """
 
 from math import floor, inf
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from .samples import Sample, windows_of
 
@@ -318,7 +319,7 @@ def whole_ms(exact_ms: float) -> int:
     return floor_ms + (exact_ms - floor_ms >= 0.5)
 
 
-class Violation(NamedTuple):
+class Violation(Struct, frozen=True):
     """The numbers of one violation: the measurement and the resulting throttle time."""
 
     at_ms: int  # wall clock
@@ -329,7 +330,7 @@ class Violation(NamedTuple):
     throttle_ms: int
 
 
-class Room(NamedTuple):
+class Room(Struct, frozen=True):
     """Records that cannot exceed a bound: less than `value` in total, from `from_ms` until before `until_ms`."""
 
     value: float  # -inf if unknown until the next record

@@ -4,7 +4,7 @@ Metrics with the prefix `sluice_` follow Prometheus' naming rules. Kafka's metri
 gives Kafka's beans, in both spellings found in dashboards, so that those dashboards work unchanged.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 # Upper bounds of request durations, in seconds: a response from memory takes tens of microseconds, a long poll half a
 # second by default, a throttled request up to many seconds.
@@ -30,7 +30,7 @@ REQUEST_SECONDS_BOUNDS = (
 THROTTLE_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
-class Metric(NamedTuple):
+class Metric(Struct, frozen=True):
     """One metric family; `kind` is its Prometheus type."""
 
     name: str

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, walk_packages
 
+from msgspec import structs
+
 from sluice.broker import handlers
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.protocol import apis
@@ -86,10 +88,10 @@ def formatted(source: str) -> str:
 
 def _header(api: ServedApi) -> str:
     arguments = [f'"{api.name}"', str(api.min_version), str(api.max_version)]
-    for name, default in ServedApi._field_defaults.items():
-        value = getattr(api, name)
-        if value != default:
-            arguments.append(f"{name}={value if isinstance(value, Charge) else repr(value)}")
+    for field in structs.fields(ServedApi):
+        value = getattr(api, field.name)
+        if not field.required and value != field.default:
+            arguments.append(f"{field.name}={value if isinstance(value, Charge) else repr(value)}")
     return f"ServedApi({', '.join(arguments)})"
 
 

@@ -1,6 +1,6 @@
 """Log settings of a topic's partitions, with Kafka's names and defaults."""
 
-from zlib import crc32
+from binascii import crc32
 
 import msgspec
 

@@ -5,13 +5,14 @@ leader replicas, and of share and streams groups in 4.4 are not supported and no
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from sluice.config.kafka_releases import ALL
 from sluice.protocol.apis import ApiKey
 
 
-class Feature(NamedTuple):
+class Feature(Struct, frozen=True):
     """Supported levels, both inclusive, and the level in use."""
 
     name: str

@@ -1,12 +1,13 @@
 """A broker's copy of leaders and fenced brokers, which may lag behind the controller: Kafka's MetadataImage."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from .topic import Partition
 
 
-class PartitionLeadership(NamedTuple):
+class PartitionLeadership(Struct, frozen=True):
     """The leader and replicas of a partition, named like Partition's attributes."""
 
     leader: int

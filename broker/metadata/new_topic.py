@@ -1,17 +1,18 @@
 """Requests to create a topic, and errors about topics."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from sluice.protocol.errors import ErrorCode
 
 
-class TopicError(NamedTuple):
+class TopicError(Struct, frozen=True):
     code: ErrorCode
     message: str | None  # None: the default message of the code
 
 
-class NewTopic(NamedTuple):
+class NewTopic(Struct, frozen=True):
     """A topic to be created; -1 partitions or replicas: the broker's default (KIP-464)."""
 
     name: str

@@ -5,7 +5,8 @@ generate` writes all headers into `dispatch/index.py`, so that a start imports n
 """
 
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from sluice.protocol.types import Range
 
@@ -20,7 +21,7 @@ class Charge(Enum):
     NONE = "nothing: the client is not authenticated yet"
 
 
-class ServedApi(NamedTuple):
+class ServedApi(Struct, frozen=True):
     """How one API is served."""
 
     name: str

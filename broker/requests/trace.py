@@ -1,6 +1,6 @@
 """Request data for the journal: small values without references to record bytes."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 NOT_YET = 0.0
 # Monotonic ms of one read: arrival of its requests, start of the first, sending of responses (or NOT_YET).
@@ -16,7 +16,7 @@ BatchSubject = tuple[str | bytes, int, BatchStart | None, str | None]
 RequestSubject = AnySubject | BatchSubject
 
 
-class ClientIdentity(NamedTuple):
+class ClientIdentity(Struct, frozen=True):
     """The client, until one of these values changes."""
 
     broker: int

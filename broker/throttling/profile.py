@@ -17,7 +17,8 @@ A fetch is limited to the bytes that its quota grants an idle client at once, ex
 """
 
 from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from sluice.config.kafka_releases import RELEASES
 from sluice.protocol.apis import API_KEYS
@@ -39,7 +40,7 @@ HOLD, WITHHOLD, MUTE = Throttling
 _BY_VERSION = None
 
 
-class Profile(NamedTuple):
+class Profile(Struct, frozen=True):
     """One value of `quota.profile`; if `throttling` is None, the request version decides."""
 
     throttling: Throttling | None

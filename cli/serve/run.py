@@ -5,7 +5,6 @@ All imports here delay the first response, so click is not among them.
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import signal
@@ -13,6 +12,8 @@ import sys
 from collections.abc import Callable
 from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sluice.broker.dispatch.advertised_versions import missing
 from sluice.broker.network.fair_selector import new_loop
@@ -110,7 +111,8 @@ def stop_by_signal(stop: Callable[[], None]) -> None:
 
 
 def print_ready(server: BrokerProcess) -> None:
-    sys.stdout.write(f"ready {json.dumps(_ready(server))}\n")
+    ready = msgspec.json.format(msgspec.json.encode(_ready(server)), indent=0)  # one line, spaces after `:` and `,`
+    sys.stdout.write(f"ready {ready.decode()}\n")
     sys.stdout.flush()
 
 

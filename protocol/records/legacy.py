@@ -7,7 +7,7 @@ and value are decoded on access, so errors in them appear only then.
 """
 
 import struct
-import zlib
+from binascii import crc32
 from collections.abc import Iterable, Iterator
 
 from sluice.protocol.errors import ErrorCode
@@ -66,7 +66,7 @@ class Message:
 
     @property
     def computed_crc(self) -> int:
-        return zlib.crc32(self.body[MAGIC_AT:])
+        return crc32(self.body[MAGIC_AT:])
 
     @property
     def has_key(self) -> bool:
@@ -246,7 +246,7 @@ def encode_message(
             _encode_sized(value),
         )
     )
-    return _OFFSET_AND_SIZE.pack(offset, len(body) + MAGIC_AT) + zlib.crc32(body).to_bytes(4, "big") + body
+    return _OFFSET_AND_SIZE.pack(offset, len(body) + MAGIC_AT) + crc32(body).to_bytes(4, "big") + body
 
 
 def _encode_sized(content: bytes | None) -> bytes:

@@ -1,6 +1,6 @@
 """The effective value of a property and its other sources, for tables and DescribeConfigs."""
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from .property_table import Property
 
@@ -14,7 +14,7 @@ STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
 DEFAULT_CONFIG = "DEFAULT_CONFIG"
 
 
-class Synonym(NamedTuple):
+class Synonym(Struct, frozen=True):
     """One source that defines a value, with the value there."""
 
     name: str

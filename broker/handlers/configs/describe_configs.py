@@ -95,8 +95,10 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     )
     if request.include_synonyms:
         result.synonyms = [
-            DescribeConfigsSynonym(name=name, value=None if hidden else value, source=CONFIG_SOURCES[source])
-            for name, value, source in setting.synonyms
+            DescribeConfigsSynonym(
+                name=one.name, value=None if hidden else one.value, source=CONFIG_SOURCES[one.source]
+            )
+            for one in setting.synonyms
         ]
     return result
 

@@ -1,6 +1,6 @@
 """Steps that add and remove fault rules; sluice.broker.faults checks the rules."""
 
-from zlib import crc32
+from binascii import crc32
 
 import msgspec
 

@@ -32,6 +32,14 @@ def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
+def test_start_loads_no_slow_module_that_it_does_not_need() -> None:
+    # Each takes 1 % of a start or more.
+    slow = {"argparse", "click", "cramjam", "crc32c", "json", "pathlib", "prometheus_client", "starlette", "yaml"}
+    code = f"import sys, sluice.cli.serve.arguments, sluice.cli.serve.run; print(sys.modules.keys() & {slow})"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "set()"
+
+
 def test_stdout_has_exactly_one_ready_line(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log") as broker:
         assert broker.first_line.startswith("ready {")
