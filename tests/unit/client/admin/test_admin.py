@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from sluice import Broker, testing
+from sluice import Broker
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.client import errors
 from sluice.client.admin import (
@@ -35,40 +36,32 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOPIC = ConfigResource(ResourceType.TOPIC, "t")
 
 
-def live(scenario: Callable[[AdminClient, Broker], Awaitable[None]], *, brokers: int = 1, **config: str) -> None:
-    """Run a scenario in virtual time; config names have underscores in place of dots."""
+@asynccontextmanager
+async def cluster(*, brokers: int = 1, **config: str) -> AsyncIterator[tuple[AdminClient, Broker]]:
+    """Start brokers with an admin client; config names have underscores in place of dots."""
     dotted = {name.replace("_", "."): value for name, value in config.items()}
-
-    async def main() -> None:
-        async with (
-            Broker(brokers=brokers, config=dotted) as broker,
-            AdminClient({"bootstrap.servers": broker.bootstrap}) as admin,
-        ):
-            await scenario(admin, broker)
-
-    testing.run(main())
+    async with (
+        Broker(brokers=brokers, config=dotted) as broker,
+        AdminClient({"bootstrap.servers": broker.bootstrap}) as admin,
+    ):
+        yield admin, broker
 
 
 def test_invalid_config_is_rejected_before_connecting() -> None:
-    async def main() -> None:
-        with pytest.raises(Exception, match=r"admin: linger\.ms: no such property"):
-            AdminClient({"bootstrap.servers": "a:9092", "linger.ms": 5})
-
-    testing.run(main())
+    with pytest.raises(Exception, match=r"admin: linger\.ms: no such property"):
+        AdminClient({"bootstrap.servers": "a:9092", "linger.ms": 5})
 
 
-def test_describe_cluster() -> None:
-    async def scenario(admin: AdminClient, broker: Broker) -> None:
-        cluster = await admin.describe_cluster()
-        assert {found.broker_id: f"{found.host}:{found.port}" for found in cluster.brokers} == broker.brokers
+async def test_describe_cluster() -> None:
+    async with cluster(brokers=2) as (admin, broker):
+        described = await admin.describe_cluster()
+        assert {found.broker_id: f"{found.host}:{found.port}" for found in described.brokers} == broker.brokers
         assert len((await admin.describe_cluster(include_fenced_brokers=True)).brokers) == 2
         assert "transaction.version" in await admin.describe_features()
 
-    live(scenario, brokers=2)
 
-
-def test_create_describe_and_delete_topics() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_create_describe_and_delete_topics() -> None:
+    async with cluster(brokers=2) as (admin, _):
         created = await admin.create_topics(
             [NewTopic("t", 2, 1, {"retention.ms": "1000"}), NewTopic("u", assignments={0: [2, 1]}), NewTopic("no way")]
         )
@@ -88,32 +81,26 @@ def test_create_describe_and_delete_topics() -> None:
         assert await admin.list_topics() == {}
         assert list((await admin.delete_topics(["t"])).errors()) == ["t"]
 
-    live(scenario, brokers=2)
 
-
-def test_topics_are_described_in_pages() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_topics_are_described_in_pages() -> None:
+    async with cluster(max_request_partition_size_limit="2") as (admin, _):
         (await admin.create_topics([NewTopic("t", 5, 1), NewTopic("u", 3, 1)])).all()
         described = (await admin.describe_topics(["t", "u"])).all()
         counts = {name: len(topic.partitions) for name, topic in described.items()}
         assert counts == {"t": 5, "u": 3}
 
-    live(scenario, max_request_partition_size_limit="2")
 
-
-def test_old_brokers_describe_topics_through_metadata() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_old_brokers_describe_topics_through_metadata() -> None:
+    async with cluster(sluice_kafka_release="kafka-2.8") as (admin, _):
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         described = await admin.describe_topics(["t", "nowhere"])
         assert len(described["t"].partitions) == 2
         assert list(described.errors()) == ["nowhere"]
         (await admin.delete_topics(["t"])).all()
 
-    live(scenario, sluice_kafka_release="kafka-2.8")
 
-
-def test_create_partitions_and_elect_leaders() -> None:
-    async def scenario(admin: AdminClient, broker: Broker) -> None:
+async def test_create_partitions_and_elect_leaders() -> None:
+    async with cluster(brokers=2) as (admin, broker):
         (await admin.create_topics([NewTopic("t", assignments={0: [1, 2], 1: [2, 1]})])).all()
         offsets = await admin.list_offsets({T0: LATEST, T1: EARLIEST})
         assert [offsets[partition].offset for partition in (T0, T1)] == [0, 0]
@@ -133,11 +120,9 @@ def test_create_partitions_and_elect_leaders() -> None:
         assert broker.cluster.partition("t", 0).replicas == (2,)
         assert list((await admin.alter_partition_reassignments({T0: None})).errors()) == [T0]
 
-    live(scenario, brokers=2)
 
-
-def test_describe_and_alter_configs() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_describe_and_alter_configs() -> None:
+    async with cluster(brokers=2) as (admin, _):
         (await admin.create_topics([NewTopic("t", 1, 1)])).all()
         broker = ConfigResource(ResourceType.BROKER, "2")
         nowhere = ConfigResource(ResourceType.TOPIC, "nowhere")
@@ -165,11 +150,9 @@ def test_describe_and_alter_configs() -> None:
         assert TOPIC in await admin.list_config_resources([ResourceType.TOPIC])
         assert len(await admin.list_config_resources()) > 1
 
-    live(scenario, brokers=2)
 
-
-def test_log_directories() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_log_directories() -> None:
+    async with cluster(brokers=2) as (admin, _):
         (await admin.create_topics([NewTopic("t", 2, 2)])).all()
         folders = (await admin.describe_log_dirs([1, 2])).all()
         assert list(folders) == [1, 2]
@@ -180,11 +163,9 @@ def test_log_directories() -> None:
         outcomes = await admin.alter_replica_log_dirs({(1, T0): "/nowhere"})
         assert list(outcomes.errors()) == [(1, T0)]
 
-    live(scenario, brokers=2)
 
-
-def test_consumer_group_offsets() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_consumer_group_offsets() -> None:
+    async with cluster(brokers=2) as (admin, _):
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         committed = OffsetAndMetadata(7, "seven")
         (await admin.alter_consumer_group_offsets("g", {T0: committed})).all()
@@ -206,22 +187,20 @@ def test_consumer_group_offsets() -> None:
         removed = await admin.remove_members_from_consumer_group("g", ["i"], reason="test")
         assert isinstance(removed.errors()["i"], errors.UnknownMemberIdException)
 
-    live(scenario, brokers=2)
 
-
-def test_old_brokers_accept_one_group_per_request() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_old_brokers_accept_one_group_per_request() -> None:
+    async with cluster(sluice_kafka_release="kafka-2.8") as (admin, _):
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
         committed = OffsetAndMetadata(7, "seven")
         (await admin.alter_consumer_group_offsets("g", {T0: committed})).all()
         assert await admin.list_consumer_group_offsets("g", [T0, T1]) == {T0: committed, T1: None}
         assert await admin.list_consumer_group_offsets("g") == {T0: committed}
 
-    live(scenario, sluice_kafka_release="kafka-2.8")
 
-
-def test_acls() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_acls() -> None:
+    async with cluster(
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer", super_users="User:ANONYMOUS"
+    ) as (admin, _):
         read, write = (Acl(2, "t", "User:alice", operation) for operation in (3, 4))
         (await admin.create_acls([read, write])).all()
         (resource,) = await admin.describe_acls(AclFilter(principal="User:alice"))
@@ -231,15 +210,9 @@ def test_acls() -> None:
         assert [acl.operation for acl in deleted] == [3]
         assert len(await admin.describe_acls()) == 1
 
-    live(
-        scenario,
-        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        super_users="User:ANONYMOUS",
-    )
 
-
-def test_quotas() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_quotas() -> None:
+    async with cluster() as (admin, _):
         alice, everyone = quota_entity(user="alice", client_id="shop"), quota_entity(client_id=None)
         limits = {"producer_byte_rate": 1000.0}
         (await admin.alter_client_quotas({alice: limits, everyone: limits})).all()
@@ -250,11 +223,9 @@ def test_quotas() -> None:
         (await admin.alter_client_quotas({alice: {"producer_byte_rate": None}})).all()
         assert list(await admin.describe_client_quotas()) == [everyone]
 
-    live(scenario)
 
-
-def test_scram_credentials() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_scram_credentials() -> None:
+    async with cluster() as (admin, _):
         for mechanism in ScramMechanism:  # a broker accepts one change per user and request
             (await admin.alter_user_scram_credentials({("alice", mechanism): "secret"})).all()
         found = await admin.describe_user_scram_credentials()
@@ -264,11 +235,9 @@ def test_scram_credentials() -> None:
         assert [info.iterations for info in found["alice"]] == [4096]
         assert list(found.errors()) == ["bob"]
 
-    live(scenario)
 
-
-def test_transactions() -> None:
-    async def scenario(admin: AdminClient, _broker: Broker) -> None:
+async def test_transactions() -> None:
+    async with cluster(brokers=2) as (admin, _):
         (await admin.create_topics([NewTopic("t", 1, 1)])).all()
         assert await admin.list_transactions() == {}
         producer_id, epoch = (await admin.fence_producers(["tx"]))["tx"]
@@ -283,8 +252,6 @@ def test_transactions() -> None:
         await admin.abort_transaction(T0, producer_id=producer_id, producer_epoch=9, coordinator_epoch=-1)
         with pytest.raises(errors.InvalidProducerEpochException):
             await admin.abort_transaction(T0, producer_id=producer_id, producer_epoch=8, coordinator_epoch=-1)
-
-    live(scenario, brokers=2)
 
 
 def test_every_served_admin_api_has_a_call() -> None:

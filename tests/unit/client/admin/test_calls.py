@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from sluice import testing
 from sluice.client.admin.calls import AdminCalls, Outcomes
 from sluice.client.admin.groups import GroupAdmin
 from sluice.client.admin.partitions import PartitionAdmin
@@ -73,10 +72,16 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
         for broker in self.brokers:
             broker.controller_id = node_id
 
-    def script(self, api: str, answer: Callable[[Asked], Any]) -> None:
-        """Set the response of both brokers to an API."""
+    def lead_partitions(self, *leaders: int) -> None:
+        """Set the leaders of topic t in both brokers' metadata."""
         for broker in self.brokers:
-            broker.answers[api] = answer
+            broker.topics["t"] = list(leaders)
+
+    def script(self, api: str, *answers: Callable[[Asked], Any]) -> None:
+        """Set the responses of both brokers to an API, in turn; the last one repeats."""
+        left = list(answers)
+        for broker in self.brokers:
+            broker.answers[api] = lambda request: (left.pop(0) if len(left) > 1 else left[0])(request)
 
     async def error(self, call: Awaitable[Outcomes[Any, Any]]) -> KafkaException:
         """Return the only error of a call."""
@@ -84,21 +89,10 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
         return error
 
 
-def live(scenario: Callable[[Admin], Awaitable[None]], **given: str | int) -> None:
-    """Run a scenario in virtual time."""
-
-    async def main() -> None:
-        await scenario(Admin(**given))
-
-    testing.run(main())
-
-
-def created(*codes: int) -> Callable[[Asked], Message]:
-    """Answer CreateTopics with these error codes in turn; the last one repeats."""
-    left = list(codes)
+def created(code: int) -> Callable[[Asked], Message]:
+    """Answer CreateTopics with this error code."""
 
     def answer(request: Asked) -> Message:
-        code = left.pop(0) if len(left) > 1 else left[0]
         return CreateTopicsResponse(
             topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
         )
@@ -116,239 +110,189 @@ NEW = [NewTopic("t", 1, 1)]
 
 
 class TestRetries:
-    def test_request_goes_to_the_controller(self) -> None:
-        async def scenario(admin: Admin) -> None:
+    async def test_request_goes_to_the_controller(self) -> None:
+        admin = Admin()
+        admin.lead(2)
+        admin.script("CreateTopics", created(0))
+        (await admin.create_topics(NEW)).all()
+        assert len(admin.two.asked("CreateTopics")) == 1
+        assert admin.one.asked("CreateTopics") == []
+
+    async def test_former_controller_is_replaced_by_the_new_one(self) -> None:
+        admin = Admin()
+
+        def moved(request: Asked) -> Message:
             admin.lead(2)
-            admin.script("CreateTopics", created(0))
-            (await admin.create_topics(NEW)).all()
-            assert len(admin.two.asked("CreateTopics")) == 1
-            assert admin.one.asked("CreateTopics") == []
+            return created(ErrorCode.NOT_CONTROLLER)(request)
 
-        live(scenario)
+        admin.one.answers["CreateTopics"] = moved
+        admin.two.answers["CreateTopics"] = created(0)
+        (await admin.create_topics(NEW)).all()
+        assert len(admin.one.asked("CreateTopics")) == 1
+        assert len(admin.two.asked("CreateTopics")) == 1
 
-    def test_former_controller_is_replaced_by_the_new_one(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            def moved(request: Asked) -> Message:
-                admin.lead(2)
-                return created(ErrorCode.NOT_CONTROLLER)(request)
+    async def test_backoff_doubles_with_each_attempt(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+        error = await admin.error(admin.create_topics(NEW, timeout_ms=5000))
+        assert isinstance(error, TimeoutException)
+        assert first_gaps(admin.one, "CreateTopics", 6) == [100, 200, 400, 800, 1000, 1000]
 
-            admin.one.answers["CreateTopics"] = moved
-            admin.two.answers["CreateTopics"] = created(0)
-            (await admin.create_topics(NEW)).all()
-            assert len(admin.one.asked("CreateTopics")) == 1
-            assert len(admin.two.asked("CreateTopics")) == 1
+    async def test_attempts_are_limited_by_retries(self) -> None:
+        admin = Admin(retries=2)
+        admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+        error = await admin.error(admin.create_topics(NEW))
+        assert str(error).startswith("gave up after 3 attempts: ")
+        assert len(admin.one.asked("CreateTopics")) == 3
 
-        live(scenario)
+    async def test_fatal_error_is_not_retried(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", created(ErrorCode.TOPIC_ALREADY_EXISTS))
+        error = await admin.error(admin.create_topics(NEW))
+        assert isinstance(error, ApiException)
+        assert error.code == ErrorCode.TOPIC_ALREADY_EXISTS
+        assert len(admin.one.asked("CreateTopics")) == 1
 
-    def test_backoff_doubles_with_each_attempt(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
-            error = await admin.error(admin.create_topics(NEW, timeout_ms=5000))
-            assert isinstance(error, TimeoutException)
-            assert first_gaps(admin.one, "CreateTopics", 6) == [100, 200, 400, 800, 1000, 1000]
+    async def test_retriable_error_that_kafka_does_not_retry_is_not_retried(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", created(ErrorCode.REQUEST_TIMED_OUT))
+        assert isinstance(await admin.error(admin.create_topics(NEW)), TimeoutException)
+        assert len(admin.one.asked("CreateTopics")) == 1
 
-        live(scenario)
+    async def test_lost_connection_is_retried(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", lambda _: DISCONNECT, created(0))
+        (await admin.create_topics(NEW)).all()
+        assert len(admin.one.asked("CreateTopics")) == 2
 
-    def test_attempts_are_limited_by_retries(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
-            error = await admin.error(admin.create_topics(NEW))
-            assert str(error).startswith("gave up after 3 attempts: ")
-            assert len(admin.one.asked("CreateTopics")) == 3
+    async def test_unanswered_request_ends_after_its_own_timeout(self) -> None:
+        admin = Admin(request_timeout_ms=1000)
+        admin.script("CreateTopics", lambda _: None, created(0))
+        (await admin.create_topics(NEW)).all()
+        (gap,) = first_gaps(admin.one, "CreateTopics", 1)
+        assert 1000 < gap < 1300
 
-        live(scenario, retries=2)
+    async def test_timeout_is_sent_to_the_broker(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", created(0))
+        (await admin.create_topics(NEW, timeout_ms=700)).all()
+        assert admin.one.asked("CreateTopics")[0].message.timeout_ms <= 700
 
-    def test_fatal_error_is_not_retried(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", created(ErrorCode.TOPIC_ALREADY_EXISTS))
-            error = await admin.error(admin.create_topics(NEW))
-            assert isinstance(error, ApiException)
-            assert error.code == ErrorCode.TOPIC_ALREADY_EXISTS
-            assert len(admin.one.asked("CreateTopics")) == 1
+    async def test_call_ends_at_its_deadline_in_any_state(self) -> None:
+        admin = Admin()
+        for broker in admin.brokers:
+            broker.refuses = True
+        error = await admin.error(admin.create_topics(NEW, timeout_ms=3000))
+        assert isinstance(error, TimeoutException)
+        reason = "a:9092 (id -1): could not connect: refused by ('a', 9092)"
+        assert str(error).endswith(f"no node was ready in time; last connection failure: {reason}")
+        assert round(admin.network.now_ms) == 3000
 
-        live(scenario)
-
-    def test_retriable_error_that_kafka_does_not_retry_is_not_retried(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", created(ErrorCode.REQUEST_TIMED_OUT))
-            assert isinstance(await admin.error(admin.create_topics(NEW)), TimeoutException)
-            assert len(admin.one.asked("CreateTopics")) == 1
-
-        live(scenario)
-
-    def test_lost_connection_is_retried(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            answers = iter([lambda _: DISCONNECT, created(0)])
-            admin.script("CreateTopics", lambda request: next(answers)(request))
-            (await admin.create_topics(NEW)).all()
-            assert len(admin.one.asked("CreateTopics")) == 2
-
-        live(scenario)
-
-    def test_unanswered_request_ends_after_its_own_timeout(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            answers = iter([lambda _: None, created(0)])
-            admin.script("CreateTopics", lambda request: next(answers)(request))
-            (await admin.create_topics(NEW)).all()
-            (gap,) = first_gaps(admin.one, "CreateTopics", 1)
-            assert 1000 < gap < 1300
-
-        live(scenario, request_timeout_ms=1000)
-
-    def test_timeout_is_sent_to_the_broker(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", created(0))
-            (await admin.create_topics(NEW, timeout_ms=700)).all()
-            assert admin.one.asked("CreateTopics")[0].message.timeout_ms <= 700
-
-        live(scenario)
-
-    def test_call_ends_at_its_deadline_in_any_state(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.refuses = True
-            error = await admin.error(admin.create_topics(NEW, timeout_ms=3000))
-            assert isinstance(error, TimeoutException)
-            reason = "a:9092 (id -1): could not connect: refused by ('a', 9092)"
-            assert str(error).endswith(f"no node was ready in time; last connection failure: {reason}")
-            assert round(admin.network.now_ms) == 3000
-
-        live(scenario)
-
-    def test_call_with_one_response_is_retried(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            answers = iter([lambda _: DISCONNECT, lambda request: admin.one.metadata(request)])
-            await admin.list_topics()
-            admin.script("Metadata", lambda request: next(answers, admin.one.metadata)(request))
-            assert await admin.list_topics() == {}
-
-        live(scenario)
+    async def test_call_with_one_response_is_retried(self) -> None:
+        admin = Admin()
+        await admin.list_topics()
+        admin.script("Metadata", lambda _: DISCONNECT, admin.one.metadata)
+        assert await admin.list_topics() == {}
 
 
 class TestKeys:
-    def test_partitions_are_grouped_by_leader_into_one_request_each(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.topics["t"] = [1, 2, 1]
-            admin.script("DeleteRecords", deleted({}))
-            partitions = {TopicPartition("t", index): 5 for index in range(3)}
-            assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
-            assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 2]]
-            assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
+    async def test_partitions_are_grouped_by_leader_into_one_request_each(self) -> None:
+        admin = Admin()
+        admin.lead_partitions(1, 2, 1)
+        admin.script("DeleteRecords", deleted({}))
+        partitions = {TopicPartition("t", index): 5 for index in range(3)}
+        assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
+        assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 2]]
+        assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
 
-        live(scenario)
+    async def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
+        admin = Admin()
+        admin.lead_partitions(1, 1)
 
-    def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.topics["t"] = [1, 1]
+        def moved(request: Asked) -> Message:
+            admin.lead_partitions(1, 2)
+            return deleted({1: ErrorCode.NOT_LEADER_OR_FOLLOWER})(request)
 
-            def moved(request: Asked) -> Message:
-                for broker in admin.brokers:
-                    broker.topics["t"] = [1, 2]
-                return deleted({1: ErrorCode.NOT_LEADER_OR_FOLLOWER})(request)
+        admin.one.answers["DeleteRecords"] = moved
+        admin.two.answers["DeleteRecords"] = deleted({})
+        (await admin.delete_records({TopicPartition("t", 0): 5, TopicPartition("t", 1): 5})).all()
+        assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 1]]
+        assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
 
-            admin.one.answers["DeleteRecords"] = moved
-            admin.two.answers["DeleteRecords"] = deleted({})
-            (await admin.delete_records({TopicPartition("t", 0): 5, TopicPartition("t", 1): 5})).all()
-            assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 1]]
-            assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
+    async def test_each_key_has_its_own_outcome(self) -> None:
+        admin = Admin()
+        admin.lead_partitions(1, 1, -1)
+        admin.script("DeleteRecords", deleted({1: ErrorCode.OFFSET_OUT_OF_RANGE}))
+        before = {TopicPartition("t", index): 5 for index in range(3)}
+        outcomes = await admin.delete_records(before, timeout_ms=2000)
+        assert len(outcomes) == 3
+        assert outcomes[TopicPartition("t", 0)] == 7
+        assert list(outcomes.errors()) == [TopicPartition("t", 1), TopicPartition("t", 2)]
+        with pytest.raises(ApiException) as caught:
+            outcomes.all()
+        assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+        with pytest.raises(TimeoutException):
+            outcomes[TopicPartition("t", 2)]
 
-        live(scenario)
+    async def test_key_missing_from_the_response_is_an_error(self) -> None:
+        admin = Admin()
+        admin.script("CreateTopics", lambda _: CreateTopicsResponse())
+        assert str(await admin.error(admin.create_topics(NEW))) == "the broker returned nothing for t"
 
-    def test_each_key_has_its_own_outcome(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.topics["t"] = [1, 1, -1]
-            admin.script("DeleteRecords", deleted({1: ErrorCode.OFFSET_OUT_OF_RANGE}))
-            before = {TopicPartition("t", index): 5 for index in range(3)}
-            outcomes = await admin.delete_records(before, timeout_ms=2000)
-            assert len(outcomes) == 3
-            assert outcomes[TopicPartition("t", 0)] == 7
-            assert list(outcomes.errors()) == [TopicPartition("t", 1), TopicPartition("t", 2)]
-            with pytest.raises(ApiException) as caught:
-                outcomes.all()
-            assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
-            with pytest.raises(TimeoutException):
-                outcomes[TopicPartition("t", 2)]
-
-        live(scenario)
-
-    def test_key_missing_from_the_response_is_an_error(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("CreateTopics", lambda _: CreateTopicsResponse())
-            assert str(await admin.error(admin.create_topics(NEW))) == "the broker returned nothing for t"
-
-        live(scenario)
-
-    def test_unknown_partition_is_retried(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.topics["t"] = [1]
-            error = await admin.error(admin.delete_records({TopicPartition("t", 9): 0}, timeout_ms=500))
-            assert isinstance(error, TimeoutException)
-
-        live(scenario)
+    async def test_unknown_partition_is_retried(self) -> None:
+        admin = Admin()
+        admin.lead_partitions(1)
+        error = await admin.error(admin.delete_records({TopicPartition("t", 9): 0}, timeout_ms=500))
+        assert isinstance(error, TimeoutException)
 
 
 class TestCoordinators:
-    def test_coordinators_are_found_in_one_request(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            admin.script("FindCoordinator", found)
-            admin.script("DeleteGroups", groups_deleted)
-            (await admin.delete_groups(["g1", "g2", "h1"])).all()
-            assert len([*admin.one.asked("FindCoordinator"), *admin.two.asked("FindCoordinator")]) == 1
-            assert admin.one.asked("DeleteGroups")[0].message.groups_names == ["g1", "h1"]
-            assert admin.two.asked("DeleteGroups")[0].message.groups_names == ["g2"]
+    async def test_coordinators_are_found_in_one_request(self) -> None:
+        admin = Admin()
+        admin.script("FindCoordinator", found)
+        admin.script("DeleteGroups", groups_deleted)
+        (await admin.delete_groups(["g1", "g2", "h1"])).all()
+        assert len([*admin.one.asked("FindCoordinator"), *admin.two.asked("FindCoordinator")]) == 1
+        assert admin.one.asked("DeleteGroups")[0].message.groups_names == ["g1", "h1"]
+        assert admin.two.asked("DeleteGroups")[0].message.groups_names == ["g2"]
 
-        live(scenario)
+    async def test_coordinators_are_found_one_by_one_on_old_brokers(self) -> None:
+        admin = Admin()
+        for broker in admin.brokers:
+            broker.versions["FindCoordinator"] = (0, 3)
+        admin.script("FindCoordinator", lambda request: FindCoordinatorResponse(node_id=int(request.message.key[-1])))
+        admin.script("DeleteGroups", groups_deleted)
+        (await admin.delete_groups(["g1", "g2"])).all()
+        assert [request.message.key for request in admin.one.asked("FindCoordinator")] == ["g1", "g2"]
 
-    def test_coordinators_are_found_one_by_one_on_old_brokers(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.versions["FindCoordinator"] = (0, 3)
-            admin.script(
-                "FindCoordinator", lambda request: FindCoordinatorResponse(node_id=int(request.message.key[-1]))
-            )
-            admin.script("DeleteGroups", groups_deleted)
-            (await admin.delete_groups(["g1", "g2"])).all()
-            assert [request.message.key for request in admin.one.asked("FindCoordinator")] == ["g1", "g2"]
+    async def test_backoff_doubles_without_a_coordinator(self) -> None:
+        admin = Admin()
 
-        live(scenario)
+        def none(request: Asked) -> Message:
+            keys = request.message.coordinator_keys
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return FindCoordinatorResponse(coordinators=[Coordinator(key=key, error_code=code) for key in keys])
 
-    def test_backoff_doubles_without_a_coordinator(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            def none(request: Asked) -> Message:
-                keys = request.message.coordinator_keys
-                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-                return FindCoordinatorResponse(coordinators=[Coordinator(key=key, error_code=code) for key in keys])
+        admin.script("FindCoordinator", none)
+        assert isinstance(await admin.error(admin.delete_groups(["g1"], timeout_ms=2000)), TimeoutException)
+        assert first_gaps(admin.one, "FindCoordinator", 4) == [100, 200, 400, 800]
 
-            admin.script("FindCoordinator", none)
-            assert isinstance(await admin.error(admin.delete_groups(["g1"], timeout_ms=2000)), TimeoutException)
-            assert first_gaps(admin.one, "FindCoordinator", 4) == [100, 200, 400, 800]
-
-        live(scenario)
-
-    def test_unsupported_request_fails_at_once(self) -> None:
-        async def scenario(admin: Admin) -> None:
-            for broker in admin.brokers:
-                broker.versions["DeleteGroups"] = (0, -1)
-            admin.script("FindCoordinator", found)
-            assert isinstance(await admin.error(admin.delete_groups(["g1"])), UnsupportedVersionException)
-            assert admin.network.now_ms < 100
-
-        live(scenario)
+    async def test_unsupported_request_fails_at_once(self) -> None:
+        admin = Admin()
+        for broker in admin.brokers:
+            broker.versions["DeleteGroups"] = (0, -1)
+        admin.script("FindCoordinator", found)
+        assert isinstance(await admin.error(admin.delete_groups(["g1"])), UnsupportedVersionException)
+        assert admin.network.now_ms < 100
 
 
-def test_closing_fails_pending_calls() -> None:
-    async def scenario(admin: Admin) -> None:
-        admin.script("CreateTopics", lambda _: None)
-        waiting = asyncio.ensure_future(admin.create_topics(NEW, timeout_ms=1000))
-        await asyncio.sleep(0.1)
-        await admin._calls.network.close()
-        assert str(await admin.error(waiting)) == "the client is closed"
-
-    live(scenario)
+async def test_closing_fails_pending_calls() -> None:
+    admin = Admin()
+    admin.script("CreateTopics", lambda _: None)
+    waiting = asyncio.ensure_future(admin.create_topics(NEW, timeout_ms=1000))
+    await asyncio.sleep(0.1)
+    await admin._calls.network.close()
+    assert str(await admin.error(waiting)) == "the client is closed"
 
 
 def deleted(codes: dict[int, int]) -> Callable[[Asked], Message]:
